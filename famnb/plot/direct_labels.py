@@ -127,7 +127,8 @@ class DirectLabel(Annotation):
         if self.get_visible() and self.fits(renderer):
             super().draw(renderer)
 
-    def get_window_extent(self, renderer: RendererBase | None = None, dpi: float | None = None) -> Bbox:  # noqa: ARG002 - a text's own
+    # matplotlib's signature; `dpi` only scales text on another canvas, and a label is measured on its own alone.
+    def get_window_extent(self, renderer: RendererBase | None = None, dpi: float | None = None) -> Bbox:  # noqa: ARG002
         """The box of the label in pixels; an empty one if it is not drawn."""
         return super().get_window_extent(renderer) if self.fits(renderer) else Bbox.null()
 

@@ -20,6 +20,7 @@ from famnb.request.vendor import VendorChatRequest
 class GeminiChatRequest(VendorChatRequest):
     """Chat completions at Gemini."""
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     reasoning: ClassVar[None] = None  # type: ignore[misc]
     frequency_penalty: ClassVar[None] = None  # type: ignore[misc]
     presence_penalty: ClassVar[None] = None  # type: ignore[misc]

@@ -24,6 +24,7 @@ class OllamaChatRequest(VendorChatRequest):
 
     cap_fields: ClassVar[tuple[str, ...]] = ("max_tokens",)
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     max_completion_tokens: ClassVar[None] = None  # type: ignore[misc]
     tool_choice: ClassVar[Literal["auto"]] = "auto"  # type: ignore[misc]
     parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
@@ -33,6 +34,7 @@ class OllamaChatRequest(VendorChatRequest):
 class OllamaResponsesRequest(StatelessResponsesRequest):
     """Responses of Ollama."""
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     tool_choice: ClassVar[Literal["auto"]] = "auto"  # type: ignore[misc]
     parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
     include: ClassVar[None] = None  # type: ignore[misc]
@@ -44,6 +46,7 @@ class OllamaResponsesRequest(StatelessResponsesRequest):
 class OllamaOutputConfig(OutputConfig):
     """How much effort the answer is worth."""
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     format: ClassVar[None] = None  # type: ignore[misc]
 
 
@@ -52,6 +55,7 @@ class OllamaMessagesRequest(VendorMessagesRequest):
 
     output_config: OllamaOutputConfig | None = None
     """How much effort the answer is worth."""
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     tool_choice: ClassVar[None] = None  # type: ignore[misc]
     cache_control: ClassVar[None] = None  # type: ignore[misc]
     metadata: ClassVar[None] = None  # type: ignore[misc]

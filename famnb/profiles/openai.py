@@ -28,6 +28,7 @@ class OpenAIChatRequest(VendorChatRequest):
 
     cap: ClassVar[str] = "max_completion_tokens"
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     reasoning: ClassVar[None] = None  # type: ignore[misc]
     max_completion_tokens: Tokens | None = None
     """Upper bound on generated tokens, reasoning included."""

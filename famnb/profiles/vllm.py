@@ -50,6 +50,7 @@ class VLLMMessagesRequest(VendorMessagesRequest):
 
     chat_template_kwargs: dict[str, Any] | None = None
     """Options of the model's chat template, such as `{"enable_thinking": false}`."""
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     thinking: ClassVar[None] = None  # type: ignore[misc]
     cache_control: ClassVar[None] = None  # type: ignore[misc]
     service_tier: ClassVar[None] = None  # type: ignore[misc]

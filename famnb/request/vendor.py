@@ -241,6 +241,7 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
 class StatelessResponsesRequest(VendorResponsesRequest):
     """Responses of a service that keeps none: each request has the whole conversation."""
 
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     previous_response_id: ClassVar[None] = None  # type: ignore[misc]
     store: ClassVar[None] = None  # type: ignore[misc]
 
@@ -346,6 +347,7 @@ class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
     top_k: Annotated[int, Field(ge=0)] | None = None
     """Only from so many of the likeliest tokens."""
     # An earlier name of `output_config.format`, which only a beta of the API had.
+    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
     output_format: ClassVar[None] = None  # type: ignore[misc]
     tools: list[CacheableTool] | None = None  # type: ignore[assignment]
     """Functions the model may call."""

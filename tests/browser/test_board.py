@@ -53,7 +53,7 @@ def send(shown: Locator, prompt: str) -> None:
     shown.get_by_label("Prompt", exact=True).press("Enter")
 
 
-def ended(shown: Locator) -> None:
+def wait_for_end(shown: Locator) -> None:
     """Wait until the round is over."""
     expect(shown.get_by_role("button", name="Ask again").first).to_be_enabled()
 
@@ -74,7 +74,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
         lambda: shown.get_by_role("button", name="Differences").click(),
         lambda: shown.get_by_label("Prompt", exact=True).click(),
         lambda: keyboard.type("And heap sort?"),
-        lambda: (ended(shown), keyboard.press("Enter")),
+        lambda: (wait_for_end(shown), keyboard.press("Enter")),
     ]
     for act in actions:
         act()
@@ -110,7 +110,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     expect(third).to_have_attribute("aria-label", re.compile("temperature=0.7"))
     shown.get_by_role("button", name="Ask here").click()
     expect(rounds.first.locator(".famnb-pane").nth(2)).to_contain_text("0.7")
-    ended(shown)
+    wait_for_end(shown)
     shown.locator(".famnb-column").nth(1).get_by_role("button", name="Remove pane").click()
     expect(shown.locator(".famnb-column")).to_have_count(2)
     expect(rounds.first.locator(".famnb-pane")).to_have_count(3)
@@ -157,7 +157,7 @@ def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
     expect(pane(shown, "mini").locator(".famnb-state")).to_contain_text("answering")
     height = full_height(pane(shown, "mini"))
     shown.get_by_role("button", name="Stop all").click()
-    ended(shown)
+    wait_for_end(shown)
     assert abs(pane(shown, "mini").bounding_box()["height"] - height) < 40
     lab.run(2)
     expect(lab.output(2)).to_contain_text("['cancelled', 'cancelled', 'cancelled', 'failed']")
@@ -176,7 +176,7 @@ def test_the_keyboard_is_enough_and_differences_and_the_winner_are_marked(lab: L
     shown.get_by_label("Prompt", exact=True).focus()
     lab.page.keyboard.type("Say hello.")
     lab.page.keyboard.press("Enter")
-    ended(shown)
+    wait_for_end(shown)
     lab.tab_to("large: pin as winner", back=True)
     lab.page.keyboard.press("Space")
     expect(shown.get_by_role("button", name="large: pin as winner")).to_have_attribute("aria-pressed", "true")
@@ -248,7 +248,7 @@ def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
     requested: list[str] = []
     lab.on("request", lambda request: requested.append(request.url))
     send(shown, HOSTILE)
-    ended(shown)
+    wait_for_end(shown)
     shown.get_by_role("button", name="Differences").click()
     expect(shown.locator("ins").first).to_be_visible()
     bad = "script, img, iframe, svg, [onerror], [onload], a[href^=javascript]"
@@ -279,4 +279,4 @@ def test_eight_panes_stand_in_equal_columns_in_a_box_too(lab: Lab):
         assert len({round(box["width"]) for box in places}) == 1
         assert all(box["x"] + box["width"] <= width for box in places)
     shown.get_by_role("button", name="Stop all").click()
-    ended(shown)
+    wait_for_end(shown)

@@ -20,7 +20,7 @@ clients = {
 """
 
 
-def shown(lab: Lab, number: int, tool: str = "composer") -> Locator:
+def run_tool(lab: Lab, number: int, tool: str = "composer") -> Locator:
     """The tool that a cell shows."""
     lab.run(number)
     element = lab.output(number).locator(f".famnb.famnb-{tool}")
@@ -44,7 +44,7 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     """Two profiles, each with its own fields, thinking, usage and code; a model that nobody listed is typed in."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(SETUP, "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])").run(0)
-    composer = shown(lab, 1)
+    composer = run_tool(lab, 1)
     expect(composer.get_by_label("max_tokens", exact=True)).to_have_value("4096")
     unfold(composer, "Reasoning")
     composer.get_by_label("thinking.budget_tokens").fill("1024")
@@ -60,7 +60,7 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     composer.get_by_label("As", exact=True).select_option("curl")
     expect(composer.locator(".famnb-shown")).to_contain_text("x-api-key: $ANTHROPIC_API_KEY")
 
-    composer = shown(lab, 2)
+    composer = run_tool(lab, 2)
     composer.get_by_label("model", exact=True).select_option("another …")
     composer.get_by_label("model id").fill("gpt-of-our-own")
     unfold(composer, "Reasoning")
@@ -78,7 +78,7 @@ def test_a_board_asks_three_vendors_at_once(lab: Lab):
     """Each pane has the endpoints of its own client; the experiment's code names the clients."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(SETUP, "famnb.Board(variants=famnb.grid(client=clients, max_tokens=100))").run(0)
-    board = shown(lab, 1, "board")
+    board = run_tool(lab, 1, "board")
     columns = board.locator(".famnb-column")
     expect(columns).to_have_count(3)
     for name, endpoints in (("anthropic", ["messages"]), ("openai", ["responses", "chat"]), ("openrouter", ["chat"])):

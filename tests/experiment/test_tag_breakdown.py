@@ -14,7 +14,7 @@ from tests.support.truth_rates import claims_are_rare
 PROMPTS = 24
 
 
-def tagged(shift: float = 0.5, **columns: object) -> pd.DataFrame:
+def frame_of_topics(shift: float = 0.5, **columns: object) -> pd.DataFrame:
     """B is slower than A by `shift` on questions of law, and as fast on those of art; every second one is of law."""
     times, noise = spread(PROMPTS, 2, 0.3), spread(PROMPTS, 0, 0.05, 1)
     is_law = np.arange(PROMPTS) % 2
@@ -24,7 +24,7 @@ def tagged(shift: float = 0.5, **columns: object) -> pd.DataFrame:
 
 def test_each_value_of_a_tag_is_compared_by_itself() -> None:
     """Over its own prompts, with the baseline; what is clear is so beyond the chance of several comparisons."""
-    found = break_down(tagged(), "topic", find_metric("e2e_s"), baseline="A").set_index("value")
+    found = break_down(frame_of_topics(), "topic", find_metric("e2e_s"), baseline="A").set_index("value")
     assert found.index.tolist() == ["art", "law"]
     assert found["n"].tolist() == [12, 12]
     assert found["difference"].tolist() == pytest.approx([0, 0.5], abs=0.05)
@@ -34,7 +34,7 @@ def test_each_value_of_a_tag_is_compared_by_itself() -> None:
 
 def test_failed_calls_score_the_lowest_of_all_values() -> None:
     """Grades are 2 at the least, also where a value of the tag has better ones only."""
-    rows = tagged(score_grade=([3.0] * PROMPTS, [4.0] * PROMPTS))
+    rows = frame_of_topics(score_grade=([3.0] * PROMPTS, [4.0] * PROMPTS))
     rows.loc[(rows["topic"] == "law") & (rows["variant"] == "A"), "score_grade"] = -2.0
     is_failure = (rows["topic"] == "art") & (rows["variant"] == "B") & (rows["prompt_id"] == "p0")
     rows.loc[is_failure, ["status", "score_grade"]] = ["failed", np.nan]
@@ -44,7 +44,7 @@ def test_failed_calls_score_the_lowest_of_all_values() -> None:
 
 def test_tags_that_group_nothing_are_left_out() -> None:
     """One value, one a prompt, or more than a table has room for."""
-    rows = tagged().assign(same="x", own=lambda rows: rows["prompt_id"])
+    rows = frame_of_topics().assign(same="x", own=lambda rows: rows["prompt_id"])
     rows["many"] = rows["prompt_id"].str[1:].astype(int) % 20
     assert grouping_tags(rows, ["same", "own", "many", "topic", "absent"]) == ["topic"]
 

@@ -10,7 +10,7 @@ from famnb import plot
 from tests.support.plot_figures import figure_text, legend_texts
 
 
-def ended(**ends: list[tuple[str, str | None, int | None]]) -> pd.DataFrame:
+def frame_of_ends(**ends: list[tuple[str, str | None, int | None]]) -> pd.DataFrame:
     """Calls of models with how they ended: status, error, HTTP status."""
     rows = [(model, *end) for model, own in ends.items() for end in own]
     return pd.DataFrame(rows, columns=["model", "status", "error", "http_status"])
@@ -22,7 +22,7 @@ BUSY, BROKEN = ("failed", "RateLimited", 429), ("interrupted", "StreamInterrupte
 
 def test_shares_have_exact_intervals() -> None:
     """Seventeen of twenty, by scipy's own test; an answer cut at a cap is one."""
-    figure = plot.success(ended(a=[OK] * 16 + [CUT] + [BUSY] * 3))
+    figure = plot.success(frame_of_ends(a=[OK] * 16 + [CUT] + [BUSY] * 3))
     exact = binomtest(17, 20).proportion_ci(method="exact")
     (interval,) = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.6]
     assert list(interval.get_xdata()) == pytest.approx([exact.low, exact.high])
@@ -31,7 +31,7 @@ def test_shares_have_exact_intervals() -> None:
 
 def test_failures_are_counted_by_what_they_were() -> None:
     """A row a reason, the most frequent first, with the parts of all groups; the caption has them by group."""
-    figure = plot.success(ended(a=[OK] + [BUSY] * 2, b=[OK, BUSY, BROKEN]))
+    figure = plot.success(frame_of_ends(a=[OK] + [BUSY] * 2, b=[OK, BUSY, BROKEN]))
     lower = figure.axes[1]
     assert [label.get_text() for label in lower.get_yticklabels()] == ["RateLimited 429", "StreamInterrupted 200"]
     parts = sorted((round(bar.get_y() + 0.31), bar.get_x(), bar.get_width()) for bar in lower.patches)
@@ -42,14 +42,14 @@ def test_failures_are_counted_by_what_they_were() -> None:
 def test_calls_without_an_end_are_in_no_share_and_said() -> None:
     """Cancelled, running, and cut off by the end of this process, which says nothing of the service."""
     others = [("cancelled", None, 200), ("running", None, None), ("interrupted", None, None)]
-    figure = plot.success(ended(a=[OK, OK, *others]))
+    figure = plot.success(frame_of_ends(a=[OK, OK, *others]))
     assert "a (n=2)" in legend_texts(figure)
     assert "3 of 5 calls came to no end, or were cancelled" in figure_text(figure).replace("\n", " ")
-    assert "Nothing to draw: none of these calls came to an end" in figure_text(plot.success(ended(a=others)))
+    assert "Nothing to draw: none of these calls came to an end" in figure_text(plot.success(frame_of_ends(a=others)))
 
 
 def test_rare_reasons_share_a_row() -> None:
     """Of more than seven, those after the first six."""
     kinds = [("failed", f"Error{number}", None) for number in range(9) for _ in range(9 - number)]
-    labels = [label.get_text() for label in plot.success(ended(a=kinds)).axes[1].get_yticklabels()]
+    labels = [label.get_text() for label in plot.success(frame_of_ends(a=kinds)).axes[1].get_yticklabels()]
     assert labels == [*(f"Error{number}" for number in range(6)), "3 other reasons"]

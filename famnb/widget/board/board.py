@@ -261,7 +261,7 @@ class Board(FormWidget):
     def remove(self, label: str) -> None:
         """Take a pane away; what it has answered stays. Raises UnknownName if no pane has that label."""
         with self._guard:
-            self._remove(self._labelled(label))
+            self._remove(self._find_column(label))
 
     def rename(self, label: str, name: str) -> None:
         """Give a pane and its answers in view another label; with an empty `name` it is made of its settings again.
@@ -270,12 +270,12 @@ class Board(FormWidget):
         if another one has the name.
         """
         with self._guard:
-            self._rename(self._labelled(label), name)
+            self._rename(self._find_column(label), name)
 
     def move(self, label: str, position: int) -> None:
         """Put a pane at a position among the others, from 0. Raises UnknownName if no pane has that label."""
         with self._guard:
-            self._move(self._labelled(label), position)
+            self._move(self._find_column(label), position)
 
     def set_for_all(self, **fields: Any) -> None:
         """Set `max_tokens`, `temperature` or `top_p` of all panes but those that have their own; None unsets it.
@@ -294,7 +294,7 @@ class Board(FormWidget):
         """
         with self._guard:
             if self._rounds and not self._is_busy:
-                self._ask_again(self._labelled(label), self._rounds[-1])
+                self._ask_again(self._find_column(label), self._rounds[-1])
 
     def show_version(self, label: str, number: int) -> None:
         """Show another answer of a pane to the latest prompt, by its number from 1: the next prompt goes on from it.
@@ -303,7 +303,7 @@ class Board(FormWidget):
         """
         with self._guard:
             if self._rounds and not self._is_busy:
-                self._show_version(self._rounds[-1], self._labelled(label).id, number - 1)
+                self._show_version(self._rounds[-1], self._find_column(label).id, number - 1)
 
     def new_talk(self) -> None:
         """Put the rounds so far among the earlier ones, so that the next prompt begins another talk; not while busy."""
@@ -495,7 +495,7 @@ class Board(FormWidget):
         self._send_form(fields=fields)
         self.tell_state()
 
-    def _labelled(self, label: str) -> PaneColumn:
+    def _find_column(self, label: str) -> PaneColumn:
         column = next((each for each in self._columns if each.label == label), None)
         if column is None:
             raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")

@@ -268,22 +268,22 @@ def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client
     _, large, other = board._columns
     board.set_for_all(temperature=0.2, max_tokens=300)
 
-    def sent(name: str) -> list[object]:
+    def values_of(name: str) -> list[object]:
         return [column.request("Hi").body().get(name) for column in board._columns]
 
-    assert sent("temperature") == [0.2, 0.7, 0.2]
-    assert [*sent("max_tokens")[:2], sent("max_output_tokens")[2]] == [300, 300, 300]
+    assert values_of("temperature") == [0.2, 0.7, 0.2]
+    assert [*values_of("max_tokens")[:2], values_of("max_output_tokens")[2]] == [300, 300, 300]
     described = {column["label"]: column["own"] for column in board.describe()["columns"]}
     assert described == {"small": [], "large": [{"name": "temperature", "text": "0.7", "shared": "0.2"}], "other": []}
     receive(board, kind="share", column=large.id, field="temperature")
     receive(board, kind="set", column=other.id, field="max_output_tokens", text="50")
     receive(board, kind="share", field="temperature", text="0.4")
     receive(board, kind="share", field="max_tokens", text="")
-    assert sent("temperature") == [0.4, 0.4, 0.4]
-    assert sent("max_output_tokens")[2] == 50
+    assert values_of("temperature") == [0.4, 0.4, 0.4]
+    assert values_of("max_output_tokens")[2] == 50
     receive(board, kind="endpoint", column=other.id, name="messages")
     added = board.add({"model": "fam-2-5-pro"})
-    assert board._labelled(added).request("Hi").body()["temperature"] == 0.4
+    assert board._find_column(added).request("Hi").body()["temperature"] == 0.4
     assert '"temperature": 0.4' in board.code
     receive(board, kind="share", field="temperature", text="3")
     assert "less than or equal to 2" in board.describe()["shared"]["faults"]["temperature"]
