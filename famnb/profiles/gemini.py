@@ -20,14 +20,15 @@ from famnb.request.vendor import VendorChatRequest
 class GeminiChatRequest(VendorChatRequest):
     """Chat completions at Gemini."""
 
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    reasoning: ClassVar[None] = None  # type: ignore[misc]
-    frequency_penalty: ClassVar[None] = None  # type: ignore[misc]
-    presence_penalty: ClassVar[None] = None  # type: ignore[misc]
-    parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
-    logprobs: ClassVar[None] = None  # type: ignore[misc]
-    top_logprobs: ClassVar[None] = None  # type: ignore[misc]
-    user: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = (
+        "reasoning",
+        "frequency_penalty",
+        "presence_penalty",
+        "parallel_tool_calls",
+        "logprobs",
+        "top_logprobs",
+        "user",
+    )
 
 
 PROFILE = Profile(

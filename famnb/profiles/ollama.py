@@ -10,7 +10,7 @@ Ollama ignores fields that it does not know, so those that it does not have are 
 https://docs.ollama.com/api/openai-compatibility and https://docs.ollama.com/api/anthropic-compatibility
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from famnb.endpoints import ENDPOINTS
 from famnb.profiles.own_server import server_endpoints
@@ -23,43 +23,35 @@ class OllamaChatRequest(VendorChatRequest):
     """Chat completions of Ollama."""
 
     cap_fields: ClassVar[tuple[str, ...]] = ("max_tokens",)
-
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    max_completion_tokens: ClassVar[None] = None  # type: ignore[misc]
-    tool_choice: ClassVar[Literal["auto"]] = "auto"  # type: ignore[misc]
-    parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
-    user: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = ("max_completion_tokens", "tool_choice", "parallel_tool_calls", "user")
 
 
 class OllamaResponsesRequest(StatelessResponsesRequest):
     """Responses of Ollama."""
 
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    tool_choice: ClassVar[Literal["auto"]] = "auto"  # type: ignore[misc]
-    parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
-    include: ClassVar[None] = None  # type: ignore[misc]
-    truncation: ClassVar[None] = None  # type: ignore[misc]
-    metadata: ClassVar[None] = None  # type: ignore[misc]
-    user: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = (
+        "tool_choice",
+        "parallel_tool_calls",
+        "include",
+        "truncation",
+        "metadata",
+        "user",
+    )
 
 
 class OllamaOutputConfig(OutputConfig):
     """How much effort the answer is worth."""
 
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    format: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = ("format",)
 
 
 class OllamaMessagesRequest(VendorMessagesRequest):
     """Messages of Ollama."""
 
+    not_offered: ClassVar[tuple[str, ...]] = ("tool_choice", "cache_control", "metadata", "service_tier")
+
     output_config: OllamaOutputConfig | None = None
     """How much effort the answer is worth."""
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    tool_choice: ClassVar[None] = None  # type: ignore[misc]
-    cache_control: ClassVar[None] = None  # type: ignore[misc]
-    metadata: ClassVar[None] = None  # type: ignore[misc]
-    service_tier: ClassVar[None] = None  # type: ignore[misc]
 
 
 _WITHOUT_FORMAT: dict[str, Any] = {

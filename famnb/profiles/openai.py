@@ -27,9 +27,8 @@ class OpenAIChatRequest(VendorChatRequest):
     """Chat completions at OpenAI."""
 
     cap: ClassVar[str] = "max_completion_tokens"
+    not_offered: ClassVar[tuple[str, ...]] = ("reasoning",)
 
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    reasoning: ClassVar[None] = None  # type: ignore[misc]
     max_completion_tokens: Tokens | None = None
     """Upper bound on generated tokens, reasoning included."""
     store: bool | None = None

@@ -23,8 +23,7 @@ class ServerChatRequest(VendorChatRequest):
     """Chat completions, as most servers of one's own take them."""
 
     # Servers have the effort as a field of its own, `reasoning_effort`.
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    reasoning: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = ("reasoning",)
 
 
 def server_endpoints(

@@ -48,12 +48,10 @@ class VLLMChatRequest(ServerChatRequest):
 class VLLMMessagesRequest(VendorMessagesRequest):
     """Messages of vLLM."""
 
+    not_offered: ClassVar[tuple[str, ...]] = ("thinking", "cache_control", "service_tier")
+
     chat_template_kwargs: dict[str, Any] | None = None
     """Options of the model's chat template, such as `{"enable_thinking": false}`."""
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    thinking: ClassVar[None] = None  # type: ignore[misc]
-    cache_control: ClassVar[None] = None  # type: ignore[misc]
-    service_tier: ClassVar[None] = None  # type: ignore[misc]
 
     @classmethod
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:

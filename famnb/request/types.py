@@ -9,7 +9,7 @@ import inspect
 import itertools
 import linecache
 import sys
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -19,11 +19,17 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
+    not_offered: ClassVar[tuple[str, ...]] = ()
+    """Fields of the models above this one that it does not have: they cannot be given, and read as their defaults."""
+
     # Not pydantic's (2.12) own `use_attribute_docstrings`: it looks for the source of each class by itself, which took
     # a sixth of the time until a first client was ready.
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
+        # Pydantic collects the fields of each class anew from all those above it, so each has to leave them out again.
+        for name in {name for base in cls.__mro__ for name in vars(base).get("not_offered", ())}:
+            setattr(cls, name, cls.__pydantic_fields__.pop(name).default)
         for name, text in _find_attribute_docstrings(cls.__module__).get(cls.__name__, {}).items():
             field = cls.__pydantic_fields__.get(name)
             if field is not None and field.description is None:

@@ -1,11 +1,11 @@
 """Requests in the vendors' own dialects: what most of them take, to which each profile adds its fields.
 
 They accept any model, and a field that none of them names in `extra_body`, which is sent as it is. Unlike the models of
-the document they have no defaults of a service's own, since those differ from vendor to vendor. A profile takes a field
-that its vendor does not have out again by declaring it a class variable:
+the document they have no defaults of a service's own, since those differ from vendor to vendor. A profile names
+those of their fields that its vendor does not have:
 
     class GeminiChatRequest(VendorChatRequest):
-        reasoning: ClassVar[None] = None
+        not_offered: ClassVar[tuple[str, ...]] = ("reasoning", "user")
 """
 
 from __future__ import annotations
@@ -241,9 +241,7 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
 class StatelessResponsesRequest(VendorResponsesRequest):
     """Responses of a service that keeps none: each request has the whole conversation."""
 
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    previous_response_id: ClassVar[None] = None  # type: ignore[misc]
-    store: ClassVar[None] = None  # type: ignore[misc]
+    not_offered: ClassVar[tuple[str, ...]] = ("previous_response_id", "store")
 
 
 class CacheControl(StrictModel):
@@ -334,6 +332,9 @@ class CacheableTool(InputSchemaTool):
 class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
     """Messages, as the vendor who invented them takes them, and who follows that."""
 
+    # An earlier name of `output_config.format`, which only a beta of the API had.
+    not_offered: ClassVar[tuple[str, ...]] = ("output_format",)
+
     max_tokens: Tokens
     """Maximum tokens to generate, thinking included."""
     messages: Annotated[list[VendorMessage], NON_EMPTY]  # type: ignore[assignment]
@@ -346,9 +347,6 @@ class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
     """Nucleus sampling."""
     top_k: Annotated[int, Field(ge=0)] | None = None
     """Only from so many of the likeliest tokens."""
-    # An earlier name of `output_config.format`, which only a beta of the API had.
-    # Not offered: a class variable in a field's place ends the field in pydantic; mypy sees but another kind of name.
-    output_format: ClassVar[None] = None  # type: ignore[misc]
     tools: list[CacheableTool] | None = None  # type: ignore[assignment]
     """Functions the model may call."""
     cache_control: CacheControl | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import anthropic.types.message_create_params
 import openai.types.chat.completion_create_params
@@ -160,6 +160,24 @@ def test_a_field_that_only_the_document_has_is_refused(name: str, endpoint: str)
         else:
             with pytest.raises(InvalidRequest, match=field):
                 request.replace(**{field: value})
+
+
+def test_a_field_that_a_vendor_does_not_offer_is_none_of_its_request():
+    """Nor of a request derived from it: it is refused by name, in no schema and no help, and reads as its default."""
+
+    class Derived(find_profile("ollama").endpoints["responses"].request):  # type: ignore[misc]
+        """Responses of a server that is nearly Ollama."""
+
+        not_offered: ClassVar[tuple[str, ...]] = ("instructions",)
+
+    for name in ("tool_choice", "store", "instructions"):
+        with pytest.raises(InvalidRequest, match=f"^Derived: {name}: no such field; fields of Derived: model, input, "):
+            Derived(model="qwen3:8b", input="Hello", **{name: "auto"})
+        assert name not in Derived.model_json_schema()["properties"]
+        assert f"\n{name} (" not in Derived.__doc__
+    request = Derived(model="qwen3:8b", input="Hello")
+    assert (request.tool_choice, request.store, request.instructions) == ("auto", None, None)
+    assert request.body() == {"model": "qwen3:8b", "input": "Hello"}
 
 
 @pytest.mark.parametrize(("name", "endpoint"), SDKS)
