@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -181,6 +182,53 @@ def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
     expect(view.get_by_role("button", name="Send", exact=True)).to_be_hidden()
     page.keyboard.press("Escape")
     assert said_texts(page, "stop") == [{"kind": "stop", "pane": ""}]
+
+
+@on_composer
+def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
+    """Unless it is edited, the answer is stopped, or the prompt before it could not be sent: then nothing is lost."""
+    make_composer(page)
+    view = page.locator("#one")
+    prompt = view.get_by_label("Prompt", exact=True)
+    numbers = itertools.count(2)
+
+    def tell(*, busy: bool) -> None:
+        state = {"busy": busy, "trouble": "", "remark": ""}
+        page.evaluate(HEAR, {"kind": "changes", "seq": next(numbers), "panes": {}, "state": state})
+
+    def sent() -> list[str]:
+        return [each["prompt"] for each in said_texts(page, "send")]
+
+    prompt.fill("one")
+    prompt.press("Enter")
+    prompt.fill("two")
+    prompt.press("Enter")  # the kernel has not taken the first yet
+    tell(busy=True)
+    page.evaluate(HEAR, {"kind": "taken", "ok": True})
+    expect(view.locator(".famnb-writer")).to_contain_text("Sent when the answer has ended")
+    assert sent() == ["one"]
+    tell(busy=False)
+    assert sent() == ["one", "two"]
+    expect(prompt).to_have_value("")
+
+    tell(busy=True)
+    page.evaluate(HEAR, {"kind": "taken", "ok": True})
+    for take_back in (lambda: prompt.fill("three, edited"), lambda: prompt.press("Escape")):
+        prompt.fill("three")
+        prompt.press("Enter")
+        take_back()
+        expect(view.locator(".famnb-writer")).not_to_contain_text("Sent when")
+        tell(busy=False)
+        assert sent() == ["one", "two"]
+        tell(busy=True)
+    tell(busy=False)
+
+    prompt.press("Enter")
+    prompt.fill("four")
+    prompt.press("Enter")
+    page.evaluate(HEAR, {"kind": "taken", "ok": False})
+    assert sent() == ["one", "two", "three"]
+    expect(prompt).to_have_value("three\nfour")
 
 
 @on_composer

@@ -43,7 +43,7 @@ from famnb.widget.form.images import PromptImage, image_from_url
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
-from famnb.widget.live.form_widget import Computed, FormWidget
+from famnb.widget.live.form_widget import STILL_ANSWERING, Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
 
@@ -721,6 +721,8 @@ class Board(FormWidget):
             case {"kind": "remove", "image": int(index)}:
                 self._pictures = tuple(each for place, each in enumerate(self._pictures) if place != index)
                 self._send_form(pictures=True, columns=False)
+            case {"kind": "send"} if self._is_busy:
+                raise InvalidRequest(STILL_ANSWERING)
             case _ if self._is_busy:
                 pass
             case {"kind": "send", "prompt": str(prompt)}:

@@ -38,7 +38,7 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.variables import read_rows
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
-from famnb.widget.live.form_widget import Computed, FormWidget
+from famnb.widget.live.form_widget import STILL_ANSWERING, Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane
 
@@ -395,6 +395,9 @@ class Composer(FormWidget):
             case {"kind": "decide", "pane": str(pane), "call": int(call), "approved": approved, "rest": rest}:
                 # Anything but true declines: what the page sends must not run a tool by accident.
                 self._conversation.decide(pane, call, approved=approved is True, rest=rest is True)
+            case {"kind": "send"} if self._conversation.is_busy:
+                # The page sends nothing meanwhile; if it missed that a turn has begun, its prompt goes back to its box.
+                raise InvalidRequest(STILL_ANSWERING)
             case _ if self._conversation.is_busy:
                 pass
             case {"kind": "send", "prompt": str(prompt)}:

@@ -227,8 +227,8 @@ function drawRound(round, outbox) {
 function drawBoard({ send, el, known, stop, elementOf }) {
   let state = { busy: false, rounds: [] };
   const outbox = makeOutbox(send, isTaken);
-  const frame = drawFrame(el, "famnb-board", { stop, isBusy: () => state.busy });
   const box = drawPromptBox(outbox, stop, " all");
+  const frame = drawFrame(el, "famnb-board", { stop: box.stop, isBusy: () => state.busy });
   const system = drawSystem(outbox);
   const common = drawShared(outbox);
   const title = make("strong", "famnb-title", "Board");

@@ -32,7 +32,7 @@ function drawComposer({ send, el, known, stop }) {
   const box = drawPromptBox(outbox, stop);
   const turns = dressTurns(outbox, { isBusy: () => state.busy, enterSends: box.enterSends });
   const side = drawSide(outbox, el, form.element, () => {});
-  const frame = drawFrame(el, "famnb-composer", { stop, isBusy: () => state.busy });
+  const frame = drawFrame(el, "famnb-composer", { stop: box.stop, isBusy: () => state.busy });
   const title = make("strong", "famnb-title", "Composer");
   const fresh = button("famnb-new", "New talk", "", () => {
     outbox.now({ kind: "new" });

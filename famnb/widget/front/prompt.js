@@ -144,12 +144,19 @@ export function drawPromptBox(outbox, stop, whom = "") {
   let form = { fault: "", replaced: false, remarks: [] };
   let isLost = false;
   let isLocked = false; // whether what was sent is on its way
+  let isNext = false; // whether what stands here is sent once the answer has ended
   let sent = ""; // it comes back into the box if it could not be sent
   let hasTalk = false;
 
-  const canSend = () => !isLost && !isLocked && !state.busy && !form.fault && (area.value.trim() || (form.replaced && !hasTalk));
+  const isAnswered = () => !isLocked && !state.busy;
+  const canSend = () => !isLost && isAnswered() && !form.fault && (area.value.trim() || (form.replaced && !hasTalk));
   const send = () => {
-    if (!canSend()) return;
+    // An answer looks complete a moment before its turn has ended: an Enter in between must not be lost.
+    isNext = !isLost && !isAnswered() && !form.fault && Boolean(area.value.trim());
+    if (!canSend()) {
+      settle();
+      return;
+    }
     sent = area.value;
     area.value = "";
     isLocked = true;
@@ -158,8 +165,21 @@ export function drawPromptBox(outbox, stop, whom = "") {
     settle();
     area.focus();
   };
+  // Nobody has taken what was sent; what has been written since stays below it.
+  const giveBack = () => {
+    if (isLocked) area.value = [sent, area.value].filter(Boolean).join("\n");
+    isLocked = false;
+  };
+  const stopAll = () => {
+    isNext = false;
+    stop();
+    settle();
+  };
+  const sendNext = () => {
+    if (isNext && isAnswered()) send();
+  };
   const sending = button("famnb-send", `Send${whom && " to"}${whom}`, "", once(send));
-  const stopping = button("famnb-stop", `Stop${whom}`, "Esc", stop);
+  const stopping = button("famnb-stop", `Stop${whom}`, "Esc", stopAll);
   const hint = statusLine("famnb-hint");
   const estimate = make("span", "famnb-estimate");
   const alarm = make("p", "famnb-failure");
@@ -186,7 +206,8 @@ export function drawPromptBox(outbox, stop, whom = "") {
     area.placeholder = form.replaced && !hasTalk
       ? "The conversation in the settings is sent instead"
       : hasTalk ? "Say what comes next" : "Ask something";
-    write(hint, isLocked ? "Waiting for the kernel …" : busy ? "" : form.fault);
+    const next = "Sent when the answer has ended";
+    write(hint, isLocked ? "Waiting for the kernel …" : isNext ? next : busy ? "" : form.fault);
     hint.classList.toggle("famnb-fault", Boolean(form.fault));
     estimate.hidden = busy || !canSend();
     write(alarm, state.trouble);
@@ -198,6 +219,7 @@ export function drawPromptBox(outbox, stop, whom = "") {
     }
   };
   area.addEventListener("input", () => {
+    isNext = false;
     outbox.later("prompt", { kind: "prompt", text: area.value });
     settle();
   });
@@ -210,6 +232,7 @@ export function drawPromptBox(outbox, stop, whom = "") {
   return {
     element,
     area,
+    stop: stopAll,
     enterSends: () => enter.checked,
     /** Writes a text, as an example does. */
     suggest: (text) => {
@@ -230,12 +253,15 @@ export function drawPromptBox(outbox, stop, whom = "") {
     tellState: (said) => {
       state = said;
       settle();
+      sendNext();
     },
     /** The kernel has taken what was sent, or could not. */
     taken: (ok) => {
-      if (isLocked && !ok && !area.value) area.value = sent;
+      if (!ok) giveBack();
       isLocked = false;
+      isNext &&= ok;
       settle();
+      sendNext();
     },
     tellTalk: (some) => {
       hasTalk = some;
@@ -243,7 +269,8 @@ export function drawPromptBox(outbox, stop, whom = "") {
     },
     lose: () => {
       isLost = true;
-      if (isLocked && !area.value) area.value = sent; // nobody has taken it
+      isNext = false;
+      giveBack();
       area.readOnly = true;
       settle();
     },

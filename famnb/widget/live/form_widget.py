@@ -14,6 +14,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.live_view import LiveView
 from famnb.widget.live.output import Output
 
+STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
 _NOTE_HTML = SafeHtml('<p style="opacity:0.75">{}</p>')
 Value = TypeVar("Value")
 

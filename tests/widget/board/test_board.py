@@ -198,6 +198,8 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
         board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
         board.say("Second?")
+        receive(board, kind="send", prompt="Third?")
+        assert "not sent, since an answer is still being written" in board.describe()["state"]["trouble"]
         for form in outputs[-1].values():
             assert "Second?" in form
             assert "has what came of them" in form

@@ -16,6 +16,7 @@ from tests.support.composers import (
     choose_endpoint,
     receive,
     shown_panes,
+    trouble_of,
     wait_for_pending_call,
     wait_until_idle,
     write_field,
@@ -152,6 +153,7 @@ def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
     assert composer.send() is stream
     assert composer.edit(0, "Hm") is stream
     receive(composer, kind="send", prompt="And?")
+    assert "not sent, since an answer is still being written" in trouble_of(composer)
     composer.stop()
     assert prompts(wait_until_idle(composer))[-1] == "Count to 300."
     assert len(composer.replies) == 3
