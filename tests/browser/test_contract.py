@@ -72,7 +72,7 @@ FOLLOWS = """([seconds, rate]) => new Promise(done => {
   const timer = setInterval(() => {
     for (let burst = 0; burst < rate / 100; burst++) {
       sent += 1;
-      window.hear("msg:custom", { kind: "changes", seq: 1 + sent, panes: { p: [["text", 0, `word ${sent}\\n`]] } });
+      window.hear("msg:custom", { kind: "changes", seq: 1 + sent, panes: { 0: [["text", 0, `word ${sent}\\n`]] } });
     }
     if (kept === null && end() > 40) seen.off += 1;
     if (kept !== null && box.scrollTop !== kept) seen.moved += 1;
@@ -148,9 +148,9 @@ def test_two_views_of_one_model_show_the_same(page: Page):
     """Both ask once for everything, follow the same changes, and a gap is asked about, with get, set, on and send."""
     assert [message["kind"] for message in page.evaluate("window.said")] == ["ready"]
     everything(page, block(tail="one"))
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"p": [["text", 0, " two"]]}})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"0": [["text", 0, " two"]]}})
     expect(page.locator(".famnb-text")).to_have_text(["one two", "one two"])
-    page.evaluate(HEAR, {"kind": "changes", "seq": 9, "panes": {"p": [["text", 0, " nine"]]}})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 9, "panes": {"0": [["text", 0, " nine"]]}})
     assert page.evaluate("window.said.at(-1).kind") == "ready"
     expect(page.locator(".famnb-text")).to_have_text(["one two", "one two"])
 
@@ -285,7 +285,7 @@ def test_a_view_that_is_taken_away_stops_listening(page: Page):
     """Its clean-up leaves the other view at work, and the last one leaves nothing that listens to a trait."""
     make_board(page, running=True)
     page.evaluate("window.ends[0](); document.getElementById('one').replaceChildren()")
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p1.0": [["text", 0, " two"]]}})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"0": [["text", 0, " two"]]}})
     expect(page.locator("#two .famnb-text").first).to_have_text("<b>p1</b> two")
     page.evaluate("window.ends[1]()")
     assert page.evaluate("window.listening()") == 0
@@ -414,7 +414,7 @@ def make_board(page: Page, *, running: bool, **state: Any) -> None:
 def test_a_board_needs_no_more_than_the_contract(page: Page):
     """Meters, Pin, Differences, a pane's settings and Stop of one pane or of all: each a message with its subject."""
     make_board(page, running=True)
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p2.0": [["meters", 0, ["2", "$1"]]]}})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"1": [["meters", 0, ["2", "$1"]]]}})
     view = page.locator("#one")
     expect(view.locator(".famnb-meters > div")).to_have_text(["tokens1", "cost", "tokens2", "cost$1"])
     expect(view.locator(".famnb-text")).to_have_text(["<b>p1</b>", "<b>p2</b>"])
@@ -480,7 +480,7 @@ def test_panes_are_named_moved_set_at_once_and_scrolled_together(page: Page):
     assert said_texts(page, "share")[-1] == {"kind": "share", "field": "temperature", "column": "p2"}
 
     long = [["text", 0, "\n\n".join(f"line {number}" for number in range(100))]]
-    page.evaluate(HEAR, {"kind": "changes", "seq": 3, "panes": {"t.0.p1.0": long, "t.0.p2.0": [*long, *long]}})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 3, "panes": {"0": long, "1": [*long, *long]}})
     shares = """() => [...document.querySelectorAll("#one .famnb-flow")].map((flow) => {
       return Math.round((100 * flow.scrollTop) / (flow.scrollHeight - flow.clientHeight));
     })"""

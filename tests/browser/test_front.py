@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from famnb.events import Closed, Delta
+from famnb.widget.html import sanitize
 from famnb.widget.live.base import join_front
+from famnb.widget.live.pane import Pane
+from tests.widget.conftest import Scripted
 
 pytestmark = pytest.mark.browser
 
@@ -60,7 +64,7 @@ def snapshot(page: Page, seq: int, text: str) -> None:
 
 def grows(page: Page, seq: int, text: str) -> None:
     """The text grows."""
-    hears(page, "changes", seq, {"p": [["text", 0, text]]})
+    hears(page, "changes", seq, {"0": [["text", 0, text]]})
 
 
 def test_a_gap_is_closed_by_everything(page: Page):
@@ -121,7 +125,7 @@ def test_a_pane_that_ends_among_others_is_drawn_anew_alone(page: Page):
     pane |= {"head": "", "badges": [], "asked": [], "failure": "", "notes": [], "figures": "", "blocks": []}
     hears(page, "snapshot", 2, [pane, {**pane, "id": "q"}])
     block = [["open", 0, "text", ""], ["text", 0, "said"]]
-    hears(page, "changes", 3, {"p": block, "q": block})
+    hears(page, "changes", 3, {"0": block, "1": block})
     page.get_by_role("button", name="Stop").nth(1).focus()
     ended = {**pane, "running": False, "blocks": None, "notes": ["it has ended"]}
     page.evaluate(
@@ -131,5 +135,29 @@ def test_a_pane_that_ends_among_others_is_drawn_anew_alone(page: Page):
     expect(page.locator(".famnb-pane").first).to_contain_text("it has ended")
     expect(page.get_by_role("button", name="Stop")).to_be_focused()
     grows(page, 5, ", still")
-    hears(page, "changes", 6, {"q": [["text", 0, " more"]]})
+    hears(page, "changes", 6, {"1": [["text", 0, " more"]]})
     expect(page.locator(".famnb-text")).to_have_text(["said, still", "said more"])
+
+
+def test_the_page_adds_what_changes_leave_out(page: Page):
+    """Paragraphs and drafts that it has are sent by their length: what it shows is the Markdown all the same."""
+    text = "Tall 🌊 “waves”\n\n\nof *two* kinds\n\n- one\n- **two** <b>\n\nare seen & told,\na fact\n\nin the end"
+    stream = Scripted()
+    pane = Pane(stream, id="p", clock=lambda: 0.0)
+    hears(page, "snapshot", 1, [pane.snapshot()])
+    changes = []
+    for index, character in enumerate(text):
+        stream.says(Delta((0, 1), "text", character))
+        told = pane.changes()
+        hears(page, "changes", 2 + index, {"0": told})
+        changes += told
+    stream.says(Closed((0, 1)))
+    for seq in (len(text) + 2, len(text) + 3):
+        hears(page, "changes", seq, {"0": pane.changes()})
+    assert {"paragraphs", "draft", "settle"} <= {name for name, *_ in changes}
+    settled = page.locator(".famnb-text .famnb-settled")
+    parsed = page.evaluate(
+        "html => new DOMParser().parseFromString(html, 'text/html').body.innerHTML", str(sanitize.render_markdown(text))
+    )
+    assert settled.inner_html() == parsed
+    expect(page.locator(".famnb-text .famnb-tail")).to_be_empty()

@@ -123,7 +123,8 @@ def test_hostile_text_is_inert_while_it_streams(browser: Browser):
     for seq, closed in ((2, False), (3, True), (4, True)):
         for stream in streams:
             stream.says(closed=closed)
-        page.evaluate(hear, {"kind": "changes", "seq": seq, "panes": {pane.id: pane.changes() for pane in panes}})
+        told = {str(place): pane.changes() for place, pane in enumerate(panes)}
+        page.evaluate(hear, {"kind": "changes", "seq": seq, "panes": told})
         assert page.evaluate(BAD, "body") == []
     page.evaluate(hear, {"kind": "snapshot", "seq": 5, "panes": [pane.snapshot() for pane in panes]})
     expect(page.locator(".famnb-text").first).to_contain_text("<script>window.__pwned=1</script>")

@@ -77,6 +77,24 @@ export function drawPane(pane, { stop, dress }) {
   };
 }
 
+// Paragraphs without markup, as sanitize.render_markdown would make them.
+function makeParagraphs(text) {
+  const paragraphs = text.replace(/^\n+|\n+$/g, "").split(/\n{2,}/).map((paragraph) => make("p", "", paragraph));
+  for (const paragraph of paragraphs) {
+    paragraph.dir = "auto";
+    paragraph.setAttribute("style", "text-align:start");
+  }
+  return paragraphs.map((paragraph) => `${paragraph.outerHTML}\n`).join("");
+}
+
+// Adds finished HTML to a block, and has `rest` as what is still growing.
+function settle(block, drawn, number, html, rest) {
+  block.html += html;
+  block.tail = rest;
+  block.draft = undefined;
+  for (const view of drawn) view.block(number).settle(html, rest);
+}
+
 /** Each makes one change of pane.py to what is known of a pane and to its views: [change, block number, …] */
 export const changes = {
   open: (pane, drawn, number, kind, label) => {
@@ -87,18 +105,24 @@ export const changes = {
     pane.blocks[number].tail += text;
     for (const view of drawn) view.block(number).text(text);
   },
-  draft: (pane, drawn, number, html, text) => {
-    pane.blocks[number].tail += text;
-    for (const view of drawn) view.block(number).draft(html);
+  draft: (pane, drawn, number, kept, html, text) => {
+    const block = pane.blocks[number];
+    block.tail += text;
+    block.draft = (block.draft ?? "").slice(0, kept) + html;
+    for (const view of drawn) view.block(number).draft(block.draft);
   },
-  settle: (pane, drawn, number, html, rest) => {
-    pane.blocks[number].html += html;
-    pane.blocks[number].tail = rest;
-    for (const view of drawn) view.block(number).settle(html, rest);
+  settle: (pane, drawn, number, kept, html, rest) => {
+    const block = pane.blocks[number];
+    settle(block, drawn, number, (block.draft ?? "").slice(0, kept) + html, rest);
+  },
+  paragraphs: (pane, drawn, number, length) => {
+    const block = pane.blocks[number];
+    settle(block, drawn, number, makeParagraphs(block.tail.slice(0, length)), block.tail.slice(length));
   },
   close: (pane, drawn, number, html, rest) => {
     pane.blocks[number].html = html;
     pane.blocks[number].tail = rest;
+    pane.blocks[number].draft = undefined;
     for (const view of drawn) view.block(number).close(html, rest);
   },
   meters: (pane, drawn, _, figures) => {

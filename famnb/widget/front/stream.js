@@ -92,9 +92,11 @@ export function liveWidget(dressUp) {
 
   const change = (message) => {
     const touched = [];
-    for (const pane of panes.filter((pane) => pane.id in message.panes)) {
+    for (const [place, told] of Object.entries(message.panes)) {
+      const pane = panes[place];
+      if (!pane) continue; // a view that is hidden shows none
       const drawn = [...views].map((view) => view.drawn.get(pane.id));
-      for (const [name, ...details] of message.panes[pane.id]) changes[name](pane, drawn, ...details);
+      for (const [name, ...details] of told) changes[name](pane, drawn, ...details);
       touched.push(...drawn);
     }
     for (const drawn of touched) drawn.settle();

@@ -27,7 +27,7 @@ from famnb.client.live_call import Stream
 from famnb.widget.html import transcript
 from famnb.widget.live import output as outputs
 from famnb.widget.live.base import FRONT, BaseWidget, join_front
-from famnb.widget.live.pane import Pane, StreamLike, reply_so_far
+from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
 
 # Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
 # bursts, one message a delta lost most of the text, and 20 a second lost none.
@@ -148,7 +148,7 @@ class LiveView(BaseWidget):
     def _send_changes(self, ended: Sequence[str]) -> None:
         """Send what streams have added, then the summaries of those that have ended, which take longer to make."""
         redrawn = [id for id in self._running if id in ended or self._panes[id].service_changed]
-        added = {id: changes for id in self._running if (changes := self._panes[id].changes())}
+        added = self._take_changes(self._running)
         # Each flush of the first second too: the page draws the view in that time, and what it got before is lost.
         is_snapshot_due = self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
         self._flushes += 1
@@ -161,9 +161,14 @@ class LiveView(BaseWidget):
             self._send_snapshot()
         elif redrawn:
             # Changes once more: a block that was closed is rendered one flush after its last text.
-            added = {id: changes for id in redrawn if (changes := self._panes[id].changes())}
+            added = self._take_changes(redrawn)
             summaries = [self._panes[id].summary() for id in redrawn]
             self._send_numbered({"kind": "changes", "panes": added, "anew": summaries})
+
+    def _take_changes(self, ids: Sequence[str]) -> dict[str, list[Change]]:
+        """Return what panes have to tell, by their place in the last snapshot: ids would be half of a message."""
+        places = {id: str(place) for place, id in enumerate(self._panes)}
+        return {places[id]: changes for id in ids if (changes := self._panes[id].changes())}
 
     def describe(self) -> dict[str, Any]:
         """Return what a page needs beside the panes when it is new; nothing here."""

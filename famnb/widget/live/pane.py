@@ -9,6 +9,7 @@ sends nothing; `live_view` does.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +27,11 @@ Change: TypeAlias = list[Any]
 """[change, block number, …], applied in order by the front end, whose `changes` has a function for each.
 
 open: kind, label · text: text to append · draft: HTML of the growing text, text to append to it · settle: HTML to
-append, rest of the text · close: HTML, text, both in place of what was shown · fold: label
+append, rest of the text · paragraphs: how much of the text is finished, as paragraphs without markup · close: HTML,
+text, both in place of what was shown · fold: label
+
+The HTML of draft and settle is two values: how much of the last draft it begins with, and the rest of it. What is
+counted are UTF-16 units, as JavaScript does.
 """
 # Rendering this much takes about 6 ms; a longer block is nearly always code, whose text looks the same.
 MAX_DRAFT_CHARS = 2_000
@@ -85,6 +90,8 @@ class _GrowingBlock:
         """The frozen HTML, in pieces."""
         self.tail = ""
         """The text after it."""
+        self.draft = ""
+        """The HTML of the tail, as far as it was sent; empty if the page has none."""
         self.searched_length = 0
         """The length of the tail when it was last searched for finished Markdown."""
         self.is_closing = False
@@ -94,6 +101,8 @@ class _GrowingBlock:
         """Whether the answer had begun at the last flush, but how long the thinking took was not known."""
 
     def snapshot(self) -> dict[str, Any]:
+        # A page that draws a snapshot has no draft.
+        self.draft = ""
         return {
             "kind": self.kind,
             "label": sanitize.visible(self.label),
@@ -117,14 +126,37 @@ class _GrowingBlock:
         finished = self._stable_length() if self.kind != "code" and "\n" in added else 0
         if not finished:
             draft = None if self.kind == "code" else self._render(self.tail)
-            return [["text", self.number, added] if draft is None else ["draft", self.number, draft, added]]
-        html = _render(self.tail[:finished])
-        self.html.append(html)
-        self.tail = self.tail[finished:]
+            return [["text", self.number, added] if draft is None else self._draft_change(draft, added)]
+        text, self.tail = self.tail[:finished], self.tail[finished:]
+        changes = self._settle(text, added)
         self.searched_length = 0
         draft = self._render(self.tail)
-        settled: Change = ["settle", self.number, html, self.tail]
-        return [settled] if draft is None else [settled, ["draft", self.number, draft, ""]]
+        return changes if draft is None else [*changes, self._draft_change(draft, "")]
+
+    def _settle(self, text: str, added: str) -> list[Change]:
+        """Freeze the text before the tail, and return the changes that show it; `added` is what no change has told."""
+        html = _render(text)
+        self.html.append(html)
+        changes: list[Change]
+        # What the page can make by itself is not sent a second time.
+        if html == _paragraphs_html(text):
+            changes = [["text", self.number, added]] if added else []
+            changes.append(["paragraphs", self.number, _utf16_length(text)])
+        else:
+            changes = [["settle", self.number, *self._omit_draft(html), self.tail]]
+        self.draft = ""
+        return changes
+
+    def _draft_change(self, html: str, added: str) -> Change:
+        change: Change = ["draft", self.number, *self._omit_draft(html), added]
+        self.draft = html
+        return change
+
+    def _omit_draft(self, html: str) -> tuple[int, str]:
+        """Return how much of some HTML the page has at the beginning of its draft, and the rest."""
+        pairs = zip(self.draft, html, strict=False)
+        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return _utf16_length(html[:shared]), html[shared:]
 
     def _stable_length(self) -> int:
         # Searched again only once the tail has grown by a quarter, which keeps the cost of a long code block linear.
@@ -141,12 +173,12 @@ class _GrowingBlock:
         if self.kind == "code":
             self.tail = indent_json(text) if self._layout else text
             return [*changes, ["close", self.number, "", self.tail]]
-        rendered, rest = _render(text), _render(self.tail)
-        is_unchanged = "".join(self.html) + rest == rendered
-        self.html, self.tail = [rendered], ""
+        rendered, rest = _render(text), self.tail
+        self.tail = ""
         # What was shown before is sent again only if the end has changed it, as the definition of a link does.
-        if is_unchanged:
-            return [*changes, ["settle", self.number, rest, ""]]
+        if "".join(self.html) + _render(rest) == rendered:
+            return [*changes, *self._settle(rest, "")]
+        self.html, self.draft = [rendered], ""
         return [*changes, ["close", self.number, rendered, ""]]
 
 
@@ -327,6 +359,16 @@ def final_block(section: Section) -> dict[str, Any]:
         "html": "" if is_code else _render(section.text),
         "tail": sanitize.visible(section.text) if is_code else "",
     }
+
+
+def _paragraphs_html(text: str) -> str:
+    """Return the HTML that the page makes of paragraphs whose text is all that they are (pane.js: makeParagraphs)."""
+    paragraphs = re.split(r"\n{2,}", text.strip("\n"))
+    return "".join(f'<p dir="auto" style="text-align:start">{paragraph}</p>\n' for paragraph in paragraphs)
+
+
+def _utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 def _render(markdown: str) -> str:

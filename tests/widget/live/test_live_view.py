@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_a_look_sends_at_most_one_message(view: Recording, stream):
     (message,) = view.sent
     assert message["kind"] == "changes"
     assert list(message["panes"].values()) == [[["open", 0, "text", ""], ["text", 0, "x" * 500]]]
+
+
+def test_a_message_is_hardly_longer_than_the_text_that_it_brings(view: Recording, scripted):
+    """However long the ids of its panes are: at most 25 bytes a pane and 60 in all, and a paragraph is sent once."""
+    streams = [scripted() for _ in range(8)]
+    view.follow([Pane(stream, id=f"0123456789abcdef.{number}") for number, stream in enumerate(streams)])
+    for stream in streams:
+        stream.says(Delta(TEXT, "text", "It begins"))
+    view.flush()
+    view.sent.clear()
+    words = ["five words of each pane ", "to the end of this.\n\n", "Then the next one begins "]
+    for text in words:
+        for stream in streams:
+            stream.says(Delta(TEXT, "text", text))
+        view.flush()
+    sizes = [len(json.dumps(message, separators=(",", ":"))) for message in view.sent]
+    assert len(sizes) == len(words)
+    for size, text in zip(sizes, words, strict=True):
+        # A paragraph's end is one change more.
+        assert size <= 60 + 8 * (len(json.dumps(text)) + (45 if text == words[-1] else 25))
 
 
 def test_messages_are_numbered_without_a_gap(view: Recording, stream):
@@ -124,8 +145,8 @@ def test_one_pane_of_several_ends_without_the_others(view: Recording, scripted):
     right.says(Delta(TEXT, "text", "more"))
     view.flush()
     words, rest = view.sent
-    assert words["panes"]["left"][-1] == ["text", 0, "{}"]
-    assert words["panes"]["right"][-1] == ["text", 0, "more"]
+    assert words["panes"]["0"][-1] == ["text", 0, "{}"]
+    assert words["panes"]["1"][-1] == ["text", 0, "more"]
     (again,) = rest["anew"]
     assert (again["id"], again["running"], again["blocks"]) == ("left", False, None)
     assert not ended

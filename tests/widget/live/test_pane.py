@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import given
@@ -16,11 +17,17 @@ TEXT = (0, 1)
 THINKING = (0, 0)
 
 
+def cut(text: str, length: int) -> str:
+    """The first UTF-16 units of a text, as JavaScript counts them."""
+    return text.encode("utf-16-le")[: 2 * length].decode("utf-16-le")
+
+
 class View:
     """Applies changes as the front end does."""
 
     def __init__(self) -> None:
         self.blocks: list[dict[str, Any]] = []
+        self.drafts: dict[int, str] = {}
 
     def take(self, changes: list[list[Any]]) -> None:
         for what, number, *details in changes:
@@ -31,14 +38,24 @@ class View:
                 case "text":
                     self.blocks[number]["tail"] += details[0]
                 case "draft":
-                    html, text = details
+                    kept, html, text = details
                     self.blocks[number]["tail"] += text
-                    assert html == sanitize.render_markdown(self.blocks[number]["tail"])
+                    self.drafts[number] = cut(self.drafts.get(number, ""), kept) + html
+                    assert self.drafts[number] == sanitize.render_markdown(self.blocks[number]["tail"])
                 case "settle":
-                    self.blocks[number]["html"] += details[0]
-                    self.blocks[number]["tail"] = details[1]
+                    kept, html, rest = details
+                    self.blocks[number]["html"] += cut(self.drafts.pop(number, ""), kept) + html
+                    self.blocks[number]["tail"] = rest
+                case "paragraphs":
+                    tail = self.blocks[number]["tail"]
+                    text = cut(tail, details[0])
+                    for paragraph in re.split(r"\n{2,}", text.strip("\n")):
+                        self.blocks[number]["html"] += f'<p dir="auto" style="text-align:start">{paragraph}</p>\n'
+                    self.blocks[number]["tail"] = tail[len(text) :]
+                    self.drafts.pop(number, None)
                 case "close":
                     self.blocks[number]["html"], self.blocks[number]["tail"] = details
+                    self.drafts.pop(number, None)
                 case "fold":
                     self.blocks[number]["label"] = details[0]
                     self.blocks[number]["open"] = False
@@ -90,6 +107,7 @@ def test_finished_markdown_is_frozen_as_html(stream):
     assert settle == [
         "settle",
         0,
+        0,
         '<p dir="auto" style="text-align:start"><strong>one</strong> &lt;img src=x&gt;</p>\n',
         "two",
     ]
@@ -117,7 +135,10 @@ def test_a_tool_call_is_laid_out_and_stays_text(stream):
 
 
 @given(
-    st.lists(st.sampled_from(["word ", "\n\n", "- item\n", "```\n", "# h\n", "<b>", "\x1b[1m", "é"]), max_size=40),
+    st.lists(
+        st.sampled_from(["word ", "\n\n", "- item\n", "```\n", "# h\n", "<b>", "\x1b[1m", "é", "\N{WATER WAVE}", "*"]),
+        max_size=40,
+    ),
     st.lists(st.integers(1, 8), min_size=1),
 )
 def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: list[int]):
@@ -178,15 +199,47 @@ def test_growing_markdown_is_rendered_as_far_as_it_has_come(stream):
     stream.says(Delta(TEXT, "text", "Some prose"))
     assert pane.changes()[1:] == [["text", 0, "Some prose"]]
     stream.says(Delta(TEXT, "text", " and **bold** <img src=x>"))
-    ((name, _, html, text),) = pane.changes()
+    ((name, _, _, html, text),) = pane.changes()
     assert (name, text) == ("draft", " and **bold** <img src=x>")
     assert "<strong>bold</strong> &lt;img" in html
     stream.says(Delta(TEXT, "text", "\n\n- one"))
     settled, draft = pane.changes()
     assert settled[0] == "settle"
-    assert draft[:2] == ["draft", 0]
-    assert "<li>one</li>" in draft[2]
-    assert draft[3] == ""
+    assert draft[:3] == ["draft", 0, 0]
+    assert "<li>one</li>" in draft[3]
+    assert draft[4] == ""
+
+
+def test_what_the_page_has_is_not_sent_again(stream):
+    """Paragraphs without markup are told by their length, and HTML by how much of the last draft it begins with."""
+    pane, view = Pane(stream, id="p", clock=lambda: 0.0), View()
+    stream.says(Delta(TEXT, "text", "A “wave” \N{WATER WAVE}\n\n\nis ~"))
+    opened, text, paragraphs, draft = pane.changes()
+    assert (text, paragraphs) == (["text", 0, "A “wave” \N{WATER WAVE}\n\n\nis ~"], ["paragraphs", 0, 14])
+    view.take([opened, text, paragraphs, draft])
+    stream.says(Delta(TEXT, "text", "*tall*"))
+    (draft,) = pane.changes()
+    assert draft == ["draft", 0, len('<p dir="auto" style="text-align:start">is ~<'), "em>tall</em></p>\n", "*tall*"]
+    view.take([draft])
+    stream.says(Delta(TEXT, "text", "\n\nAnd"))
+    (settled,) = pane.changes()
+    assert settled == ["settle", 0, len(view.drafts[0]), "", "And"]
+    view.take([settled])
+    stream.says(Closed(TEXT))
+    assert pane.changes() == []
+    view.take(pane.changes())
+    assert view.blocks[0]["html"] == sanitize.render_markdown("A “wave” \N{WATER WAVE}\n\n\nis ~*tall*\n\nAnd")
+
+
+def test_a_draft_after_a_snapshot_is_whole(stream):
+    """A page that draws a snapshot has the text alone."""
+    pane = Pane(stream, id="p", clock=lambda: 0.0)
+    stream.says(Delta(TEXT, "text", "*one*"))
+    pane.changes()
+    pane.snapshot()
+    stream.says(Delta(TEXT, "text", " two"))
+    (draft,) = pane.changes()
+    assert draft[2:4] == [0, sanitize.render_markdown("*one* two")]
 
 
 def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream):
