@@ -46,7 +46,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from famnb.control_characters import escape_controls
+from famnb.formatting import escape_controls
 
 if TYPE_CHECKING:
     from famnb.reply import Reply

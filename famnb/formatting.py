@@ -1,7 +1,8 @@
 """Numbers, durations, amounts of money, sizes, intervals and small tables as text and as HTML.
 
 The one set of formatters of the package: whatever shows a value to a reader takes it from here, so that the same value
-reads alike in a figure, a table, a widget and the command line. A value below 0 has a minus sign (U+2212).
+reads alike in a figure, a table, a widget and the command line. A value below 0 has a minus sign (U+2212). Imports
+nothing of famnb.
 """
 
 from __future__ import annotations
@@ -48,6 +49,20 @@ _CELL_STYLE = "padding:0.25em 0.8em 0.25em 0;border:none;vertical-align:top"
 _RULE = "1px solid rgba(128,128,128,0.35)"
 # Notebooks typeset what stands between two of these: "$5 or $6" would become a formula.
 _FORMULA_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\b)")
+# A server may send them to act on a terminal.
+_CONTROL_CHARACTERS = {
+    code: chr(code).encode("unicode_escape").decode()
+    for code in (
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        0x061C,
+        0x200E,
+        0x200F,
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+    if chr(code) not in "\t\n"
+}
 
 
 def format_number(value: float, *, more_digits: int = 0) -> str:
@@ -290,3 +305,11 @@ def html_paragraphs(lines: Iterable[str]) -> str:
 def escape_html(text: str) -> str:
     """HTML that shows exactly this text in a notebook, amounts in dollars included."""
     return _FORMULA_DELIMITER.sub(r"<span>\g<0></span>", html.escape(text))
+
+
+def escape_controls(text: str) -> str:
+    r"""Return a text with escapes such as `\x1b` for what would act on a terminal or reorder what it shows.
+
+    Line feeds and tabs stay.
+    """
+    return text.translate(_CONTROL_CHARACTERS)

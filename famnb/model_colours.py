@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 # Okabe and Ito's palette without its yellow, which is too pale for a line on white. They can be told apart without full
 # colour vision.
@@ -47,3 +48,10 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
 def model_slots(models: Sequence[str]) -> tuple[int, ...]:
     """Return the number of each of some models that are drawn together; `group_slots` says what it decides."""
     return group_slots("model", models)
+
+
+def page_style(slot: int) -> dict[str, Any]:
+    """Return the colour of a group by its number, and how often the colours were all used before it."""
+    colour = COLOURS[slot % len(COLOURS)]
+    # Black would not be seen on a dark page.
+    return {"colour": "currentColor" if colour == "#000000" else colour, "cycle": slot // len(COLOURS)}

@@ -8,7 +8,6 @@ from typing import Any, assert_never
 
 import msgspec
 
-from famnb.control_characters import escape_controls
 from famnb.errors import FamnbError
 from famnb.events import (
     ATTACHED_KINDS,
@@ -26,6 +25,7 @@ from famnb.events import (
     Status,
     Usage,
 )
+from famnb.formatting import escape_controls
 from famnb.timing import Read, Timing
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)

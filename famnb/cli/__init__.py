@@ -1,4 +1,7 @@
-"""The command line, `famnb COMMAND`: one module a command, which declares its options, runs, and prints the outcome."""
+"""The command line, `famnb COMMAND`: one module a command, which declares its options, runs, and prints the outcome.
+
+What several commands need stands here: a type of arguments, and where the notebooks and the benchmarks are.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import famnb
 from famnb.errors import FamnbError
@@ -66,5 +70,25 @@ def _make_parser(names: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def integer_from(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """Return a parser, for `type=`, of a whole number within bounds; it raises ArgumentTypeError for anything else."""
+    bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if number < minimum or (maximum is not None and number > maximum):
+            raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text!r}")
+        return number
+
+    return parse
+
+
+def find_shipped_folder(folder: str, file: str) -> tuple[Path, bool]:
+    """Return a folder that ships beside the package, known by a file in it, and whether it is the checkout's own."""
+    package = Path(famnb.__file__).parent
+    checkout = package.parent / folder
+    # The wheel holds them inside the package, see `force-include` in pyproject.toml.
+    return (checkout, True) if (checkout / file).exists() else (package / checkout.name, False)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from famnb.cli.shipped_files import find_shipped_folder
+from famnb.cli import find_shipped_folder
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

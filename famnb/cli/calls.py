@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from famnb.cli.arguments import integer_from
+from famnb.cli import integer_from
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import LEGEND, format_calls
 from famnb.frame.csv_file import write_csv

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from famnb import service
-from famnb.cli.arguments import integer_from
-from famnb.cli.shipped_files import find_shipped_folder
+from famnb.cli import find_shipped_folder, integer_from
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawn
 
 START = "01-start.ipynb"

@@ -13,7 +13,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from famnb.cli.arguments import integer_from
+from famnb.cli import integer_from
 from famnb.record import Ledger
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}

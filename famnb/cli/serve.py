@@ -94,7 +94,7 @@ import dataclasses
 import os
 
 from famnb import service
-from famnb.cli.arguments import integer_from
+from famnb.cli import integer_from
 from famnb.service.process import KEY_VARIABLE
 from famnb.service.settings import LOG_FORMATS, PROFILES, Options
 

@@ -11,12 +11,6 @@ from famnb.errors import Interrupted
 from famnb.experiment import votes
 from famnb.experiment.fingerprint import ScoreKeys
 from famnb.experiment.judge import Judge, Letter
-from famnb.experiment.judge_agreement import (
-    JudgeAgreement,
-    agree_with_people,
-    verdicts_of_duels,
-    verdicts_of_grades,
-)
 from famnb.experiment.judge_runner import TAG, JudgeRunner
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
@@ -53,7 +47,7 @@ class ScoreReport:
     """For each judge, the verdicts that the budget left unasked."""
     consistency: Mapping[str, votes.Consistency]
     """For each judge of pairs, how far its choices depend on the position."""
-    agreement: Mapping[str, JudgeAgreement]
+    agreement: Mapping[str, votes.JudgeAgreement]
     """For each judge, how far it agrees with people, where both judged the same pairs."""
 
     def __str__(self) -> str:
@@ -264,7 +258,7 @@ def scores_by_cell(
 
 def judge_agreements(
     ledger: Ledger, name: str, judges: Sequence[Judge], answers: Sequence[AnsweredCell]
-) -> dict[str, JudgeAgreement]:
+) -> dict[str, votes.JudgeAgreement]:
     """How far each judge agrees with people's votes, by its name; without those that have no pair in common."""
     if not judges:
         return {}
@@ -276,11 +270,11 @@ def judge_agreements(
     agreements = {}
     for judge in judges:
         verdicts = (
-            verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge_voter(judge)))
+            votes.verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge_voter(judge)))
             if judge.pairwise
-            else verdicts_of_grades(grades[judge.name], cells)
+            else votes.verdicts_of_grades(grades[judge.name], cells)
         )
-        agreements[judge.name] = agree_with_people(judge.name, verdicts, people)
+        agreements[judge.name] = votes.agree_with_people(judge.name, verdicts, people)
     return {judge_name: found for judge_name, found in agreements.items() if found.votes}
 
 

@@ -1,4 +1,4 @@
-"""Votes between two answers to the same prompt: the pairs there are, and the results of the votes on them.
+"""Votes between two answers to the same prompt: the pairs there are, the results, and how far judges agree with people.
 
 A person's vote counts as it was given. A model judges each pair both ways round: where the two verdicts differ, the
 pair counts as a tie and is inconsistent.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from famnb import stats
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import today_keys
 from famnb.experiment.services import SIMULATED, split_key
-from famnb.formatting import format_count, format_level, format_percent
+from famnb.formatting import format_count, format_level, format_number, format_percent
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedVote
 
@@ -65,18 +66,33 @@ class Consistency:
     """Verdicts that could not be read."""
 
     def __str__(self) -> str:
-        share = self.inconsistent
-        value = format_percent(share.value)
-        if share.known:
-            bounds = f"{format_percent(share.low)} to {format_percent(share.high)}"
-            value += f" ({format_level(share.level)} interval {bounds})"
-        if not self.pairs:
-            value = "not known"
+        share = f"{format_percent(self.inconsistent.value)}{_ends(self.inconsistent, format_percent)}"
+        value = share if self.pairs else "not known"
         unread = f"; {self.unformed:,} verdicts could not be read" if self.unformed else ""
         return (
             f"{self.judge}: verdicts that change with the position: {value}, n = {self.pairs:,} pairs; the answer "
             f"shown first won {self.first_wins:,} times, the second {self.second_wins:,} times{unread}"
         )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """How far a judge agrees with people's votes."""
+
+    judge: str
+    votes: int
+    """People's votes on pairs of which the judge has a verdict; a tie is a verdict."""
+    rate: stats.Interval
+    """The share of them in which the judge says the same, for new prompts."""
+    kappa: stats.Interval
+    """Cohen's kappa, which is 0 where they agree as often as chance has it."""
+
+    def __str__(self) -> str:
+        n = f"n = {format_count(self.votes, 'vote')} on {format_count(self.rate.clusters, 'prompt')}"
+        rate = f"{format_percent(self.rate.value)}{_ends(self.rate, format_percent)}"
+        is_known = not math.isnan(self.kappa.value)
+        kappa = f"{format_number(self.kappa.value)}{_ends(self.kappa, format_number)}" if is_known else "not known"
+        return f"{self.judge}: agrees with {rate} of people's votes, Cohen's kappa {kappa}, {n}"
 
 
 def read_votes(ledger: Ledger, name: str) -> list[RecordedVote]:
@@ -247,3 +263,57 @@ def _winning_cell(vote: RecordedVote, known: Mapping[str, Cell]) -> Cell | None:
             return known[vote.right_cell]
         case _:
             return None
+
+
+def agree_with_people(
+    judge: str, verdicts: Mapping[frozenset[str], float], duels: Iterable[Duel], *, level: float = 0.95
+) -> JudgeAgreement:
+    """Return how far a judge's verdicts agree with people's duels.
+
+    `verdicts` has, by the keys of two cells, how much better the one whose variant comes first by name is: above 0 it
+    is better, below 0 the other, at 0 neither.
+    """
+    own, people, prompts = [], [], []
+    for duel in duels:
+        verdict = verdicts.get(frozenset((duel.first.key, duel.second.key)))
+        if verdict is None:
+            continue
+        ahead, _ = _in_order(duel.first, duel.second)
+        own.append((verdict > 0) - (verdict < 0))
+        people.append(0 if duel.winner is None else 1 if duel.winner.key == ahead.key else -1)
+        prompts.append(duel.first.prompt.id)
+    found = stats.agreement(own, people, clusters=prompts, level=level)
+    return JudgeAgreement(judge, len(own), found.rate, found.kappa)
+
+
+def verdicts_of_duels(duels: Iterable[Duel]) -> dict[frozenset[str], float]:
+    """What a judge of pairs says of each, as `agree_with_people` takes it."""
+    verdicts: dict[frozenset[str], float] = {}
+    for duel in duels:
+        ahead, _ = _in_order(duel.first, duel.second)
+        value = 0.0 if duel.winner is None else 1.0 if duel.winner.key == ahead.key else -1.0
+        verdicts[frozenset((duel.first.key, duel.second.key))] = value
+    return verdicts
+
+
+def verdicts_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> dict[frozenset[str], float]:
+    """What grades by cell say of each two answers to a prompt: the higher one is better."""
+    verdicts: dict[frozenset[str], float] = {}
+    for first, second in pairs(cells):
+        ahead, behind = _in_order(first, second)
+        if ahead.key in grades and behind.key in grades:
+            verdicts[frozenset((ahead.key, behind.key))] = grades[ahead.key] - grades[behind.key]
+    return verdicts
+
+
+def _in_order(first: Cell, second: Cell) -> tuple[Cell, Cell]:
+    """Two cells by the names of their variants, so that a preference for one variant counts as agreement by chance."""
+    return (first, second) if first.variant.label <= second.variant.label else (second, first)
+
+
+def _ends(interval: stats.Interval, format_value: Callable[[float], str]) -> str:
+    """The interval in words, empty where n carries none."""
+    if not interval.known:
+        return ""
+    low, high = format_value(interval.low), format_value(interval.high)
+    return f" ({format_level(interval.level)} interval {low} to {high})"

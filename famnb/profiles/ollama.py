@@ -13,7 +13,7 @@ https://docs.ollama.com/api/openai-compatibility and https://docs.ollama.com/api
 from typing import Any, ClassVar
 
 from famnb.endpoints import ENDPOINTS
-from famnb.profiles.own_server import server_endpoints
+from famnb.profiles.open import server_endpoints
 from famnb.profiles.profile import MESSAGES_TRAITS, Profile
 from famnb.request.compat import OutputConfig
 from famnb.request.vendor import StatelessResponsesRequest, VendorChatRequest, VendorMessagesRequest

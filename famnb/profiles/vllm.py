@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from famnb.profiles.own_server import ServerChatRequest, server_endpoints
+from famnb.profiles.open import ServerChatRequest, server_endpoints
 from famnb.profiles.profile import MESSAGES_TRAITS, Profile
 from famnb.request.message_parts import Reasoning
 from famnb.request.types import Tokens

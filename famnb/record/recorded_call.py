@@ -15,10 +15,10 @@ import msgspec
 from famnb import endpoints, errors
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
-from famnb.control_characters import escape_controls
 from famnb.endpoints import Endpoint, Endpoints
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
+from famnb.formatting import escape_controls
 from famnb.profiles import find_endpoints
 from famnb.record import serialize
 from famnb.record.price import Cost, ServiceNames, service_names

@@ -19,12 +19,12 @@ from PIL import Image
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import ESTIMATE_MARK, MAX_FACTOR, format_count, format_estimate, shorten
+from famnb.model_colours import page_style
 from famnb.plot.labels import UNITS, column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, read_axis
 from famnb.record import Ledger
 from famnb.widget.default_client import connected_ledger
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.html.group_colours import page_style
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, handle_pages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import famnb
-from famnb import stats
+from famnb import scorers, stats
 from famnb.experiment import votes
 from famnb.experiment.plan import Cell, plan_cells
 from famnb.experiment.prompts import parse_prompts
@@ -21,6 +22,7 @@ from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote
 from tests.support.fault_server import FaultServer
+from tests.support.judging import Serve, answer, longer
 from tests.support.scripted_models import experiment, service
 
 
@@ -171,3 +173,64 @@ def test_the_interval_of_a_share_ends_where_shares_end() -> None:
         for end in line.get_ydata()
     ]
     assert (min(ends), max(ends)) == (0, 1)
+
+
+def judge_all(asked: dict[str, str]) -> str:
+    """A judge that likes the longer answer, whatever it is asked for."""
+    if "answer A" in asked:
+        return longer(asked)
+    grade = {"reason": "so", "grade": len(asked["answer"])}
+    return json.dumps({**grade, "right": grade})
+
+
+def vote_by_length(exp, winners) -> None:
+    """Let a person choose the longer or the shorter answer to each prompt, or neither."""
+    pairs = sorted(votes.pairs(answer.cell for answer in exp.answers()), key=lambda pair: pair[0].prompt.id)
+    ratings.save(
+        exp.ledger,
+        [
+            RecordedVote(
+                experiment=exp.name,
+                voter="ann",
+                left_cell=first.key,
+                right_cell=second.key,
+                winner={"longer": "right", "shorter": "left", "tie": "tie"}[winner],
+            )
+            for (first, second), winner in zip(pairs, winners, strict=True)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        scorers.judge("fam-mini", pairwise=True, name="it"),
+        scorers.judge("fam-mini", scale=(0, 5), name="it"),
+        scorers.rubric("fam-mini", {"right": "Is it right?"}, scale=(0, 5), name="it"),
+    ],
+    ids=["pairs", "grades", "rubric"],
+)
+def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.Judge) -> None:
+    """The rate and Cohen's kappa, in the report of a round and in the summary, with n."""
+    client, _ = serve(answer, judge_all)
+    exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[judge])
+    assert exp.score().agreement == {}
+    vote_by_length(exp, ["longer"] * 6 + ["shorter", "tie"])
+    report = exp.score()
+    found = report.agreement["it"]
+    assert (found.votes, found.rate.value, found.rate.clusters) == (8, 0.75, 8)
+    assert found.kappa.value == 0
+    line = "it: agrees with 75% (95% interval 41% to 93%) of people's votes, Cohen's kappa 0"
+    assert line in str(report)
+    (sentence,) = [sentence for sentence in exp.summary().findings if "agrees with" in sentence]
+    assert sentence.startswith(f"Judge {line}")
+    assert sentence.endswith("n = 8 votes on 8 prompts.")
+
+
+def test_without_people_or_judges_nothing_is_said(serve: Serve) -> None:
+    """A ledger of votes alone has no judge to compare, one of verdicts alone no person."""
+    client, _ = serve(answer, judge_all)
+    exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[scorers.exact("a")])
+    vote_by_length(exp, ["longer"] * 8)
+    assert exp.score().agreement == {}
+    assert not any("agrees with" in line for line in exp.summary().findings)

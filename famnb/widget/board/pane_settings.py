@@ -12,7 +12,7 @@ from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_end
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.html import sanitize
-from famnb.widget.html.request_text import message_texts
+from famnb.widget.html.facts import message_texts
 
 _EXPECTED = (
     'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '

@@ -19,9 +19,8 @@ from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
-from famnb.model_colours import group_slots
+from famnb.model_colours import group_slots, page_style
 from famnb.widget.html import sanitize
-from famnb.widget.html.group_colours import page_style
 
 # As many bars as a chart of 300 pixels has room for.
 MAX_SPANS = 40

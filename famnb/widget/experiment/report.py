@@ -28,8 +28,7 @@ from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bou
 from famnb.experiment.narrative import format_difference, format_p
 from famnb.experiment.plan import model_of, varying_fields
 from famnb.experiment.resume import ANSWERED, failures
-from famnb.experiment.summary import UNKNOWN, Summary, format_costs, sum_costs
-from famnb.experiment.tag_breakdown import break_down, grouping_tags
+from famnb.experiment.summary import UNKNOWN, Summary, break_down, drop_warmups, format_costs, grouping_tags, sum_costs
 from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
     format_count,
@@ -100,7 +99,7 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     """An experiment's report as one HTML document; `options` are those of `Experiment.summary`."""
     frame = experiment.frame()
     summary = experiment.summary(**options)
-    rows = frame[~frame["warmup"].fillna(False).astype(bool)]
+    rows = drop_warmups(frame)
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
         ReportSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),

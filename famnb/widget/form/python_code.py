@@ -17,7 +17,7 @@ from famnb.profiles import DEFAULT, find_profile
 from famnb.profiles.profile import Profile
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.html.request_text import message_texts
+from famnb.widget.html.facts import message_texts
 
 # A line of this length fits a notebook's cell in a window of usual width, beside JupyterLab's file list.
 MAX_LINE_LENGTH = 100

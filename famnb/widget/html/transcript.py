@@ -20,8 +20,8 @@ from famnb.formatting import format_table, html_table, shorten
 from famnb.reply import Block, Reply
 from famnb.request import Request
 from famnb.widget.html import facts, sanitize
+from famnb.widget.html.facts import message_texts
 from famnb.widget.html.json_layout import indent_json, is_json
-from famnb.widget.html.request_text import message_texts
 from famnb.widget.html.sanitize import SafeHtml
 
 Bundle: TypeAlias = dict[str, str]

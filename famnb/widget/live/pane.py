@@ -19,8 +19,8 @@ from famnb.client.exchange import Exchange
 from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Reply
 from famnb.widget.html import facts, sanitize
+from famnb.widget.html.facts import wants_json
 from famnb.widget.html.json_layout import JsonLayout, indent_json
-from famnb.widget.html.request_text import wants_json
 from famnb.widget.html.transcript import Section, sections
 
 Change: TypeAlias = list[Any]

@@ -14,8 +14,7 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.widget.experiment import vote_results
-from famnb.widget.experiment.ballot import Ballot
+from famnb.widget.experiment.ballot import Ballot, results_bundle
 from tests.support import wire_payloads
 from tests.support.fault_server import FaultServer, Received, whole
 
@@ -183,7 +182,7 @@ def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
     assert "No ranking yet: there are no votes yet" in ballot.snapshot()["text/plain"]
-    assert vote_results.results_bundle(exp, progress="so far")["text/html"].startswith("<div")
+    assert results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
 def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
