@@ -133,6 +133,8 @@ class Usage(msgspec.Struct, frozen=True):
 
     def merge(self, later: Usage) -> Usage:
         """Return this usage updated by a later report: of each count the last value that is not None."""
+        if self == _NO_USAGE:
+            return later
         # Servers send running totals, or the same report twice, so a sum would count tokens more than once.
         newer = {count for count in COUNTS if getattr(later, count) is not None}
         values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
@@ -179,6 +181,7 @@ class Usage(msgspec.Struct, frozen=True):
         return self.merge(Usage(total_tokens=self.input_tokens + self.output_tokens, derived=("total_tokens",)))
 
 
+_NO_USAGE = Usage()
 _FURTHER_FIGURES = ("cache_write_5m_tokens", "cache_write_1h_tokens", "cost_usd")
 
 

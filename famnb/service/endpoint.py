@@ -58,6 +58,11 @@ WRITE_BLOCK = "write_block"
 
 It returns whether it could: if not, the piece is to be sent, which may take its time.
 """
+HOLD_HEAD = "hold_head"
+"""The name there of a function, where the server has it, that has an answer's head wait for the first of its body.
+
+Both are then one write: that saves a tenth of a short request, and its caller is woken once.
+"""
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 _STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -163,7 +168,7 @@ class EndpointApp:
                 writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
                 await self._send_stream(writer, events, faults, send, scope["state"], record)
             else:
-                await self._send_whole(dialect, events, faults, send, record)
+                await self._send_whole(dialect, events, faults, send, scope["state"], record)
 
     async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
         """Return the request in a body and its fields without effect; a model that nobody has becomes our own."""
@@ -312,6 +317,7 @@ class EndpointApp:
         events: AsyncIterator[Event],
         faults: InjectedFaults | None,
         send: Send,
+        state: dict[str, Any],
         record: RequestRecord,
     ) -> None:
         """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
@@ -328,6 +334,8 @@ class EndpointApp:
         length = len(data) if is_cut else len(body)
         own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
         headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
+        if HOLD_HEAD in state:
+            state[HOLD_HEAD]()
         await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
 

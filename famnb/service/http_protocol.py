@@ -5,6 +5,7 @@ errors   HTTP that cannot be read gets the endpoint's own error body, never in t
 1.0      a stream ends with its connection: this version of HTTP has no chunks
 upgrade  an offer to speak HTTP/2 or WebSocket is ignored, as HTTP allows, and the request itself answered
 chunks   written without the checks of `send` for each
+head     of a whole answer written together with its body
 record   what cannot be read is counted and logged as requests are, though no application sees it
 
 uvicorn (0.54) does none of this: it keeps heads of any size for any time, answers unreadable HTTP with plain text, also
@@ -24,7 +25,7 @@ import httptools
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from famnb.service.endpoint import WRITE_BLOCK
+from famnb.service.endpoint import HOLD_HEAD, WRITE_BLOCK
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.metrics import Metrics
 from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
@@ -129,6 +130,7 @@ class ServiceProtocol(HttpToolsProtocol):
             super().on_headers_complete()
             if not self.pipeline:
                 self._current = self.cycle
+            self.scope["state"][HOLD_HEAD] = functools.partial(_hold_head, self.cycle)
             if self.scope["http_version"] == "1.0":
                 _disable_chunks(self.cycle)
             else:
@@ -255,6 +257,32 @@ def _write_chunk(cycle: RequestResponseCycle, block: bytes) -> bool:
         return False
     cycle.transport.write(b"%x\r\n%b\r\n" % (len(block), block))
     return True
+
+
+def _hold_head(cycle: RequestResponseCycle) -> None:
+    """Have the head of an answer, which uvicorn would write by itself, wait for the first piece of the body."""
+    cycle.transport = _HeadHolder(cycle)  # type: ignore[assignment]  # all of a transport that `send` uses
+
+
+class _HeadHolder:
+    """Stands for the transport of an answer until the first piece of its body comes, and writes both at once."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        """Keep the head, or write it with what follows."""
+        if not self._head:
+            self._head = data
+        else:
+            self._cycle.transport = self._transport
+            self._transport.write(self._head + data)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()
 
 
 def _disable_chunks(cycle: RequestResponseCycle) -> None:

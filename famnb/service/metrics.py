@@ -118,6 +118,7 @@ def _fill_buckets(samples: dict[str, float]) -> None:
             samples[_bucket(family, endpoint, end)] = below
 
 
+@functools.cache
 def _bucket(family: str, endpoint: str, end: float) -> str:
     return _sample(f"{family}_bucket", endpoint=endpoint, le="+Inf" if end == math.inf else f"{end:g}")
 

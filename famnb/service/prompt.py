@@ -10,6 +10,8 @@ from famnb.request import Request
 from famnb.request.neutral import GenerationSettings, PromptTurn
 from famnb.request.types import PRO_MODELS
 
+_SETTINGS = tuple(field.name for field in dataclasses.fields(GenerationSettings))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PriorConversation:
@@ -81,5 +83,5 @@ def build_prompt(
         ),
         # Under another system text nothing that the engine computed before can be used again.
         seen_turns=sum(turn.role != "system" for turn in prior.turns) if prior.system == system else 0,
-        **{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)},
+        **{name: getattr(settings, name) for name in _SETTINGS},
     )

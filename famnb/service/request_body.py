@@ -59,7 +59,7 @@ def check_head(request: HTTPRequest) -> None:
 
     To be called once the key is known to be valid: a wrong key of any length is answered with 401.
     """
-    if getattr(request.state, HEAD_TOO_LARGE, False):
+    if HEAD_TOO_LARGE in request.scope["state"]:
         raise head_too_large_error()
 
 

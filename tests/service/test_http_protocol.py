@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import socket
@@ -18,6 +19,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from famnb.service import Server, serve
+from famnb.service.http_protocol import ServiceProtocol
+from famnb.service.server import ServiceApp
+from famnb.service.settings import Options
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.waiting import wait_until
 
@@ -251,6 +255,50 @@ def test_requests_sent_together_are_answered_in_their_order(server: Server) -> N
     answers = raw(server, sent, post(server, "responses", "connection: close")).split(b"HTTP/1.1 200 OK")
     marks = [b'"id":"msg_', b"data: [DONE]", b'"model":"fam-mini"', b'"id":"resp_']
     assert [mark in answer for mark, answer in zip(marks, answers[1:], strict=True)] == [True] * 4
+
+
+def test_a_whole_answer_is_one_write(server: Server, endpoint: str) -> None:
+    """Its head is never read before its body is there, too."""
+    with connect(server) as connection:
+        for _ in range(20):
+            connection.sendall(post(server, endpoint))
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+            assert f"content-length: {len(body)}\r\n".encode() in head
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answered_request_leaves_nothing_to_the_garbage_collector(stream: bool) -> None:
+    """A collection holds all callers up; what waits for one is what lies in a circle."""
+    assert asyncio.run(_garbage_of_requests(100, stream=stream)) < 100
+
+
+async def _garbage_of_requests(count: int, *, stream: bool) -> int:
+    """The objects that only the garbage collector can free after so many requests to a service in this process."""
+    app = ServiceApp(Options(time_scale=0), keys=("key",), alt_port=None)
+    app.prepare()
+    service = uvicorn.Server(uvicorn.Config(app, http=ServiceProtocol, lifespan="on", log_config=None))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(service.serve(sockets=[listener]))
+        body = json.dumps(minimal_body("chat", stream=stream)).encode()
+        head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer key\r\n"
+        request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        gc.disable()
+        try:
+            gc.collect()
+            for _ in range(count):
+                writer.write(request)
+                answer = b""
+                while not answer.endswith((b"\r\n0\r\n\r\n", b"}")):
+                    answer += await reader.read(65536)
+                assert answer.startswith(b"HTTP/1.1 200 OK")
+            await asyncio.sleep(0)  # a turn of the loop, in which the last request's tasks end
+            return gc.collect()
+        finally:
+            gc.enable()
+            writer.close()
+            service.should_exit = True
+            await serving
 
 
 def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
