@@ -67,6 +67,12 @@ class Ledger:
 
         Nothing is opened before the first call is recorded or read, and a file that cannot be written stops no call.
         """
+        # A false value would mean the user's own ledger to us, and to whoever wrote it that nothing is recorded.
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise InvalidArgument(
+                f"ledger: expected a path, got {path!r:.80}; every call is recorded: for a record that nobody keeps, "
+                "name a file in a temporary folder"
+            )
         chosen = path or os.getenv("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
         if os.fspath(chosen) == ":memory:":
             raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")

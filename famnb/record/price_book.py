@@ -167,7 +167,10 @@ class PriceBook:
         price for the model by that time decides, else the prices for all services; of these the first source that has
         one, in it the newest date, and of that date the smallest tier that holds the input.
         """
-        at = at or datetime.now(UTC)
+        return _find_tier(self._tiers(model, at or datetime.now(UTC), service), context)
+
+    def _tiers(self, model: str, at: datetime, service: str | ServiceNames) -> list[Price]:
+        """The tiers of the price that holds for a model at a time, as `price` chooses it; empty if there is none."""
         names = (service,) if isinstance(service, str) else service
         sources = [
             [price for price in prices if price.model == model and (price.since is None or price.since <= at)]
@@ -176,9 +179,8 @@ class PriceBook:
         for name, prices in itertools.product((*names, None), sources):
             if candidates := [price for price in prices if price.service == name]:
                 newest = max(map(_since, candidates))
-                tiers = [price for price in candidates if _since(price) == newest and context < _tier(price)]
-                return min(tiers, key=_tier, default=None)
-        return None
+                return [price for price in candidates if _since(price) == newest]
+        return []
 
     def cost(
         self,
@@ -208,7 +210,7 @@ class PriceBook:
             usages += contradiction_bounds(usage)
         elif "input_tokens" in usage.estimated or "output_tokens" in usage.estimated:
             usages += between or (_scale_estimated(usage, 1 / SPREAD), _scale_estimated(usage, SPREAD))
-        bounds = []
+        tiers, bounds = self._tiers(model, at or datetime.now(UTC), service), []
         for bound in usages:
             counts = TokenCounts(
                 bound.input_tokens or 0,
@@ -217,7 +219,7 @@ class PriceBook:
                 usage.cache_write_tokens or 0,
             )
             # Each end is priced by its own tier; one without a price leaves the cost without a bound, so unknown.
-            price = self.price(model, at=at, context=counts.input, service=service)
+            price = _find_tier(tiers, counts.input)
             if price is None:
                 return None
             bounds.append(
@@ -248,6 +250,11 @@ def _since(price: Price) -> datetime:
 
 def _tier(price: Price) -> float:
     return float("inf") if price.until_context is None else price.until_context
+
+
+def _find_tier(tiers: Iterable[Price], context: int) -> Price | None:
+    """The smallest tier that holds a number of input tokens."""
+    return min((price for price in tiers if context < _tier(price)), key=_tier, default=None)
 
 
 def _identity(price: Price) -> tuple[str, str, float, datetime]:

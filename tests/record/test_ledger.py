@@ -17,7 +17,7 @@ import pytest
 
 from famnb import endpoints
 from famnb.client.client import BlockingClient as Client
-from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, LedgerError
+from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, InvalidArgument, LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.sql import CHUNK
 from famnb.reply import Reply
@@ -139,6 +139,12 @@ def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert Ledger().path.parent.name == "famnb"
     with pytest.raises(LedgerError, match="a ledger is a file"):
         Ledger(":memory:")
+
+
+def test_false_is_no_ledger() -> None:
+    """It would record in the user's own, where whoever wrote it expects that nothing is recorded."""
+    with pytest.raises(InvalidArgument, match="ledger: expected a path, got False; every call is recorded"):
+        Ledger(False)  # type: ignore[arg-type] # what a user may write
 
 
 def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 # The layouts below are those of 64-bit Linux, whatever its C library.
 IS_AVAILABLE = sys.platform == "linux" and sys.maxsize > 2**32 and sys.byteorder == "little"
@@ -59,13 +58,17 @@ _CONTROL_SIZE = _Message.control_size.offset // 8
 """Which of them is the size of its control messages."""
 _SIZE = _Received.size.offset // 8
 """Which of them has, in its lower half, how many bytes came."""
+_PART_SIZE = _Part.size.offset // 8
+"""Which word of a `_Part` is its size."""
 
 
-def _find(name: str, arguments: Sequence[Any], result: Any) -> Callable[..., int]:
-    """A function of the C library; calling it keeps the interpreter's lock, which is what `PyDLL` is for."""
-    function = getattr(ctypes.PyDLL(None, use_errno=True), name)
-    function.argtypes, function.restype = arguments, result
-    found: Callable[..., int] = function
+def _find(name: str) -> Callable[..., int]:
+    """A function of the C library; calling it keeps the interpreter's lock, which is what `PyDLL` is for.
+
+    Its arguments are integers of C's `int`, and references. It returns an `int`.
+    """
+    # Without `argtypes`, which would convert each argument of each call: a third of a microsecond for five of them.
+    found: Callable[..., int] = getattr(ctypes.PyDLL(None, use_errno=True), name)
     return found
 
 
@@ -74,46 +77,51 @@ class Receive:
 
     def __init__(self, buffer: memoryview, control: bytearray) -> None:
         """`control` has room for the control messages of two looks."""
-        looking = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p
-        self._recvmmsg = _find("recvmmsg", looking, ctypes.c_int)
-        self._recv = _find("recv", (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_ssize_t)
+        self._recvmmsg, self._recvmsg = _find("recvmmsg"), _find("recvmsg")
         # Kept, since the structures hold only their addresses.
         self._buffers = [(ctypes.c_char * len(part)).from_buffer(part) for part in (buffer, control)]
-        self._base, control_base = map(ctypes.addressof, self._buffers)
-        self._room = len(control) // 2
-        self._parts = (_Part * 2)(_Part(self._base, 1), _Part(self._base, len(buffer)))
+        base, control_base = map(ctypes.addressof, self._buffers)
+        self._room, self._size = len(control) // 2, len(buffer)
+        self._parts = (_Part * 2)(_Part(base, 1), _Part(base, len(buffer)))
         self._received = (_Received * 2)()
         for place in range(2):
             part = ctypes.pointer(self._parts[place])
             self._received[place].message = _Message(None, 0, part, 1, control_base + self._room * place, self._room, 0)
-        self._address = ctypes.addressof(self._received)
+        self._both, self._first = ctypes.byref(self._received), ctypes.byref(self._received[0].message)
         self._words = memoryview(self._received).cast("B").cast("Q")
+        self._sizes = memoryview(self._parts).cast("B").cast("Q")
 
     def look_at_both_ends(self, fd: int) -> tuple[int, bool]:
         """Look at the first byte, then at all that waits, in one call; return how many bytes those are.
 
         And whether both looks had their control message. Raises BlockingIOError if nothing waits, OSError.
         """
-        self._parts[0].size = 1
-        words = self._words
-        words[_CONTROL_SIZE] = words[_WORDS + _CONTROL_SIZE] = self._room
-        if self._recvmmsg(fd, self._address, 2, _PEEK, None) < 2:
+        words, room = self._words, self._room
+        self._sizes[_PART_SIZE] = 1
+        words[_CONTROL_SIZE] = words[_WORDS + _CONTROL_SIZE] = room
+        if self._recvmmsg(fd, self._both, 2, _PEEK, None) < 2:
             raise _last_error()
-        return words[_WORDS + _SIZE] & 0xFFFFFFFF, words[_CONTROL_SIZE] == words[_WORDS + _CONTROL_SIZE] == self._room
+        return words[_WORDS + _SIZE] & 0xFFFFFFFF, words[_CONTROL_SIZE] == words[_WORDS + _CONTROL_SIZE] == room
 
     def look_at(self, fd: int, place: int) -> bool:
         """Look at the first `place` bytes; return whether there was a control message."""
-        self._parts[0].size = place
-        self._words[_CONTROL_SIZE] = self._room
-        if self._recvmmsg(fd, self._address, 1, _PEEK_AND_TRUNC, None) < 1:
-            raise _last_error()
-        return self._words[_CONTROL_SIZE] == self._room
+        return self._receive(fd, place, _PEEK_AND_TRUNC)[1]
 
-    def take(self, fd: int, size: int) -> None:
-        """Take the first `size` bytes, which were looked at."""
-        # TCP leaves the buffer as it is, so nothing is copied twice.
-        if self._recv(fd, self._base, size, _TRUNC) != size:
+    def take(self, fd: int, size: int | None = None) -> tuple[int, bool]:
+        """Take the first `size` bytes, which were looked at, or into the buffer all that waits; return how many.
+
+        And whether there was a control message. Raises BlockingIOError if nothing waits, OSError.
+        """
+        # TCP leaves the buffer as it is where it truncates, so nothing is copied twice.
+        return self._receive(fd, self._size, 0) if size is None else self._receive(fd, size, _TRUNC)
+
+    def _receive(self, fd: int, size: int, flags: int) -> tuple[int, bool]:
+        self._sizes[_PART_SIZE] = size
+        self._words[_CONTROL_SIZE] = self._room
+        received = self._recvmsg(fd, self._first, flags)
+        if received < 0:
             raise _last_error()
+        return received, self._words[_CONTROL_SIZE] == self._room
 
 
 def _last_error() -> OSError:
@@ -125,16 +133,14 @@ class EpollWait:
     """`epoll_wait` that does not wait."""
 
     def __init__(self, epoll: select.epoll) -> None:
-        arguments = ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int
-        self._call = _find("epoll_wait", arguments, ctypes.c_int)
+        self._call = _find("epoll_wait")
         self._epoll = epoll
         # Events, and of the data beside them what `select.epoll` sets, the number of the file. Packed on x86-64 alone.
         self._event = struct.Struct("=Ii4x" if platform.machine() == "x86_64" else "=I4xi4x")
         self._buffer = (ctypes.c_char * (self._event.size * MAX_READY))()
-        self._address = ctypes.addressof(self._buffer)
 
     def __call__(self) -> list[int]:
         """Return the numbers of the files that are ready, at most MAX_READY of them."""
-        count = self._call(self._epoll.fileno(), self._address, MAX_READY, 0)
+        count = self._call(self._epoll.fileno(), self._buffer, MAX_READY, 0)
         # An error is a signal that came in between: what is ready now is ready the next time, too.
         return [self._event.unpack_from(self._buffer, self._event.size * place)[1] for place in range(max(count, 0))]

@@ -13,9 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from famnb.client.transport import locked_calls
 from famnb.client.transport.kernel_stamps import (
+    CALM_NS,
+    FRESH_NS,
+    LATE_NS,
     MAX_RUNS,
     REMEASURE_NS,
+    SINGLE_READS,
     ReceiveBuffer,
     SocketReader,
     StampClock,
@@ -136,6 +141,34 @@ def test_a_stepped_wall_clock_is_noticed():
     assert clock.arrival(stamp, earliest_ns=0, now_ns=clocks.now_ns) == Arrival(clocks.now_ns - 100, 100)
 
 
+def test_connections_made_together_share_a_measurement():
+    """A stepped clock is seen by the next connection that is not made at the same time."""
+    clocks = Clocks(5_000)
+    clock = clocks.make()
+    clocks.ahead_ns = 9_000_000_000
+    offsets = []
+    for pause_ns in (FRESH_NS, 1):
+        clocks.now_ns += pause_ns
+        clock.refresh()
+        offsets.append(clock.arrival(clocks.now_ns + 5_000, earliest_ns=0, now_ns=clocks.now_ns).blurred)
+    assert offsets == [False, True]
+
+
+def test_python_is_on_time_once_nothing_was_late_for_a_while():
+    """Not at the beginning, and not soon after a late read."""
+    clocks = Clocks(0)
+    clock = clocks.make()
+    start = clocks.now_ns
+    assert not clock.is_on_time(start + CALM_NS)
+    assert clock.is_on_time(start + CALM_NS + 1)
+    late = start + 2 * CALM_NS
+    clock.arrival(late - LATE_NS, earliest_ns=0, now_ns=late)
+    assert clock.is_on_time(late)
+    clock.arrival(late - LATE_NS - 1, earliest_ns=0, now_ns=late)
+    assert not clock.is_on_time(late + CALM_NS)
+    assert clock.is_on_time(late + CALM_NS + 1)
+
+
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """A sender and a receiver that asked for stamps, over TCP."""
@@ -195,6 +228,54 @@ def test_what_does_not_fit_is_read_next(pair):
     assert received == text
     with pytest.raises(BlockingIOError):
         reader.read()
+
+
+class CountingBuffer(ReceiveBuffer):
+    """Counts how often what waits is looked at before it is taken."""
+
+    looks = 0
+
+    def look(self, sock: socket.socket) -> tuple[int, int | None, int | None]:
+        self.looks += 1
+        return super().look(sock)
+
+
+@needs_stamps
+@pytest.mark.parametrize("has_locked_calls", [True, False])
+def test_where_one_event_waits_at_a_time_nobody_looks_first(pair, monkeypatch, has_locked_calls: bool):
+    """After some such reads, once Python is on time; its stamp is its own all the same. Two at once end that."""
+    monkeypatch.setattr(locked_calls, "IS_AVAILABLE", has_locked_calls and locked_calls.IS_AVAILABLE)
+    sender, receiver = pair
+    buffer, ahead_ns = CountingBuffer(1000), 0
+    reader = make_reader(receiver, buffer, StampClock(lambda: time.perf_counter_ns() + ahead_ns))
+    event = b"data: 1\n\n"
+
+    def read_one() -> bool:
+        """Read an event that has just come; return whether it was looked at first."""
+        looks, before_ns = buffer.looks, time.perf_counter_ns()
+        sender.sendall(event)
+        wait_until(lambda: receiver.recv(100, socket.MSG_PEEK))
+        [(data, arrival)] = read(reader)
+        assert data == event
+        if buffer.looks == looks:
+            assert before_ns - 50_000 <= arrival.t_ns - ahead_ns <= time.perf_counter_ns()
+            assert arrival.late_ns is not None
+        return buffer.looks > looks
+
+    def read_unseen() -> bool:
+        # On a machine with much else to do a read may be late, and the calm begins again.
+        nonlocal ahead_ns
+        ahead_ns += REMEASURE_NS + CALM_NS
+        return not read_one()
+
+    assert [read_one() for _ in range(SINGLE_READS)] == [True] * SINGLE_READS
+    wait_until(read_unseen)
+    sender.sendall(event)
+    sender.sendall(event)
+    wait_until(lambda: len(receiver.recv(100, socket.MSG_PEEK)) == 2 * len(event))
+    assert b"".join(data for data, _ in read(reader)) == 2 * event
+    ahead_ns += REMEASURE_NS + CALM_NS
+    assert read_one()
 
 
 def test_what_came_before_the_end_is_read_first(pair):
