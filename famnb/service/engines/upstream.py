@@ -97,6 +97,9 @@ class UpstreamEngine:
         self._listed_models: tuple[str, ...] | None = None
         self._state: tuple[float, str] | None = None
         """When its state was asked for, and what it was."""
+        self._probing = asyncio.Lock()
+        self._running = 0
+        """How many answers are coming from it."""
         self._drains: set[asyncio.Task[None]] = set()
         """What still reads the ends of bodies; kept, since a task without a reference may vanish."""
 
@@ -188,7 +191,11 @@ class UpstreamEngine:
                     # Only now remembered: an error may name a field without meaning it.
                     self._remember_refused(request, known)
                     prompt.left_out[:] = request.left_out
-                    yield answer, request
+                    self._running += 1
+                    try:
+                        yield answer, request
+                    finally:
+                        self._running -= 1
                     return
                 error = errors.read(answer.status, answer.headers, await read_error_body(answer))
             if error.status == 404:  # the model may have been exchanged for another: its name is asked for again
@@ -226,8 +233,17 @@ class UpstreamEngine:
 
     async def _probe(self) -> str:
         """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists."""
-        if self._state is not None and time.monotonic() - self._state[0] < _STATE_VALID_S:
+        # One at a time, and none while an answer comes: llama.cpp's Python server (0.3.36) breaks a stream off for any
+        # other request, its list of models included.
+        async with self._probing:
+            if self._running:
+                return "up"
+            if self._state is None or time.monotonic() - self._state[0] >= _STATE_VALID_S:
+                self._state = time.monotonic(), await self._ask_state()
             return self._state[1]
+
+    async def _ask_state(self) -> str:
+        """Ask the upstream for its models, and remember them; return whether it answers."""
         state, body = "down", b""
         with contextlib.suppress(FamnbError, TimeoutError):
             async with (
@@ -245,7 +261,6 @@ class UpstreamEngine:
                 for name, owner in models.items()
                 if owner == _LLAMA_CPP_PYTHON
             }
-        self._state = time.monotonic(), state
         return state
 
     def _hide(self, text: str) -> str:
