@@ -242,10 +242,6 @@ class Request(StrictModel, ABC):
         """Return the request of the next round: this one, the reply that called tools, and a result for each call."""
         raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
 
-    def idle_fields(self) -> tuple[str, ...]:
-        """Return the paths of fields that are set and have no effect beside others of the request."""
-        return ()
-
     def hints(self) -> list[str]:
         """Return a sentence about each setting that is allowed but probably not meant."""
         return self.sampling_hints()

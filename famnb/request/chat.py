@@ -15,7 +15,6 @@ from famnb.request.message_parts import (
     answer_format,
     chat_part,
     effort_of,
-    idle_format_fields,
     images,
     plain_text,
     response_format_hints,
@@ -138,9 +137,6 @@ class ChatRequest(Request):
     @property
     def input_parts(self) -> tuple[StrictModel, ...]:
         return () if self.response_format is None else (self.response_format,)
-
-    def idle_fields(self) -> tuple[str, ...]:
-        return idle_format_fields(self.response_format)
 
     def hints(self) -> list[str]:
         return [*response_format_hints(self.response_format), *self.sampling_hints()]

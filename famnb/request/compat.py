@@ -352,6 +352,10 @@ class ImageSource(StrictModel):
             raise ValueError("an image by its address needs a `url`")
         return self
 
+    def idle_fields(self) -> tuple[str, ...]:
+        others = ("url",) if self.type == "base64" else ("media_type", "data")
+        return tuple(name for name in others if getattr(self, name) is not None)
+
     @property
     def address(self) -> str:
         """The image as a URL, which holds the data itself where there is no other."""
@@ -443,6 +447,9 @@ class MessagesToolChoice(StrictModel):
         if self.type == "tool" and not self.name:
             raise ValueError("type `tool` needs the `name` of one of `tools`")
         return self
+
+    def idle_fields(self) -> tuple[str, ...]:
+        return ("name",) if self.name is not None and self.type != "tool" else ()
 
 
 class OutputFormat(StrictModel):

@@ -65,6 +65,9 @@ class ContentPart(StrictModel):
             raise ValueError("an image part needs an `image_url`")
         return self
 
+    def idle_fields(self) -> tuple[str, ...]:
+        return ("image_url",) if self.image_url is not None and self.type not in IMAGE_TYPES else ()
+
 
 def _shape(content: Any) -> str | None:
     match content:
@@ -242,6 +245,9 @@ class ResponseFormat(StrictModel):
             raise ValueError("type `json_schema` needs a `json_schema` with a `schema`")
         return self
 
+    def idle_fields(self) -> tuple[str, ...]:
+        return ("json_schema",) if self.json_schema is not None and self.type != "json_schema" else ()
+
 
 RESPONSE_FORMAT = FormatPaths(("response_format",), ("response_format", "json_schema"))
 """Where the chat endpoints have the form of the answer."""
@@ -255,12 +261,6 @@ def answer_format(form: ResponseFormat | None) -> AnswerFormat:
     if form.json_schema is None or form.type != "json_schema":
         return AnswerFormat(True, None, at)
     return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
-
-
-def idle_format_fields(form: ResponseFormat | None) -> tuple[str, ...]:
-    """Return the path of a schema that has no effect on a chat request, for the type is another."""
-    is_idle = form is not None and form.json_schema is not None and form.type != "json_schema"
-    return (".".join(RESPONSE_FORMAT.inner),) if is_idle else ()
 
 
 def response_format_hints(form: ResponseFormat | None) -> list[str]:

@@ -83,6 +83,13 @@ class AnswerFormat:
     strict: bool | None = None
     """Whether the schema must be followed exactly; None if the request does not say."""
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The request fields beside the schema that are set."""
+        path = self.field.removesuffix("schema")
+        values = {"name": self.name or None, "strict": self.strict}
+        return tuple(f"{path}{name}" for name, value in values.items() if value is not None)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:

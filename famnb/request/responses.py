@@ -63,6 +63,12 @@ class TextFormat(StrictModel):
             raise ValueError("type `json_schema` needs a `schema`")
         return self
 
+    def idle_fields(self) -> tuple[str, ...]:
+        if self.type == "json_schema":
+            return ()
+        values = {"name": self.name, "schema": self.schema_, "strict": self.strict}
+        return tuple(name for name, value in values.items() if value is not None)
+
 
 class TextOptions(StrictModel):
     """The form and length of the reply."""
@@ -181,13 +187,6 @@ class ResponsesRequest(Request):
     def continue_stored(self, reply_id: str) -> Self:
         last = self.input if isinstance(self.input, str) else self.body()["input"][-1:]
         return self.replace(input=last, previous_response_id=reply_id)
-
-    def idle_fields(self) -> tuple[str, ...]:
-        form = self.text.format if self.text else None
-        if form is None or form.type == "json_schema":
-            return ()
-        values = {"name": form.name, "schema": form.schema_, "strict": form.strict}
-        return tuple(".".join((*_FORMAT.inner, name)) for name, value in values.items() if value is not None)
 
     def hints(self) -> list[str]:
         hints = []

@@ -35,6 +35,10 @@ class StrictModel(BaseModel):
             if field is not None and field.description is None:
                 field.description = text
 
+    def idle_fields(self) -> tuple[str, ...]:
+        """Return the paths of fields that are set and have no effect beside others of the model."""
+        return ()
+
 
 @functools.cache
 def _find_attribute_docstrings(module: str) -> dict[str, dict[str, str]]:

@@ -17,7 +17,6 @@ from famnb.request.message_parts import (
     ResponseFormat,
     answer_format,
     effort_of,
-    idle_format_fields,
     response_format_hints,
 )
 from famnb.request.neutral import Function, GenerationSettings, PromptTurn
@@ -179,9 +178,6 @@ class WebChatRequest(Request):
         # A tool that must be called would be called in every round, for ever.
         free = {} if self.tool_choice == "none" else {"tool_choice": None}
         return self.replace(messages=messages, **free)
-
-    def idle_fields(self) -> tuple[str, ...]:
-        return idle_format_fields(self.response_format)
 
     def hints(self) -> list[str]:
         hints = response_format_hints(self.response_format)

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import functools
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
 from famnb.request.compat import COMPAT_MODELS
-from famnb.request.types import Unused
+from famnb.request.types import StrictModel, Unused
 from famnb.service.errors import ServiceError
 from famnb.wire import lenient_json
 
@@ -41,6 +41,8 @@ MAX_DEPTH = 100
 # A smaller request takes a few milliseconds at most, during which other callers can wait.
 LARGE = 256_000
 """The bytes, or characters, from which a request counts as large."""
+_MANY_OBJECTS = 5_000
+"""From how many objects on only those of a body's top are searched for fields without effect."""
 # Some editors and shells put it before what they write.
 _BOM = b"\xef\xbb\xbf"
 _OPEN_OBJECTS = frozenset({"parameters", "schema", "input_schema", "metadata"})
@@ -124,32 +126,33 @@ def parse_request(
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
-    # A large body is looked at from above: the walk through half a million messages takes as long as all the rest.
-    is_deep = len(body) < LARGE
-    ignored = [*_ignored_fields(fields, request, is_deep=is_deep), *request.idle_fields()]
+    # The walk through half a million messages takes as long as all the rest. An image of megabytes is one object.
+    is_deep = body.count(b"{") < _MANY_OBJECTS
+    ignored = list(_ignored_fields(fields, request, is_deep=is_deep))
     # As for nulls: hardly any request needs the second reading of its turns.
     if is_deep and (b"image" in body or b'"name"' in body):
         ignored += _fields_lost_in_system_text(request, endpoint)
     return request, tuple(dict.fromkeys(ignored))
 
 
-def _ignored_fields(fields: dict[str, Any], model: pydantic.BaseModel, *, is_deep: bool) -> Iterator[str]:
-    """Yield the paths of the fields that a model does not have, or that are marked as unused.
+def _ignored_fields(fields: dict[str, Any], model: StrictModel, *, is_deep: bool) -> Iterator[str]:
+    """Yield the paths of the fields that a model does not have, that are marked as unused, or idle beside others.
 
-    `is_deep` looks into the models in it as well.
+    `is_deep` looks into the items of lists as well.
     """
+    yield from model.idle_fields()
     known, unused = _attributes(type(model)), _unused_fields(type(model))
     for name, value in fields.items():
         if name not in known or (name in unused and value and value not in unused[name].neutral):
             yield name
-        elif is_deep and type(value) in (dict, list):
+        elif type(value) is dict or (is_deep and type(value) is list):
             inner = getattr(model, known[name])
             is_list = isinstance(inner, list)
             path = f"{name}[]." if is_list else f"{name}."
-            pairs = zip(value, inner, strict=True) if is_list else [(value, inner)]
+            pairs: Iterable[tuple[Any, Any]] = zip(value, inner, strict=True) if is_list else [(value, inner)]
             for item, item_model in pairs:
-                if isinstance(item_model, pydantic.BaseModel):
-                    yield from (path + rest for rest in _ignored_fields(item, item_model, is_deep=True))
+                if isinstance(item_model, StrictModel):
+                    yield from (path + rest for rest in _ignored_fields(item, item_model, is_deep=is_deep))
 
 
 @functools.cache

@@ -30,6 +30,8 @@ CONTENTS: list[tuple[str, Any, Any, Any]] = [
     (".image_url", [{"type": "image_url", "image_url": V}, HM], IMAGE, OTHER_IMAGE),
     (".image_url.url", [{"type": "image_url", "image_url": {"url": V}}, HM], IMAGE, OTHER_IMAGE),
     (".image_url.detail", [{"type": "image_url", "image_url": {"url": IMAGE, "detail": V}}, HM], "low", LEFT_OUT),
+    (".image_url", [{**HM, "image_url": V}], IMAGE, LEFT_OUT),
+    (".image_url", [{**HM, "image_url": V}], {"url": IMAGE}, LEFT_OUT),
     (".thinking", [HM, {"type": "thinking", "thinking": V}], "So.", LEFT_OUT),
     (".signature", [HM, {"type": "thinking", "signature": V}], "c2ln", LEFT_OUT),
     (".data", [HM, {"type": "redacted_thinking", "data": V}], "ZGF0YQ==", LEFT_OUT),
@@ -164,6 +166,9 @@ BLOCKS: list[tuple[str, Any, Any, Any]] = [
     (".source.data", image(type="base64", media_type="image/png", data=V), "YQ==", "Yg=="),
     (".source.media_type", image(type="base64", media_type=V, data="YQ=="), "image/png", "image/gif"),
     (".source.url", image(type="url", url=V), IMAGE, OTHER_IMAGE),
+    (".source.url", image(type="base64", media_type="image/png", data="YQ==", url=V), IMAGE, LEFT_OUT),
+    (".source.data", image(type="url", url=IMAGE, data=V), "YQ==", LEFT_OUT),
+    (".source.media_type", image(type="url", url=IMAGE, media_type=V), "image/png", LEFT_OUT),
 ]
 DISABLED, ENABLED = ({"type": type_} for type_ in ("disabled", "enabled"))
 MESSAGES = [
@@ -194,6 +199,7 @@ MESSAGES = [
     ("tools.input_schema", {"tools": [{**OWN, "input_schema": V}]}, SCHEMA, LEFT_OUT),
     ("tools.strict", {"tools": [{**OWN, "strict": V}]}, True, LEFT_OUT),
     ("tool_choice.name", {"tools": [OWN, OTHER_OWN], "tool_choice": {"type": "tool", "name": V}}, "f", "g"),
+    ("tool_choice.name", {"tools": [OWN], "tool_choice": {"type": "any", "name": V}}, "f", LEFT_OUT),
     (
         "tool_choice.disable_parallel_tool_use",
         {"tools": [OWN], "tool_choice": {"type": "auto", "disable_parallel_tool_use": V}},

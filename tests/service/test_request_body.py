@@ -468,6 +468,15 @@ def test_fields_without_effect_are_named(api: ServiceClient, endpoint: str, stre
 MOODY = {"role": "user", "content": [{"type": "text", "text": "x"}], "mood": "calm"}
 
 
+@pytest.mark.parametrize("image", ["https://pictures.example/cat.png", "data:image/png;base64," + "A" * 300_000])
+def test_an_image_in_a_text_part_is_named(api: ServiceClient, endpoint: str, image: str) -> None:
+    """A part is a text or an image; whoever takes a text for both is told which of them is not seen."""
+    part = {"type": "text", "text": "What is this?", "image_url": image}
+    field = CONVERSATION[endpoint]
+    answer = api.ask(endpoint, **{field: [{"role": "user", "content": [part]}]})
+    assert (answer.status_code, answer.headers["x-famnb-ignored"]) == (200, f"{field}[].content[].image_url")
+
+
 def test_only_what_looks_like_a_field_is_named(api: ServiceClient) -> None:
     """A header holds no line of the caller's, and not a thousand names."""
     answer = api.ask("web", **{"a\r\nset-cookie: b": 1, "ä": 1, "x" * 100: 1, **{f"f{n}": n for n in range(1000)}})

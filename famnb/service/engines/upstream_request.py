@@ -74,7 +74,7 @@ def build_upstream_request(
     # Only a stream tells how long thinking took, which a shown thinking block says.
     stream = prompt.streams or prompt.thinking is not None
     body = {"model": model, "messages": _messages(prompt), "stream": stream, **_tools(prompt)}
-    dispensable = _hints(prompt)
+    dispensable, left_out = _hints(prompt), list[str]()
     if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
         # The word first: llama.cpp's server takes the name for `auto`, its Python one and others the word.
         dispensable[_CHOICE] = _REQUIRED
@@ -101,11 +101,12 @@ def build_upstream_request(
         dispensable[_FORMAT] = _json_schema(prompt.answer_format, prompt.answer_format.schema)
         if _mark(_FORMAT, dispensable[_FORMAT]) in refused:
             body[_FORMAT] = {"type": "json_object", "schema": prompt.answer_format.schema}
+            left_out += prompt.answer_format.labels
     elif prompt.answer_format.json:
         body[_FORMAT] = {"type": "json_object"}
     accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
-    left_out = tuple(lost for name, lost in _CALLERS_OWN.items() if name in dispensable and name not in accepted)
-    return UpstreamRequest({**body, **accepted}, frozenset(accepted), left_out)
+    left_out += [lost for name, lost in _CALLERS_OWN.items() if name in dispensable and name not in accepted]
+    return UpstreamRequest({**body, **accepted}, frozenset(accepted), tuple(left_out))
 
 
 def is_invalid_request(error: APIStatusError) -> bool:
