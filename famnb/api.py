@@ -194,7 +194,7 @@ def connected_client() -> Client | None:
 
 
 def embedded() -> tuple[str, str]:
-    """The address and key of the local service: the one the environment names if it answers, else our own."""
+    """The address and key of the embedded service: the one the environment names if it answers, else our own."""
     url, key = os.getenv(SERVICE_URL), os.getenv(KEY_VARIABLE)
     if url and key and _answers(url):
         return url, key

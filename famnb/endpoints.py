@@ -138,10 +138,10 @@ UPSTREAM = ENDPOINTS["chat"]
 
 
 Endpoints: TypeAlias = Mapping[str, Endpoint]
+"""The endpoints of one service, by name; the first is the default."""
 # Editors complete the literals; a text that is none of them may be an endpoint or a model of another service.
 EndpointName: TypeAlias = Literal["chat", "responses", "web", "messages"] | str
 ModelName: TypeAlias = ProModel | Literal["fam-mini"] | str
-"""The endpoints of one service, by name; the first is the default."""
 
 
 def endpoint(name: str, endpoints: Endpoints = ENDPOINTS) -> Endpoint:

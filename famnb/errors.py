@@ -286,5 +286,5 @@ def _render_own_line(error: BaseException, shell: Any) -> list[str]:
     filename, number = frames[-1].filename, frames[-1].lineno or 0
     # Of a notebook's cell this is ("Cell", "In[3]"), of a file None.
     name = shell and shell.compile.format_code_name(filename)
-    place = " ".join(name) if name else f"File {filename}"
-    return [f"{place}, line {number}", f"----> {number} {linecache.getline(filename, number).strip()}", ""]
+    location = " ".join(name) if name else f"File {filename}"
+    return [f"{location}, line {number}", f"----> {number} {linecache.getline(filename, number).strip()}", ""]

@@ -117,12 +117,12 @@ def _mask_strings(text: str, strings: Sequence[_String], keys: Mapping[str, str]
     copied = first = 0
     for _, group in itertools.groupby(strings, _text_key):
         members = list(group)
-        values, found = _mask_text(members, keys)
+        values, masked = _mask_text(members, keys)
         for member, value, literal in zip(members, values, literals[first:], strict=False):
             if value != member.value:
                 pieces += [text[copied : literal.start()], _literal(value, like=literal[0])]
                 copied = literal.end()
-        findings += [Finding(_describe(members[0].path), kind, length) for kind, length in found]
+        findings += [Finding(_describe(members[0].path), kind, length) for kind, length in masked]
         first += len(members)
     return "".join([*pieces, text[copied:]]), findings
 

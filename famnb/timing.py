@@ -235,9 +235,9 @@ class Stopwatch:
             return _Gaps([later - earlier for earlier, later in pairwise(content)])
         # Between exact times lie chunks whose times are not known; how long all of their gaps are together is.
         since, is_exact, unknown = 0, False, 0
-        for place, t_ns in enumerate(content):
-            low_ns, chunks, is_end_exact = self._blurred.get(place, (t_ns, 1, True))
-            if place == 0:
+        for index, t_ns in enumerate(content):
+            low_ns, chunks, is_end_exact = self._blurred.get(index, (t_ns, 1, True))
+            if index == 0:
                 since = low_ns
             unknown += chunks - is_end_exact
             if is_end_exact:

@@ -155,8 +155,8 @@ class RubricJudge(Judge):
     def grading(self, prompt: Prompt, answer: str) -> Request:
         low, high = self.scale
         texts = {"prompt": prompt.text, "answer": answer, **self._reference(prompt)}
-        one = '{"reason": "why, in one sentence", "grade": a number}'
-        form = ", ".join(f'"{criterion.name}": {one}' for criterion in self.rubric)
+        grade = '{"reason": "why, in one sentence", "grade": a number}'
+        form = ", ".join(f'"{criterion.name}": {grade}' for criterion in self.rubric)
         return self._build_request(_RUBRIC, self._schema(), texts, low=str(low), high=str(high), form=f"{{{form}}}")
 
     def grade(self, reply: Reply) -> Score:

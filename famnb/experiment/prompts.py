@@ -30,7 +30,7 @@ _MAX_VALUE_CHARS = 2**31 - 1
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each row of a `.csv` or `.jsonl` file with its place for error messages; an empty CSV value is None.
+    """Yield each row of a `.csv` or `.jsonl` file with its location for error messages; an empty CSV value is None.
 
     Raises InvalidRequest, naming the line, if the file is malformed or of another kind; OSError if it cannot be read.
     """
@@ -77,28 +77,28 @@ def _read_csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]
     (_, head), *rest = lines
     _check_unique(name, head)
     for number, values in rest:
-        place = f"{name}, line {number}"
+        location = f"{name}, line {number}"
         if len(values) != len(head):
-            raise InvalidRequest(f"{place}: expected {len(head)} values, as the head has, got {len(values)}")
-        yield place, {column: value or None for column, value in zip(head, values, strict=True)}
+            raise InvalidRequest(f"{location}: expected {len(head)} values, as the head has, got {len(values)}")
+        yield location, {column: value or None for column, value in zip(head, values, strict=True)}
 
 
 def _read_jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
     # Not `splitlines`, which splits at U+2028 too: valid JSON may hold it within a text.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            place = f"{name}, line {number}"
+            location = f"{name}, line {number}"
             try:
-                yield place, json.loads(line)
+                yield location, json.loads(line)
             except ValueError as error:
-                raise InvalidRequest(f"{place}: not JSON ({error}); expected one object a line") from None
+                raise InvalidRequest(f"{location}: not JSON ({error}); expected one object a line") from None
 
 
-def _check_unique(place: str, columns: list[str]) -> None:
+def _check_unique(location: str, columns: list[str]) -> None:
     """Raise InvalidRequest if a column occurs twice: a row could keep only one of the two."""
     for column, count in Counter(columns).items():
         if count > 1:
-            raise InvalidRequest(f"{place}: the column {column!r} occurs {count} times; give each its own name")
+            raise InvalidRequest(f"{location}: the column {column!r} occurs {count} times; give each its own name")
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -135,13 +135,15 @@ def parse_prompts(source: Source, *, template: str | None = None, keep: str | It
         raise InvalidRequest(f"template: expected a text with slots such as {{question}}, got {template!r:.80}")
     kept = {EXPECTED_SLOT, keep} if isinstance(keep, str) else {EXPECTED_SLOT, *keep}
     prompts: list[Prompt] = []
-    places: dict[str, str] = {}
-    for number, (place, row) in enumerate(_rows(source), 1):
-        prompt = row if isinstance(row, Prompt) else _make_prompt(place, row, number, template, kept)
-        _check_sendable(place, prompt.text)
-        if prompt.id in places:
-            raise InvalidRequest(f"{place}: the id {prompt.id!r} is {places[prompt.id]}'s already; give each its own")
-        places[prompt.id] = place
+    locations: dict[str, str] = {}
+    for number, (location, row) in enumerate(_rows(source), 1):
+        prompt = row if isinstance(row, Prompt) else _make_prompt(location, row, number, template, kept)
+        _check_sendable(location, prompt.text)
+        if prompt.id in locations:
+            raise InvalidRequest(
+                f"{location}: the id {prompt.id!r} is {locations[prompt.id]}'s already; give each its own"
+            )
+        locations[prompt.id] = location
         prompts.append(prompt)
     if not prompts:
         raise InvalidRequest("prompts: there are none; give at least one text or row")
@@ -149,7 +151,7 @@ def parse_prompts(source: Source, *, template: str | None = None, keep: str | It
 
 
 def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
-    """Yield each row with its place for error messages."""
+    """Yield each row with its location for error messages."""
     match source:
         case pd.DataFrame():
             _check_unique("prompts", list(map(str, source.columns)))
@@ -185,65 +187,65 @@ def _is_path(text: str) -> bool:
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
-    for place, row in read_rows(path):
-        yield place, _check_row(place, row)
+    for location, row in read_rows(path):
+        yield location, _check_row(location, row)
 
 
-def _check_row(place: str, item: Any) -> Row | Prompt:
+def _check_row(location: str, item: Any) -> Row | Prompt:
     match item:
         case str():
             return {"prompt": item}
         case Mapping() | Prompt():
             return item
         case _:
-            raise InvalidRequest(f"{place}: expected a text or a mapping such as {{'prompt': …}}, got {item!r:.80}")
+            raise InvalidRequest(f"{location}: expected a text or a mapping such as {{'prompt': …}}, got {item!r:.80}")
 
 
-def _make_prompt(place: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
+def _make_prompt(location: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
     values = {name: value for name, value in row.items() if not _is_missing(value)}
     prompt_id = str(values.pop("id", f"p{number}"))
     text = template if template is not None else values.pop("prompt", None)
     if text is None and "prompt" in row:
-        raise InvalidRequest(f"{place}: the prompt is empty")
+        raise InvalidRequest(f"{location}: the prompt is empty")
     if text is None:
         columns = ", ".join(map(repr, row)) or "none"
-        raise InvalidRequest(f"{place}: has no `prompt`, and there is no template=; its columns are {columns}")
+        raise InvalidRequest(f"{location}: has no `prompt`, and there is no template=; its columns are {columns}")
     if not isinstance(text, str):
-        raise InvalidRequest(f"{place}: `prompt` should be a text, got {text!r:.80}")
+        raise InvalidRequest(f"{location}: `prompt` should be a text, got {text!r:.80}")
     must_use = set(row) - {"id"} - kept
     if template is None:
         must_use -= {"prompt"}
     # Without a template and without values, braces in the prompt are text.
     if must_use or template is not None:
-        text = _fill_slots(place, text, values, must_use)
+        text = _fill_slots(location, text, values, must_use)
     tags = {name: value for name, value in values.items() if name in kept and name != EXPECTED_SLOT}
     return Prompt(prompt_id, text, MappingProxyType(values), MappingProxyType(tags))
 
 
-def _check_sendable(place: str, text: str) -> None:
+def _check_sendable(location: str, text: str) -> None:
     """Raise InvalidRequest if no request can carry the text."""
     if not text.strip():
-        raise InvalidRequest(f"{place}: the prompt is empty")
+        raise InvalidRequest(f"{location}: the prompt is empty")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            f"{place}: character {error.start + 1} of the prompt, U+{ord(text[error.start]):04X}, is half of a pair "
+            f"{location}: character {error.start + 1} of the prompt, U+{ord(text[error.start]):04X}, is half of a pair "
             "and no text; it was decoded wrongly, read it as UTF-8"
         ) from None
 
 
-def _fill_slots(place: str, text: str, values: Row, must_use: set[str]) -> str:
+def _fill_slots(location: str, text: str, values: Row, must_use: set[str]) -> str:
     """Return the text with its slots filled in. Raises InvalidRequest for a slot without value or the reverse."""
     used = set(SLOT_PATTERN.findall(text))
     if missing := sorted(used - set(values)):
         raise InvalidRequest(
-            f"{place}: no value for the slot {{{missing[0]}}}; it has {', '.join(values) or 'none'}. Add the value; if "
-            f"these braces are text, give the value {'{' + missing[0] + '}'!r}"
+            f"{location}: no value for the slot {{{missing[0]}}}; it has {', '.join(values) or 'none'}. Add the value; "
+            f"if these braces are text, give the value {'{' + missing[0] + '}'!r}"
         )
     if unused := sorted((must_use & set(values)) - used):
         raise InvalidRequest(
-            f"{place}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave the "
+            f"{location}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave the "
             f"value out, or keep it for scorers with keep=[{unused[0]!r}]"
         )
     return SLOT_PATTERN.sub(lambda match: str(values[match[1]]), text)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from tqdm.auto import tqdm
@@ -260,8 +261,12 @@ class Run:
         with self._lock:
             tally, spending = self._tally, self._tally.spending
             left = self._job.planned - self._skipped - tally.cells_over
-            paused = [] if is_over or self._stopped_by else [each for each in self._queues.values() if each.has_work]
-            last = max(paused, key=lambda each: each.paused_until, default=None)
+            paused = (
+                []
+                if is_over or self._stopped_by
+                else [service_queue for service_queue in self._queues.values() if service_queue.has_work]
+            )
+            last = max(paused, key=attrgetter("paused_until"), default=None)
             pause_s = 0.0 if last is None else max(0.0, last.paused_until - now)
             return Progress(
                 total=self._job.planned,
@@ -330,7 +335,7 @@ class Run:
     @property
     def _reason(self) -> str:
         """What trouble ended it; empty if none did."""
-        given_up = [each.why_given_up for each in self._queues.values() if each.is_given_up]
+        given_up = [service_queue.why_given_up for service_queue in self._queues.values() if service_queue.is_given_up]
         return "; ".join([self._denial] if self._denial else given_up)
 
     def __repr__(self) -> str:
@@ -395,11 +400,11 @@ class Run:
                     stop()
             if self._has_work():
                 self._count_outcomes(self._next_due(now))
-        if any(each.is_given_up for each in self._queues.values()):
+        if any(service_queue.is_given_up for service_queue in self._queues.values()):
             self._stopped_by = self._stopped_by or "trouble"
 
     def _has_work(self) -> bool:
-        has_waiting = any(each.has_work for each in self._queues.values())
+        has_waiting = any(service_queue.has_work for service_queue in self._queues.values())
         return bool(self._running) or (self._stopped_by is None and has_waiting)
 
     def _drain(self) -> None:
@@ -413,10 +418,12 @@ class Run:
         """Start every call that may start now."""
         job = self._job
         while self._stopped_by is None and len(self._running) < job.concurrency:
-            ready = [each for each in self._queues.values() if each.can_start(now, job.limit)]
+            ready = [
+                service_queue for service_queue in self._queues.values() if service_queue.can_start(now, job.limit)
+            ]
             if not ready:
                 return
-            service_queue = min(ready, key=lambda each: each.turn)
+            service_queue = min(ready, key=attrgetter("turn"))
             cell = service_queue.first
             if (self._warmups_running and not cell.warmup) or self._next_start > now:
                 return
@@ -468,7 +475,11 @@ class Run:
         """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""
         due = [] if self._unwritable_since is None else [now + LEDGER_RETRY_S]
         if len(self._running) < self._job.concurrency:
-            due += [max(each.paused_until, self._next_start) for each in self._queues.values() if each.has_work]
+            due += [
+                max(service_queue.paused_until, self._next_start)
+                for service_queue in self._queues.values()
+                if service_queue.has_work
+            ]
         # What is due already waits for something else, which wakes this thread.
         return min((time_due for time_due in due if time_due > now), default=None)
 
@@ -485,7 +496,7 @@ class Run:
         except queue.Empty:
             return
         finally:
-            if is_idle and any(each.paused_until > now for each in self._queues.values()):
+            if is_idle and any(service_queue.paused_until > now for service_queue in self._queues.values()):
                 self._waited_s += self._clock.now() - now
 
     def _count(self, key: str, outcome: CallOutcome) -> None:

@@ -275,7 +275,7 @@ def judge_agreements(
             else votes.verdicts_of_grades(grades[judge.name], cells)
         )
         agreements[judge.name] = votes.agree_with_people(judge.name, verdicts, people)
-    return {judge_name: found for judge_name, found in agreements.items() if found.votes}
+    return {name: agreement for name, agreement in agreements.items() if agreement.votes}
 
 
 def judge_voter(judge: Judge) -> str:

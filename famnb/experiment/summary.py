@@ -273,13 +273,13 @@ def break_down(
         own = Measured(measured.value[mask], measured.low[mask], measured.high[mask])
         table = compare_variants(rows[mask], {metric: own}, pairs, baseline=baseline, primary=metric.name, level=level)
         tables.append(table.assign(value=str(value)))
-    found = pd.concat(tables, ignore_index=True)
+    result = pd.concat(tables, ignore_index=True)
     # A ratio that the sums contradict is not clear, whatever its p-value: that stays.
-    may_be_clear = (found["p_adjusted"] >= 1 - level).fillna(True) | found["clear"]
-    found["p_adjusted"] = pd.array(stats.holm(found["p_value"].astype(float)), dtype="Float64")
-    found["comparisons"] = int((found["n"] > 0).sum())
-    found["clear"] = ((found["p_adjusted"] < 1 - level) & may_be_clear).fillna(False).astype("boolean")
-    return found
+    may_be_clear = (result["p_adjusted"] >= 1 - level).fillna(True) | result["clear"]
+    result["p_adjusted"] = pd.array(stats.holm(result["p_value"].astype(float)), dtype="Float64")
+    result["comparisons"] = int((result["n"] > 0).sum())
+    result["clear"] = ((result["p_adjusted"] < 1 - level) & may_be_clear).fillna(False).astype("boolean")
+    return result
 
 
 def drop_warmups(frame: pd.DataFrame) -> pd.DataFrame:

@@ -174,9 +174,9 @@ def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -
     return chosen
 
 
-def _check_fields(place: str, given: object) -> dict[str, Any]:
+def _check_fields(location: str, given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise InvalidRequest(f"variants[{place}]: expected {_EXPECTED}; got {given!r:.80}")
+        raise InvalidRequest(f"variants[{location}]: expected {_EXPECTED}; got {given!r:.80}")
     return {str(name): value for name, value in given.items()}
 
 

@@ -282,8 +282,8 @@ def agree_with_people(
         own.append((verdict > 0) - (verdict < 0))
         people.append(0 if duel.winner is None else 1 if duel.winner.key == ahead.key else -1)
         prompts.append(duel.first.prompt.id)
-    found = stats.agreement(own, people, clusters=prompts, level=level)
-    return JudgeAgreement(judge, len(own), found.rate, found.kappa)
+    result = stats.agreement(own, people, clusters=prompts, level=level)
+    return JudgeAgreement(judge, len(own), result.rate, result.kappa)
 
 
 def verdicts_of_duels(duels: Iterable[Duel]) -> dict[frozenset[str], float]:

@@ -169,13 +169,13 @@ def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] 
     """The columns with those of tags: in the order of the names, or all of them after `tag`. Raises ValueError."""
     if names is None:
         columns = list(table.items())
-        place = list(table).index("tag") + 1
-        return dict([*columns[:place], *tags.items(), *columns[place:]])
-    found = {**table, **tags}
+        after_tag = list(table).index("tag") + 1
+        return dict([*columns[:after_tag], *tags.items(), *columns[after_tag:]])
+    known = {**table, **tags}
     for name in names:
-        if name not in found:
+        if name not in known:
             raise InvalidRequest(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
-    return {name: found[name] for name in names}
+    return {name: known[name] for name in names}
 
 
 def _tag_columns(encoded: CodedWords) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _shown_columns(frame: pd.DataFrame) -> list[str] | None:
     if limit is None or len(frame.columns) <= limit or not _has_calls(frame):
         return None
     names = set(frame.columns)
-    place = SHOWN.index("cost_usd") + 1
+    after_cost = SHOWN.index("cost_usd") + 1
     scores = sorted(str(name) for name in names if str(name).startswith("score_"))
-    wanted = [name for name in (*SHOWN[:place], *scores, *SHOWN[place:]) if name in names]
+    wanted = [name for name in (*SHOWN[:after_cost], *scores, *SHOWN[after_cost:]) if name in names]
     return [name for name in wanted if not len(frame) or frame[name].notna().any()]

@@ -54,8 +54,9 @@ def agreement(
     kappa, chance = _kappa(codes, weights)
     if math.isnan(kappa) or len(groups) < min_values(level):
         return Agreement(rate, dataclasses.replace(unknown, value=kappa))
-    without = [_kappa(codes[:, cluster != one], weights[cluster != one])[0] for one in range(len(groups))]
-    spread = float(np.nanvar(without)) if np.isfinite(without).any() else 0.0
+    others = (cluster != left_out for left_out in range(len(groups)))
+    without_one = [_kappa(codes[:, mask], weights[mask])[0] for mask in others]
+    spread = float(np.nanvar(without_one)) if np.isfinite(without_one).any() else 0.0
     margin = float(special.stdtrit(len(groups) - 1, (1 + level) / 2)) * math.sqrt((len(groups) - 1) * spread)
     ends = [(end - chance) / (1 - chance) for end in (rate.low, rate.high)]
     low, high = max(min(ends[0], kappa - margin), -1.0), min(max(ends[1], kappa + margin), 1.0)

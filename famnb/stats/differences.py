@@ -128,7 +128,7 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     if all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
-    least, most = (paired(a[one], b[other], level=level) for one, other in (("high", "low"), ("low", "high")))
+    least, most = (paired(a[end_a], b[end_b], level=level) for end_a, end_b in (("high", "low"), ("low", "high")))
     (low, high), (ratio_low, ratio_high) = _envelope(least, most), _envelope(least.ratio, most.ratio)
     # numpy's maximum, unlike Python's, is NaN where one of the two is.
     p_value = float(np.maximum(least.p_value, most.p_value))
@@ -270,9 +270,9 @@ def _mean_difference(a: Values, b: Values, level: float) -> Difference:
     )
 
 
-def _envelope(one: Difference | Interval, other: Difference | Interval) -> tuple[float, float]:
+def _envelope(first: Difference | Interval, second: Difference | Interval) -> tuple[float, float]:
     """The ends of what holds both intervals; NaN if one has none."""
-    return float(np.minimum(one.low, other.low)), float(np.maximum(one.high, other.high))
+    return float(np.minimum(first.low, second.low)), float(np.maximum(first.high, second.high))
 
 
 def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
@@ -358,14 +358,14 @@ def _swap_p_value(sides: _Calls, value: float, p: float, rng: np.random.Generato
     return _tail_p_value(gaps, value, n)
 
 
-def _tail_p_value(gaps: Values, found: float, n: int) -> float:
-    """How likely a difference as large as that found is, if chance makes such as these of n prompts."""
-    as_large = np.count_nonzero(np.abs(gaps) >= abs(found) * (1 - _ROUNDING))
+def _tail_p_value(gaps: Values, observed: float, n: int) -> float:
+    """How likely a difference as large as that observed is, if chance makes such as these of n prompts."""
+    as_large = np.count_nonzero(np.abs(gaps) >= abs(observed) * (1 - _ROUNDING))
     counted = (as_large + 1) / (len(gaps) + 1)
     if as_large >= MIN_COUNTED:
         return float(counted)
     # Rarer than so many draws can tell: by Student's t, and no rarer than n swaps to one side can be.
-    return float(min(counted, max(2 * special.stdtr(n - 1, -abs(found) / float(np.std(gaps))), 2.0 ** (1 - n))))
+    return float(min(counted, max(2 * special.stdtr(n - 1, -abs(observed) / float(np.std(gaps))), 2.0 ** (1 - n))))
 
 
 def _linearize_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
@@ -392,12 +392,12 @@ def _flip_p_value(gaps: Values) -> float:
     """How often a mean as far from 0 comes of flipping the signs of the differences at random."""
     if not gaps.any():
         return 1.0
-    n, found = len(gaps), float(gaps.sum())
+    n, observed = len(gaps), float(gaps.sum())
     if n <= MAX_FLIPPED:
         signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-        return float(np.mean(np.abs(signs @ gaps) >= abs(found) * (1 - _ROUNDING)))
+        return float(np.mean(np.abs(signs @ gaps) >= abs(observed) * (1 - _ROUNDING)))
     signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (SWAPS, n))
-    return _tail_p_value(signs @ gaps, found, n)
+    return _tail_p_value(signs @ gaps, observed, n)
 
 
 def _combine(margin: float, other: float, correlation: float) -> float:

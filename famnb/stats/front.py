@@ -87,7 +87,9 @@ def front(
     rows = rows if numbers is None else rows.set_index(numbers)
     sides = {str(name): part for name, part in rows.groupby(by, observed=True, sort=False)}
     figures = {name: [_figure(part, objective, level) for objective in objectives] for name, part in sides.items()}
-    placed = [name for name, intervals in figures.items() if all(math.isfinite(one.value) for one in intervals)]
+    placed = [
+        name for name, intervals in figures.items() if all(math.isfinite(interval.value) for interval in intervals)
+    ]
     pairs = _compare(sides, placed, objectives, level)
     standings = {name: _stand(name, pairs) for name in placed}
     table = pd.DataFrame(index=pd.Index(list(figures), name=by))

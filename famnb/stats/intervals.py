@@ -392,8 +392,8 @@ def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, d
 def _weighted_quantiles(ascending: Values, weights: npt.NDArray[np.int64], p: float) -> Values:
     """The quantile of each row, in which every value stands as often as its weight says, as numpy interpolates it."""
     ranks = np.cumsum(weights, axis=1, dtype=np.int32)
-    place = (ranks[:, -1] - 1) * p
-    below = np.floor(place).astype(int)
+    position = (ranks[:, -1] - 1) * p
+    below = np.floor(position).astype(int)
     first = ascending[(ranks > below[:, None]).argmax(axis=1)]
     second = ascending[(ranks > np.minimum(below + 1, ranks[:, -1] - 1)[:, None]).argmax(axis=1)]
-    return np.asarray(first + (place - below) * (second - first))
+    return np.asarray(first + (position - below) * (second - first))

@@ -19,6 +19,7 @@ from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.metrics import read_bounds
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import ANSWERED
+from famnb.experiment.summary import drop_warmups
 from famnb.experiment.votes import JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, read_votes, shuffle_pairs
 from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.record import ratings
@@ -245,7 +246,8 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
         ranking = experiment.ranking()
     except ValueError as error:
         return transcript.render([transcript.Section("note", f"{progress}. No ranking yet: {error}.")])
-    rows = [_row(name, line, frame) for name, line in ranking.frame.iterrows()]
+    measured = drop_warmups(frame)
+    rows = [_row(name, line, measured) for name, line in ranking.frame.iterrows()]
     lines = [
         f"{progress}. {ranking.n:,} votes count, on {format_count(ranking.clusters, 'prompt')}.",
         *ranking_sentences(ranking),
@@ -256,7 +258,7 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
     lines += [f"{share} answers were simulated; a decision needs real ones."] if simulated.any() else []
     head = (*_HEAD, *_EXTRA_COLUMNS)
     return {
-        "text/html": SafeHtml().join(map(_PARAGRAPH.format, lines)) + _table_html(head, rows) + _figure_html(frame),
+        "text/html": SafeHtml().join(map(_PARAGRAPH.format, lines)) + _table_html(head, rows) + _figure_html(measured),
         "text/markdown": "\n\n".join([*(sanitize.escape_markdown(line) for line in lines), _markdown(head, rows)]),
         "text/plain": "\n".join([*lines, pd.DataFrame(rows, columns=head).to_string(index=False)]),
     }
@@ -264,7 +266,7 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
 
 def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
     """A variant's row: its rank in people's votes, and time and cost of its answered calls."""
-    own = frame[(frame["variant"] == name) & frame["status"].isin(ANSWERED) & ~frame["warmup"]]
+    own = frame[(frame["variant"] == name) & frame["status"].isin(ANSWERED)]
     median, costs = stats.median(own["e2e_s"]), read_bounds(own, "cost_usd")
     cost = format_estimate(costs.value.mean(), costs.low.mean(), costs.high.mean())
     return [
@@ -287,9 +289,9 @@ def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _figure_html(frame: pd.DataFrame) -> SafeHtml:
+def _figure_html(rows: pd.DataFrame) -> SafeHtml:
     """Score against cost, with latency, as images for light and dark pages; empty unless two variants have all."""
-    rows, score = frame[~frame["warmup"].astype(bool)], f"score_{VOTES_SCORE}"
+    score = f"score_{VOTES_SCORE}"
     if rows.dropna(subset=[score, "cost_usd", "e2e_s"])["variant"].nunique() < 2:
         return SafeHtml()
     figure: Any = plot.pareto(rows, by="variant", score=score)

@@ -37,6 +37,7 @@ from famnb.formatting import (
     format_interval,
     format_level,
     format_usd,
+    shorten,
 )
 from famnb.frame.columns import tag_column_name
 from famnb.record import price_book, prices
@@ -58,6 +59,8 @@ MAX_SAMPLES = 3
 """Prompts whose answers are shown."""
 MAX_FAILURES = 50
 """Failed calls that are listed; of more it is said how many."""
+MAX_TITLE_CHARS = 90
+"""Characters of a prompt in the title of its answers: about a line."""
 MAX_COLUMNS = 6
 """Columns of figures beside each other; a table of more would be cut off on paper."""
 _LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
@@ -413,7 +416,7 @@ def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame, primary:
             _ANSWER.format(_name_answer(row, column), _answer_html(experiment, str(row["call_id"])))
             for _, row in own.sort_values("variant").iterrows()
         )
-        head = f"{prompt_id} · {_first_line(texts[prompt_id])}"
+        head = f"{prompt_id} · {shorten(' '.join(texts[prompt_id].split()), MAX_TITLE_CHARS)}"
         html += _SAMPLE.format(open="" if index else " open", title=head, answers=answers)
     return html
 
@@ -429,8 +432,8 @@ def _find_disagreements(answered: pd.DataFrame, column: str, prompts: list[str])
     values = answered.assign(value=answered[column].astype("Float64").astype(float))
     by_repeat = values.groupby(["prompt_id", "repeat"])["value"]
     spread = (by_repeat.max() - by_repeat.min()).fillna(0.0).rename("spread").reset_index()
-    spread["place"] = spread["prompt_id"].map({name: place for place, name in enumerate(prompts)})
-    ordered = spread.sort_values(["spread", "place", "repeat"], ascending=[False, True, True], kind="stable")
+    spread["order"] = spread["prompt_id"].map({name: order for order, name in enumerate(prompts)})
+    ordered = spread.sort_values(["spread", "order", "repeat"], ascending=[False, True, True], kind="stable")
     chosen = ordered.drop_duplicates("prompt_id").head(MAX_SAMPLES)
     columns = (chosen[name].tolist() for name in ("prompt_id", "repeat", "spread"))
     return [(str(prompt_id), int(repeat), distance > 0) for prompt_id, repeat, distance in zip(*columns, strict=True)]
@@ -448,12 +451,6 @@ def _answer_html(experiment: BaseExperiment, call_id: str) -> SafeHtml:
     with contextlib.suppress(KeyError, LedgerError):
         return SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
     return _SOFT.format(f"{call_id} cannot be read.")
-
-
-def _first_line(text: str, limit: int = 90) -> str:
-    """The beginning of a prompt, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _failures(rows: pd.DataFrame) -> SafeHtml:

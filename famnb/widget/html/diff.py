@@ -75,7 +75,7 @@ def describe_differences(pieces: Sequence[Piece]) -> str:
     differing = new = gone = 0
     for before, piece in itertools.pairwise([Piece("same", ""), *pieces, Piece("same", "")]):
         # What stands in the place of something missing differs; only what is more than that is new.
-        missing, words = (len(each.text.split()) for each in (before, piece))
+        missing, words = (len(part.text.split()) for part in (before, piece))
         if before.kind == "gone":
             replaced = min(missing, words) if piece.kind == "new" else 0
             differing, new, gone = differing + replaced, new - replaced, gone + missing - replaced
@@ -87,8 +87,8 @@ def describe_differences(pieces: Sequence[Piece]) -> str:
 
 
 def _say_words(count: int, verb: str) -> str:
-    one = {"differ": "differs"}.get(verb, verb.replace("are", "is"))
-    return f"1 word {one}" if count == 1 else f"{count:,} words {verb}"
+    singular = {"differ": "differs"}.get(verb, verb.replace("are", "is"))
+    return f"1 word {singular}" if count == 1 else f"{count:,} words {verb}"
 
 
 # A tag of clean HTML; an attribute may hold ">".
