@@ -10,7 +10,6 @@ here, its name in `request/__init__.py` and `famnb/__init__.pyi`. `tests/test_en
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -240,6 +239,8 @@ def check_fields(target: Endpoint, fields: Iterable[str], endpoints: Endpoints, 
     known = {name for endpoint in endpoints.values() for name in endpoint.request.model_fields}
     for name in fields:
         if name not in known and name not in neutral:
+            import difflib  # late, since most fields are right
+
             close = difflib.get_close_matches(name, (*own, *neutral), 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             if "extra_body" in own:

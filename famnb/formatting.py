@@ -7,7 +7,6 @@ nothing of famnb.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -304,6 +303,9 @@ def html_paragraphs(lines: Iterable[str]) -> str:
 
 def escape_html(text: str) -> str:
     """HTML that shows exactly this text in a notebook, amounts in dollars included."""
+    # Its table of all characters' names is loaded late: a first client shows no HTML.
+    import html
+
     return _FORMULA_DELIMITER.sub(r"<span>\g<0></span>", html.escape(text))
 
 

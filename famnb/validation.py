@@ -6,7 +6,6 @@ least 1, got 0`.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -54,6 +53,8 @@ def _describe_call(function: Callable[..., Any], arguments: Any, keywords: Any, 
     unknown = next((name for name in keywords if name not in known), None)
     if unknown is None:
         return fault
+    import difflib  # late, since most calls are right
+
     close = difflib.get_close_matches(unknown, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     # A constructor may be a base class's, which the caller has never heard of.

@@ -44,6 +44,13 @@ def test_each_use_loads_only_its_own_libraries(use: str, expected: str):
     assert loaded.strip() == expected
 
 
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_a_first_use_leaves_the_garbage_collector_as_it_was(is_enabled: bool):
+    """It is paused while modules load."""
+    code = f"import gc, famnb; gc.enable() if {is_enabled} else gc.disable(); famnb.Client; print(gc.isenabled())"
+    assert fresh(code).strip() == str(is_enabled)
+
+
 def test_all_is_alphabetical_and_each_name_loads():
     """`__all__` is the face: sorted, and every name is really there."""
     assert list(famnb.__all__) == sorted(famnb.__all__)

@@ -59,6 +59,14 @@ class EventBuffer:
     *after* it has appended, so that no event is missed between the two.
     """
 
+    __slots__ = (
+        "_lock",
+        "_on_end",
+        "_on_events",
+        "events",
+        "reply",
+    )
+
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.reply: Reply | None = None

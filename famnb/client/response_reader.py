@@ -23,6 +23,22 @@ _SSE_STARTS = (b":", b"data", b"event:", b"id:", b"retry:")
 class ResponseReader:
     """Reads one response, from a socket (`feed`, `end`, `close`) or from a record (`feed_read`, `close`)."""
 
+    __slots__ = (
+        "_chunks",
+        "_closed",
+        "_decoder",
+        "_dialect_reader",
+        "_first_event",
+        "_last",
+        "_mask",
+        "builder",
+        "endpoint",
+        "events",
+        "reads",
+        "stopwatch",
+        "streamed",
+    )
+
     def __init__(
         self,
         endpoint: Endpoint,

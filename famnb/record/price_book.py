@@ -7,7 +7,6 @@ Estimated counts come from `token_estimates`; here they make the cost an interva
 
 from __future__ import annotations
 
-import html
 import itertools
 import os
 import threading
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
-from famnb.formatting import format_table
+from famnb.formatting import escape_html, format_table
 from famnb.record import price_file
 from famnb.record.price import MILLION, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
@@ -288,7 +287,7 @@ def _html_row(cells: tuple[str, ...], tag: str) -> str:
     return (
         "<tr>"
         + "".join(
-            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+            f'<{tag} style="text-align:{side}">{escape_html(cell)}</{tag}>'
             for cell, side in zip(cells, alignments, strict=True)
         )
         + "</tr>"

@@ -19,7 +19,6 @@ import inspect
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable
 from datetime import time
 from decimal import Decimal
@@ -44,8 +43,12 @@ def default_path() -> Path:
 
 def read(path: Path) -> tuple[Price, ...]:
     """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
+    data = path.read_bytes()
+    # Loaded late: few have a price file, and this is called for everybody's first call.
+    import tomllib
+
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin every file with a byte order mark
+        text = data.decode("utf-8-sig")  # some editors begin every file with a byte order mark
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None

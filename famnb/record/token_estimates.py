@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -185,6 +184,9 @@ def fit_ratio(ratios: Sequence[float]) -> TokenRatio:
     n = len(ratios)
     if n == 0:
         return PRIOR
+    # Loaded late: the first call of a model has nothing to learn from.
+    import statistics
+
     cuts = statistics.quantiles(ratios, n=100, method="inclusive") if n > 1 else ratios
     doubt = 1 + 1 / math.sqrt(n)
     return TokenRatio(statistics.median(ratios), cuts[0] / doubt, cuts[-1] * doubt, n)

@@ -9,15 +9,17 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints, overload
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints, overload
 
-import docstring_parser
 import pydantic
 import pydantic_core
 
 from famnb.errors import InvalidRequest
 from famnb.request.base import describe_fault, format_location
 from famnb.request.structured_output import rewrite_schema
+
+if TYPE_CHECKING:
+    import docstring_parser
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -103,6 +105,9 @@ def as_tool(function: Callable[..., Any]) -> FunctionTool:
 
 
 def _parse_docstring(function: Callable[..., Any]) -> docstring_parser.Docstring:
+    # Loaded late: most first calls have no tools.
+    import docstring_parser
+
     text = inspect.getdoc(function) or ""
     try:
         return docstring_parser.parse(text)

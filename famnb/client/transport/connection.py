@@ -21,6 +21,9 @@ from famnb.client.transport.readiness import Readiness
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
 
+# The classes whose objects every event passes have slots: with some hundred streams an event costs mostly the memory
+# that it touches, and an object with a dictionary is two pieces of it.
+
 Feed: TypeAlias = Callable[[bytes, Arrival], object]
 """Takes a piece of a body and when it came; returns True for no more. What it raises ends the delivery."""
 # A reader that is slower than the network must not fill the memory.
@@ -45,6 +48,17 @@ class Answer(NamedTuple):
 
 class Body(httpx.AsyncByteStream):
     """A body on its way: delivered by the callback that reads it, or iterated; it keeps what nobody takes yet."""
+
+    __slots__ = (
+        "_connection",
+        "_failure",
+        "_feed",
+        "_has_ended",
+        "_held_bytes",
+        "_pieces",
+        "_waiter",
+        "arrival",
+    )
 
     def __init__(self, connection: Connection) -> None:
         self.arrival: Arrival | None = None
@@ -147,6 +161,28 @@ class Body(httpx.AsyncByteStream):
 
 class Connection:
     """A connected socket on the running event loop, which answers one request after the other."""
+
+    __slots__ = (
+        "_body",
+        "_head",
+        "_is_reading",
+        "_is_writing",
+        "_layers",
+        "_loop",
+        "_on_close",
+        "_on_idle",
+        "_parser",
+        "_read_at",
+        "_reader",
+        "_readiness",
+        "_silence",
+        "_silence_s",
+        "_sock",
+        "_unsent",
+        "answers",
+        "expiry",
+        "is_open",
+    )
 
     def __init__(
         self,

@@ -48,6 +48,21 @@ class ResponseParser:
                                                           └─ `fault`
     """
 
+    __slots__ = (
+        "_content",
+        "_ends_with_connection",
+        "_has_body",
+        "_headers",
+        "_parser",
+        "_pending_bytes",
+        "_reason",
+        "fault",
+        "has_bytes",
+        "head",
+        "is_complete",
+        "is_reusable",
+    )
+
     def __init__(self, *, has_body: bool = True) -> None:
         """`has_body` is False for the answer to a HEAD, which has none whatever its head says."""
         self.head: Head | None = None

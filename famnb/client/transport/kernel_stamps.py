@@ -239,6 +239,15 @@ def _look(sock: socket.socket, buffer: memoryview, flags: int) -> tuple[int, int
 class SocketReader:
     """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
 
+    __slots__ = (
+        "_breakage",
+        "_buffer",
+        "_clock",
+        "_earliest_ns",
+        "_sock",
+        "is_at_end",
+    )
+
     def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
         self._sock = sock
         self._buffer = buffer
@@ -264,6 +273,8 @@ class SocketReader:
 
 class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
+
+    __slots__ = ("_single_reads",)
 
     def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
         super().__init__(sock, buffer, clock)

@@ -20,6 +20,13 @@ def test_a_client_does_not_load_the_command_line_of_httpx():
     assert run_code(f"import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print({heavy})") == "[]"
 
 
+def test_a_client_loads_late_what_few_calls_need():
+    """Records' owners, tools' docstrings, prices' files, HTML and suggestions: 15 of 190 ms."""
+    late = ("psutil", "docstring_parser", "tomllib", "statistics", "html", "difflib")
+    code = "import sys; before = set(sys.modules); import famnb; famnb.Client(base_url='http://a', api_key='k'); "
+    assert run_code(f"{code}print([name for name in {late} if name in sys.modules and name not in before])") == "[]"
+
+
 def test_httpx_is_whole_for_everybody_else():
     """Its names are all there; a command line that was loaded before is left alone."""
     names = "sorted(name for name in httpx.__all__ if hasattr(httpx, name)) == sorted(httpx.__all__)"
