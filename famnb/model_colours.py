@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -32,17 +33,25 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
     """Return a number for each of some values of a column that are drawn together, no two alike.
 
     Its rest by the number of colours decides the colour, which belongs to the value for as long as the process lives;
-    how often they go into it tells values of one colour apart, by dashes, hatches or marks.
+    how often they go into it tells values of one colour apart, by dashes, hatches or marks. A variant that is named
+    after its model has the model's colour, and the reverse, unless another one of its column had it first.
     """
     slots: list[int] = []
     for name in names:
         with _lock:
-            of_column = sum(key[0] == column for key in _numbers)
-            slot = _numbers.setdefault((column, name), of_column) % len(COLOURS)
+            if (column, name) not in _numbers:
+                _numbers[column, name] = _choose_number(column, name)
+            slot = _numbers[column, name] % len(COLOURS)
         while slot in slots:
             slot += len(COLOURS)
         slots.append(slot)
     return tuple(slots)
+
+
+def _choose_number(column: str, name: str) -> int:
+    taken = {number for (other, _), number in _numbers.items() if other == column}
+    of_name = (number for (_, other), number in _numbers.items() if other == name)
+    return next(number for number in itertools.chain(of_name, itertools.count()) if number not in taken)
 
 
 def model_slots(models: Sequence[str]) -> tuple[int, ...]:

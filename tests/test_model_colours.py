@@ -24,11 +24,15 @@ def test_a_model_keeps_its_colour_whichever_others_are_drawn() -> None:
     assert group_slots("model", ["colour-a", "colour-b"]) == both
 
 
-def test_a_variant_keeps_its_colour_and_takes_none_from_a_model() -> None:
-    """So does an endpoint, in figures and on the dashboard."""
+def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after() -> None:
+    """So does an endpoint, in figures and on the dashboard; a name of its own takes no colour from a model."""
     assert group_slots("model", ["one", "two"])[:2] == (0, 1)
-    assert group_slots("variant", ["two", "one"])[:2] == (0, 1)
-    assert group_slots("variant", ["one"])[:1] == (1,)
+    assert group_slots("variant", ["cold", "two", "one"])[:2] == (0, 1)
+    assert group_slots("variant", ["two"])[:1] == (1,)
+    # Its model's colour was taken by another variant.
+    assert group_slots("variant", ["one"])[:1] == (2,)
+    assert group_slots("variant", ["warm", "later"])[:2] == (3, 4)
+    assert group_slots("model", ["later"])[:1] == (4,)
     assert group_slots("endpoint", ["chat"])[:1] == (0,)
     frame = pd.DataFrame({"endpoint": ["web", "chat"]})
     assert [group["colour"] for group in Groups.of(frame, "endpoint").styles] == list(COLOURS[:2])

@@ -388,7 +388,7 @@ GIVE_IMAGE = """gesture => {
 }"""
 
 
-def make_board(page: Page, *, running: bool, **state: Any) -> None:
+def make_board(page: Page, *, running: bool, seq: int = 1, failure: str = "", **state: Any) -> None:
     """The kernel's first message to a board: two panes and their answers to one prompt, the first one its second."""
     everything = Board(UNUSED_CLIENT, {"a": {}, "b": {}}).describe()
     ids = [column["id"] for column in everything["columns"]]
@@ -396,7 +396,7 @@ def make_board(page: Page, *, running: bool, **state: Any) -> None:
     everything["state"] |= {"busy": running, "rounds": [{"id": "t.0", "prompt": "Hi", "cells": cells}], **state}
     pane = {"running": running, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
     pane |= {
-        "failure": "",
+        "failure": failure,
         "notes": [],
         "figures": "",
         "meters": [["tokens", "1"], ["cost", ""]],
@@ -407,7 +407,7 @@ def make_board(page: Page, *, running: bool, **state: Any) -> None:
         {**pane, "id": cell["pane"], "label": label, "blocks": [block(tail=f"<b>{cell['column']}</b>")], **place}
         for cell, label, place in zip(cells, "ab", ({"version": [1, 2]}, {"version": [0, 1]}), strict=True)
     ]
-    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": panes, **everything})
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": seq, "panes": panes, **everything})
 
 
 @on_board
@@ -502,6 +502,61 @@ def test_a_double_click_is_one_wish(page: Page):
     prompt.press("Control+Enter")
     page.locator("#one").get_by_role("button", name="Send", exact=True).click(force=True)
     assert page.evaluate("window.said.filter(({ kind }) => kind === 'send').length") == 1
+
+
+@on_composer
+@pytest.mark.parametrize("height", [500, 1000])
+def test_the_box_of_a_composer_stays_where_it_is_while_an_answer_grows(page: Page, height: int):
+    """The talk scrolls in itself, in a page of any height: nobody has to look for where to write."""
+    page.set_viewport_size({"width": 1400, "height": height})
+    make_composer(page)
+    box = page.locator("#one .famnb-writer")
+    before = box.bounding_box()
+    assert before is not None
+    assert before["y"] + before["height"] <= height
+    pane = {"id": "t.0", "running": True, "stop": False, "waiting": "", "elapsed": 0, "head": "chat", "badges": []}
+    pane |= {"asked": [], "failure": "", "notes": [], "figures": "", "turn": None, "ending": None}
+    make_composer(page, {**pane, "blocks": [block(tail="line\n" * 200)]}, seq=2, busy=True)
+    talk = page.locator("#one .famnb-scroll")
+    wait_until(lambda: talk.evaluate("each => each.scrollHeight - each.scrollTop - each.clientHeight") < 2)
+    assert talk.evaluate("each => each.scrollHeight > each.clientHeight")
+    assert box.bounding_box() == before
+
+
+@on_board
+def test_a_board_begins_with_its_panes_and_what_one_could_ask(page: Page):
+    """At 1,400 px its head leaves the page to the answers, and an example is written by a click."""
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    everything = Board(UNUSED_CLIENT, {"a": {}, "b": {}}).describe()
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [], **everything})
+    view = page.locator("#one")
+    top, empty = view.bounding_box(), view.locator(".famnb-empty").bounding_box()
+    assert top is not None
+    assert empty is not None
+    assert empty["y"] - top["y"] <= 120
+    example = view.locator(".famnb-example").first
+    text = example.inner_text()
+    example.click()
+    expect(view.get_by_label("Prompt", exact=True)).to_have_value(text)
+    make_board(page, running=False, seq=2)
+    expect(view.locator(".famnb-empty")).to_be_hidden()
+
+
+@on_board
+def test_figures_of_a_pane_take_one_line_each(page: Page):
+    """A cost leaves its ends to its title, and a pane that failed has no names without a figure."""
+    make_board(page, running=True)
+    page.evaluate(
+        HEAR, {"kind": "changes", "seq": 2, "panes": {"0": [["meters", 0, ["", "≈ $0.0012 ($0.001–$0.0021)"]]]}}
+    )
+    cost = page.locator("#one .famnb-meters dd").nth(1)
+    expect(cost).to_have_text("≈ $0.0012")
+    expect(cost).to_have_attribute("title", "≈ $0.0012 ($0.001–$0.0021)")
+    names = page.locator("#one .famnb-meters").first.locator("dt")
+    expect(names.nth(0)).to_be_visible()
+    make_board(page, running=False, seq=3, failure="no answer")
+    shown = page.locator("#one .famnb-meters").first.locator("dt:visible")
+    expect(shown).to_have_text(["tokens"])
 
 
 @pytest.mark.parametrize("clipboard", ["missing", "there"])

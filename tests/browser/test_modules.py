@@ -133,6 +133,40 @@ def test_a_field_of_each_kind_shows_its_text_and_its_fault(page: Page, kind: str
         assert page.evaluate("edits") == ["7"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "limits", "empty"),
+    [("number", {"low": 0, "high": 2, "default": 1}, "default 1"), ("choice", {}, ""), ("switch", {}, "")],
+)
+def test_what_is_not_set_looks_so_and_can_be_unset_again(page: Page, kind: str, limits: Any, empty: str):
+    """A slider without a value, or a choice that is left to the service; a button or the first choice gives it back."""
+    field = {"path": "f", "kind": kind, "help": "", "choices": ["1.5", "true"], "hint": "", "low": None, "high": None}
+    page.set_content(f"<style>{(FRONT / 'style.css').read_text()}</style><main class='famnb'></main>")
+    page.evaluate(
+        """async (field) => {
+          const { drawField } = await import("/field.js");
+          window.edits = [];
+          window.drawn = drawField(field, (edit) => window.edits.push(edit));
+          document.querySelector("main").append(drawn.element);
+        }""",
+        {"default": None, "bare": False, **field, **limits},
+    )
+    marked = page.locator(".famnb-unset")
+    expect(marked).to_have_count(1)
+    text = "true" if kind == "switch" else "1.5"
+    page.evaluate("text => drawn.set(text, true)", text)
+    expect(marked).to_have_count(0)
+    if kind != "number":
+        page.get_by_role("combobox").select_option("")
+    else:
+        page.get_by_role("button", name="Unset f").click()
+        expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", empty)
+        assert page.get_by_role("textbox").get_attribute("placeholder") == empty
+        page.get_by_role("slider").fill("0.5")
+        expect(marked).to_have_count(0)
+        expect(page.get_by_role("slider")).not_to_have_attribute("aria-valuetext", empty)
+    assert page.evaluate("edits") == ([""] if kind != "number" else ["", "0.5"])
+
+
 FORM = """async () => {
   const { isTaken, makeOutbox } = await import("/outbox.js");
   const { drawForm } = await import("/form.js");

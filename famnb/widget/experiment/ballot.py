@@ -46,6 +46,10 @@ _TABLE = SafeHtml('<div style="overflow-x:auto"><table><thead><tr>{}</tr></thead
 _PARAGRAPH = SafeHtml("<p>{}</p>")
 _IMAGE = SafeHtml('<img style="width:100%;max-width:{width}px" alt="{alt}" src="data:image/png;base64,{image}">')
 _MISSING = "–"
+_WHICH_SHARE = (
+    "Which share is which: a sentence compares two variants, in the votes that chose one of them; the table compares "
+    "each with an average one; the score in a figure is the share of its own votes that a variant won, a tie as half."
+)
 
 
 class Ballot(DescribedWidget):
@@ -253,6 +257,7 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
         *ranking_sentences(ranking),
     ]
     lines += [f"{note[0].upper()}{note[1:]}." for note in ranking.notes]
+    lines += [_WHICH_SHARE]
     simulated = frame.loc[frame["status"].isin(ANSWERED), "simulated"].fillna(False)
     share = "These" if simulated.all() else "Some of these"
     lines += [f"{share} answers were simulated; a decision needs real ones."] if simulated.any() else []

@@ -1,6 +1,7 @@
 // The board: panes side by side, each with its settings above and its answers below, and one box that asks them all.
 
 import { arrange, button, make, once, withCode, write } from "./dom.js";
+import { drawEmpty } from "./examples.js";
 import { drawField } from "./field.js";
 import { drawForm } from "./form.js";
 import { drawFrame } from "./frame.js";
@@ -10,6 +11,11 @@ import { drawPromptBox } from "./prompt.js";
 import { liveWidget } from "./stream.js";
 import { drawSystem } from "./system.js";
 
+const EXAMPLES = [
+  "Explain tides to a child in three sentences.",
+  "Compare bubble sort and quicksort in a table.",
+  "Is 9.11 or 9.9 larger? Say why in one line.",
+];
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
@@ -260,6 +266,7 @@ function drawBoard({ send, el, known, stop, elementOf }) {
   experiment.setAttribute("aria-expanded", "false");
   const top = make("header", "famnb-top", title, make("span", "famnb-space"), fresh, comparing, together, adding, experiment);
   const grid = make("div", "famnb-row famnb-columns");
+  const empty = drawEmpty("The answers appear here side by side, and are saved with the notebook.", EXAMPLES, box.suggest);
   const columns = new Map();
   const rounds = new Map();
   const answers = new Set();
@@ -348,6 +355,7 @@ function drawBoard({ send, el, known, stop, elementOf }) {
 
   const settle = () => {
     const isIdle = !state.busy && !frame.isLost();
+    empty.hidden = Boolean(state.rounds.length);
     fresh.disabled = !state.rounds.length || !isIdle;
     comparing.disabled = !state.rounds.length || frame.isLost();
     comparing.setAttribute("aria-pressed", Boolean(state.differences));
@@ -382,7 +390,8 @@ function drawBoard({ send, el, known, stop, elementOf }) {
       flow = panes;
       flow.classList.add("famnb-rounds");
       scrollTogether(flow, () => isTogether);
-      frame.mount(top, panel, system.element, common.element, grid, flow, box.element);
+      const commons = make("div", "famnb-commons", system.element, common.element);
+      frame.mount(top, panel, commons, grid, empty, flow, box.element);
       observer.observe(el);
       apply(known);
       if (!known.form) frame.wait();
@@ -395,7 +404,12 @@ function drawBoard({ send, el, known, stop, elementOf }) {
       text.setAttribute("aria-label", `${pane.label}: answer`);
       const tiles = pane.meters.map(([name]) => make("div", "", make("dt", "", name), make("dd")));
       const set = (values) => {
-        for (const [index, value] of values.entries()) tiles[index].lastChild.textContent = value;
+        for (const [index, value] of values.entries()) {
+          const figure = tiles[index].lastChild;
+          // The ends of an estimate are there for who asks: in a narrow pane they would take four lines.
+          figure.textContent = value.replace(/ \([^)]*\)$/, "");
+          figure.title = value;
+        }
       };
       set(pane.meters.map(([, figure]) => figure));
       const target = pane.label.includes(pane.head) ? null : make("span", "famnb-hint famnb-target", pane.head);

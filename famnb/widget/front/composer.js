@@ -1,6 +1,7 @@
 // The composer: the talk, the box where it goes on, and its settings at the side or, where there is no room, in a drawer.
 
 import { button, followEnd, make, once, write } from "./dom.js";
+import { drawEmpty } from "./examples.js";
 import { drawForm } from "./form.js";
 import { drawFrame } from "./frame.js";
 import { isTaken, makeOutbox } from "./outbox.js";
@@ -16,12 +17,6 @@ const EXAMPLES = [
   "Write a haiku about a {thing}.",
   "Compare bubble sort and quicksort in a table.",
 ];
-
-function drawEmpty(suggest) {
-  const examples = EXAMPLES.map((text) => button("famnb-example", text, "", () => suggest(text)));
-  const text = "Replies appear here, and are saved with the notebook.";
-  return make("div", "famnb-empty", make("p", "", text), make("div", "famnb-bar", ...examples));
-}
 
 function drawComposer({ send, el, known, stop }) {
   let state = { busy: false };
@@ -42,7 +37,7 @@ function drawComposer({ send, el, known, stop }) {
   const comparing = button("famnb-new", "Compare", "", once(() => outbox.now({ kind: "compare" })));
   comparing.title = "Open a board below: this request beside others, such as another model's";
   const top = make("header", "famnb-top", title, make("span", "famnb-space"), fresh, comparing, side.tabs);
-  const empty = drawEmpty(box.suggest);
+  const empty = drawEmpty("Replies appear here, and are saved with the notebook.", EXAMPLES, box.suggest);
   const scroll = make("div", "famnb-scroll");
   scroll.tabIndex = 0; // it scrolls by itself, so keys must reach it
   scroll.setAttribute("role", "region");

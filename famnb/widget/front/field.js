@@ -41,17 +41,32 @@ function makeInput(field) {
   return input;
 }
 
+// A list of choices whose first one leaves the choice to the service, and which looks so for as long as it is chosen.
+function makeUnsettable(field, choices) {
+  const select = makeSelect([["", field.hint || "not set"], ...choices]);
+  const settle = () => select.classList.toggle("famnb-unset", !select.value);
+  const control = {
+    get value() {
+      return select.value;
+    },
+    set value(text) {
+      select.value = text;
+      settle();
+    },
+  };
+  select.addEventListener("change", settle);
+  settle();
+  return { input: select, box: select, control };
+}
+
+// A range of values stays on one line.
+const unbroken = (text) => text.replaceAll(" – ", "\u00a0–\u00a0");
+
 // Each returns the control of a kind: the element that has the label, and what stands around it.
 const controls = {
-  choice: (field) => {
-    const select = makeSelect([["", field.hint || "not set"], ...field.choices.map((choice) => [choice, choice])]);
-    return { input: select, box: select };
-  },
+  choice: (field) => makeUnsettable(field, field.choices.map((choice) => [choice, choice])),
   // A check box has no state for "not set", which leaves the choice to the service.
-  switch: (field) => {
-    const select = makeSelect([["", field.hint || "not set"], ["true", "yes"], ["false", "no"]]);
-    return { input: select, box: select };
-  },
+  switch: (field) => makeUnsettable(field, [["true", "yes"], ["false", "no"]]),
   model: (field) => {
     const list = field.choices.map((choice) => [choice, choice]);
     const select = makeSelect(field.only ? list : [...list, ["", "another …"]]);
@@ -78,7 +93,7 @@ const controls = {
     return { input: select, box: make("div", "famnb-model", select, other), control, others: [other] };
   },
   range: (field) => {
-    const input = makeInput({ ...field, hint: field.default === null ? "" : String(field.default) });
+    const input = makeInput({ ...field, hint: field.default === null ? "" : `default ${field.default}` });
     input.classList.add("famnb-number");
     const slider = make("input", "famnb-range");
     Object.assign(slider, { type: "range", min: field.low, max: field.high, step: 0.01 });
@@ -92,8 +107,11 @@ const controls = {
     const settle = () => {
       const number = Number(input.value.trim() || (field.default ?? field.low));
       if (Number.isFinite(number)) slider.value = number;
-      slider.classList.toggle("famnb-unset", !input.value.trim());
-      reset.style.visibility = input.value.trim() ? "visible" : "hidden";
+      const isUnset = !input.value.trim();
+      slider.classList.toggle("famnb-unset", isUnset);
+      if (isUnset) slider.ariaValueText = input.placeholder;
+      else slider.removeAttribute("aria-valuetext");
+      reset.style.visibility = isUnset ? "hidden" : "visible";
     };
     const control = {
       get value() {
@@ -141,7 +159,7 @@ export function drawField(field, edit) {
   const id = `famnb-field-${(fieldCount += 1)}`;
   const label = make("label", "famnb-name", field.path);
   label.htmlFor = input.id = id;
-  const note = withCode(make("p", "famnb-help"), isRange && field.hint ? `${field.help} (${field.hint})` : field.help);
+  const note = withCode(make("p", "famnb-help"), isRange && field.hint ? `${field.help} (${unbroken(field.hint)})` : field.help);
   note.id = `${id}-note`;
   const fault = make("p", "famnb-fault");
   fault.id = `${id}-fault`;
