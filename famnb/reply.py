@@ -25,7 +25,7 @@ from famnb.events import (
     Status,
     Usage,
 )
-from famnb.formatting import escape_controls
+from famnb.formatting import escape_controls, shorten
 from famnb.timing import Read, Timing
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -157,8 +157,7 @@ class Reply:
             facts.append(f"output_tokens={self.usage.output_tokens}")
         if self.timing.e2e_s is not None:
             facts.append(f"e2e_s={self.timing.e2e_s:.3f}")
-        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
-        return escape_controls(f"<Reply {' '.join(fact for fact in facts if fact)} {text!r}>")
+        return escape_controls(f"<Reply {' '.join(fact for fact in facts if fact)} {shorten(self.text)!r}>")
 
 
 def _decode_body(data: bytes) -> Any:

@@ -36,13 +36,16 @@ _ANSWER_KINDS = ("text", "code", "failure", "note")
 _RELOAD_NOTE = SafeHtml(
     "<p>This page was reloaded; to save the result with the notebook, show the ballot in a new cell.</p>"
 )
-_HEAD = ("variant", "chosen over an average one", "strength (95% interval)", "won", "tied", "votes")
-_EXTRA_COLUMNS = ("median time", "mean cost")
-_CELL_STYLE = "text-align:left;padding:2px 14px 2px 0"
-_HEAD_CELL = SafeHtml(f'<th scope="col" style="{_CELL_STYLE};white-space:normal">{{}}</th>')
-_CELL = SafeHtml(f'<td style="{_CELL_STYLE};white-space:nowrap">{{}}</td>')
-_ROW = SafeHtml("<tr>{}</tr>")
-_TABLE = SafeHtml('<div style="overflow-x:auto"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>')
+_HEAD = (
+    "variant",
+    "chosen over an average one",
+    "strength (95% interval)",
+    "won",
+    "tied",
+    "votes",
+    "median time",
+    "mean cost",
+)
 _PARAGRAPH = SafeHtml("<p>{}</p>")
 _IMAGE = SafeHtml('<img style="width:100%;max-width:{width}px" alt="{alt}" src="data:image/png;base64,{image}">')
 _MISSING = "–"
@@ -261,12 +264,13 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
     simulated = frame.loc[frame["status"].isin(ANSWERED), "simulated"].fillna(False)
     share = "These" if simulated.all() else "Some of these"
     lines += [f"{share} answers were simulated; a decision needs real ones."] if simulated.any() else []
-    head = (*_HEAD, *_EXTRA_COLUMNS)
-    return {
-        "text/html": SafeHtml().join(map(_PARAGRAPH.format, lines)) + _table_html(head, rows) + _figure_html(measured),
-        "text/markdown": "\n\n".join([*(sanitize.escape_markdown(line) for line in lines), _markdown(head, rows)]),
-        "text/plain": "\n".join([*lines, pd.DataFrame(rows, columns=head).to_string(index=False)]),
+    words = {
+        "text/html": SafeHtml().join(map(_PARAGRAPH.format, lines)),
+        "text/markdown": "\n\n".join(map(sanitize.escape_markdown, lines)),
+        "text/plain": "\n".join(lines),
     }
+    bundle = transcript.join_bundles([words, transcript.table_bundle(_HEAD, rows)])
+    return bundle | {"text/html": SafeHtml(bundle["text/html"]) + _figure_html(measured)}
 
 
 def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
@@ -282,16 +286,6 @@ def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
         _MISSING if math.isnan(median.value) else format_duration(median.value),
         cost if costs.value.notna().any() else _MISSING,
     ]
-
-
-def _table_html(head: tuple[str, ...], rows: list[list[str]]) -> SafeHtml:
-    lines = [_ROW.format(SafeHtml().join(map(_CELL.format, row))) for row in rows]
-    return _TABLE.format(SafeHtml().join(map(_HEAD_CELL.format, head)), SafeHtml().join(lines))
-
-
-def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *([sanitize.escape_markdown(value) for value in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _figure_html(rows: pd.DataFrame) -> SafeHtml:

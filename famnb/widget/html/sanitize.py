@@ -210,9 +210,8 @@ def render_draft(markdown: str) -> SafeHtml:
 
 def render_code(code: str, language: str) -> SafeHtml:
     """Return code as highlighted HTML, whatever is in it."""
-    longest_run = max(map(len, re.findall(r"`+", code)), default=0)
-    fence = "`" * max(3, longest_run + 1)
-    return render_draft(f"{fence}{language}\n{code}\n{fence}")
+    marks = _fence_marks(code)
+    return render_draft(f"{marks}{language}\n{code}\n{marks}")
 
 
 def code_block(text: str) -> SafeHtml:
@@ -278,6 +277,11 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 def fence(text: str) -> str:
     """Return a Markdown code block with this text, which cannot end the block."""
-    longest_run = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    backticks = "`" * max(3, longest_run + 1)
-    return f"{backticks}\n{_TAG_START.sub('&lt;', visible(text))}\n{backticks}"
+    marks = _fence_marks(text)
+    return f"{marks}\n{_TAG_START.sub('&lt;', visible(text))}\n{marks}"
+
+
+def _fence_marks(text: str) -> str:
+    """Return the backticks around a code block with this text: more than any that stand in it."""
+    longest_run = max(map(len, re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest_run + 1)
