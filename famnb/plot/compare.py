@@ -16,7 +16,6 @@ from famnb.experiment.comparison import bounded_mean, compare_variants, to_recor
 from famnb.experiment.metrics import RATIO, Measured, find_metric, measure, read_bounds
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
-from famnb.frame.cost_front import prompt_column
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import (
     NARROW_IN,
@@ -30,7 +29,7 @@ from famnb.plot.effects import (
 )
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
     UNITS,

@@ -41,6 +41,19 @@ def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataF
     return frame[~is_warmup], [f"{format_count(count, 'warm-up call')} {'is' if count == 1 else 'are'} left out."]
 
 
+def prompt_column(frame: pd.DataFrame) -> str | None:
+    """The column that says which calls asked the same prompt; None if there is none, or all of it is missing.
+
+    Ids of prompts are an experiment's own, so that of calls of several the hash tells.
+    """
+    is_one_experiment = "experiment" not in frame or frame["experiment"].nunique(dropna=False) <= 1
+    names = ["prompt_id"] if is_one_experiment else []
+    for name in (*names, "prompt_hash", "prompt"):
+        if name in frame and frame[name].notna().any():
+            return name
+    return None
+
+
 def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:
     """Raise KeyError naming the first of the columns that the frame does not have; None is ignored."""
     for column in columns:

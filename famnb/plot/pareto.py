@@ -13,12 +13,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
 from famnb.formatting import format_interval, format_usd
-from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import NARROW_IN
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
 from famnb.plot.labels import (
     axis_label,
     capitalize,
@@ -32,6 +31,7 @@ from famnb.plot.points import read_points
 from famnb.validation import explain_arguments
 
 _GROUP = "group of the figure"
+_COST_BOUNDS = ("cost_low_usd", "cost_high_usd")
 SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
@@ -72,7 +72,7 @@ def pareto(
     codes, groups = group_rows(calls[by])
     # Groups by number: several small ones may be one group.
     numbered = calls.assign(**numbers, **{_GROUP: codes})
-    front = cost_front(numbered, by=_GROUP, cost=cost, latency=latency, score=score, pair=pair)
+    front = _find_front(numbered, cost=cost, latency=latency, score=score, prompts=pair or prompt_column(calls))
     placed = front.table[front.table["standing"].notna()]
     placed = placed.set_index(placed.index.astype(int)).sort_index()
     rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
@@ -129,6 +129,15 @@ def pareto(
     return chart.finish()
 
 
+def _find_front(calls: pd.DataFrame, *, cost: str, latency: str, score: str | None, prompts: str | None) -> stats.Front:
+    """Where each group stands; estimated costs count with both ends."""
+    bounds = _COST_BOUNDS if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns) else None
+    objectives = [stats.Objective(cost, bounds=bounds), stats.Objective(latency, statistic="median")]
+    if score:
+        objectives.append(stats.Objective(score, more_is_better=True))
+    return stats.front(calls, objectives, by=_GROUP, prompts=prompts)
+
+
 def _comparison_notes(front: stats.Front) -> list[str]:
     """The footnote of groups that too few prompts compare."""
     fewest = stats.min_values(front.level)
@@ -147,10 +156,10 @@ def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
 
 def _cost_factors(calls: pd.DataFrame, cost: str) -> dict[int, float]:
     """How far apart the ends of each group's cost are, where token counts are estimated."""
-    if cost != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(calls.columns):
+    if cost != "cost_usd" or not set(_COST_BOUNDS) <= set(calls.columns):
         return {}
-    sums = calls.groupby(_GROUP)[["cost_low_usd", "cost_high_usd"]].sum().astype(float)
-    sums = sums[sums["cost_low_usd"] > 0]
+    sums = calls.groupby(_GROUP)[list(_COST_BOUNDS)].sum().astype(float)
+    sums = sums[sums[_COST_BOUNDS[0]] > 0]
     return {int(group): high / low for group, low, high in sums.itertuples()}
 
 
