@@ -33,8 +33,8 @@ class Closable(Protocol):
         """Close it because the process ends; may be called more than once."""
 
 
-class _Turns(NamedTuple):
-    """What keeps the interpreter from a thread, and for how long."""
+class _InterpreterSettings(NamedTuple):
+    """The settings of the process that say how long a thread waits for the interpreter."""
 
     switch_s: float
     thresholds: tuple[int, int, int]
@@ -59,10 +59,10 @@ class IOThread:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._hurried = 0
         """How many calls want the interpreter soon."""
-        self._turns = _Turns(0.0, (0, 0, 0))
-        """How the process's threads took turns before `hurry`."""
-        self._hurried_turns = self._turns
-        """How they take them in it."""
+        self._settings = _InterpreterSettings(0.0, (0, 0, 0))
+        """Those before `hurry`."""
+        self._hurried_settings = self._settings
+        """Those in it."""
         # A daemon: a running stream must not keep a script's process from ending; `close` runs at exit.
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
         self._thread.start()
@@ -94,22 +94,23 @@ class IOThread:
         """While the body runs, nothing else keeps the interpreter for long; on the loop's own thread."""
         self._hurried += 1
         if self._hurried == 1:
-            self._turns = _Turns.of_process()
-            switch_s, (young, middle, full) = self._turns
+            self._settings = _InterpreterSettings.of_process()
+            switch_s, (young, middle, full) = self._settings
             # A full collection that is never to come, 0, or seldom, stays so.
-            _Turns(min(switch_s, SWITCH_S), (young, middle, full and max(full, FULL_COLLECTION_EVERY))).set()
-            self._hurried_turns = _Turns.of_process()
+            thresholds = young, middle, full and max(full, FULL_COLLECTION_EVERY)
+            _InterpreterSettings(min(switch_s, SWITCH_S), thresholds).set()
+            self._hurried_settings = _InterpreterSettings.of_process()
         try:
             yield
         finally:
             self._hurried -= 1
             if not self._hurried:
-                self.restore_turns()
+                self.restore_settings()
 
-    def restore_turns(self) -> None:
+    def restore_settings(self) -> None:
         """Let the process go on as before `hurry`, unless somebody has chosen otherwise meanwhile."""
-        if _Turns.of_process() == self._hurried_turns:
-            self._turns.set()
+        if _InterpreterSettings.of_process() == self._hurried_settings:
+            self._settings.set()
 
     def close(self) -> None:
         """Close what is open and stop; called when the process ends."""
@@ -158,7 +159,7 @@ def _forget_after_fork() -> None:
     _lock = threading.Lock()
     if _current is not None:
         atexit.unregister(_current.close)
-        _current.restore_turns()
+        _current.restore_settings()
         _before_fork.append(_current)
         _current = None
 

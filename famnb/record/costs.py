@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from famnb.record.price import MILLION, Price, ServiceNames, TokenCounts, TokenRates, cost_bounds
 from famnb.record.price_book import PriceBook
-from famnb.record.serialize import EPOCH
+from famnb.record.serialize import EPOCH, microseconds
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 CountColumns: TypeAlias = Mapping[str, FloatColumn]
@@ -100,7 +100,7 @@ def _prices_in_use(
     prices = [price for price in book if price.model == model]
     dates = sorted({price.since for price in prices if price.since is not None})
     tiers = sorted({price.until_context for price in prices if price.until_context is not None})
-    starts = np.array([(date - EPOCH) // timedelta(microseconds=1) for date in dates], dtype=np.int64)
+    starts = np.array([microseconds(date) for date in dates], dtype=np.int64)
     span_of_call = np.searchsorted(starts, started_us, side="right")
     tier_of_call = np.searchsorted(np.array(tiers, dtype=float), input_tokens, side="right")
     has_input = ~np.isnan(input_tokens)

@@ -84,10 +84,9 @@ class Ledger:
     def on_open(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""
         self._open[exchange.id] = _WriteProgress(exchange.attempts)
-
         # On the writer's thread, since `on_close` needs a fit and may not wait for a query.
         refit = functools.partial(self._refit, getattr(exchange.request, "model", ""))
-        writer(self.path).submit(functools.partial(serialize.open_call, exchange, this_process()), then=refit)
+        self._submit(functools.partial(serialize.open_call, exchange, this_process()), then=refit)
 
     def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""
@@ -277,8 +276,8 @@ class Ledger:
         except LedgerError:
             return f"<Ledger {path}, cannot be read>"
 
-    def _submit(self, prepare: Prepare) -> Future[None]:
-        return writer(self.path).submit(prepare)
+    def _submit(self, prepare: Prepare, *, then: Callable[[], object] | None = None) -> Future[None]:
+        return writer(self.path).submit(prepare, then=then)
 
     def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """The rows of a query, with all that this process has recorded so far; none if there is no file yet."""

@@ -229,4 +229,4 @@ def _on_disk(path: Path) -> int:
 
 
 def _moment(us: int | None) -> datetime | None:
-    return None if us is None else serialize.EPOCH + timedelta(microseconds=us)
+    return None if us is None else serialize.moment(us)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from famnb.record import serialize, sql
@@ -97,5 +97,4 @@ def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, 
 
 
 def _with_time(row: dict[str, Any]) -> dict[str, Any]:
-    at = serialize.EPOCH + timedelta(microseconds=row.pop("at_us"))
-    return {**row, "at": at}
+    return {**row, "at": serialize.moment(row.pop("at_us"))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,7 @@ class RecordedCall:
     @property
     def started_at(self) -> datetime:
         """When it started, UTC."""
-        return serialize.EPOCH + timedelta(microseconds=self.row["started_us"])
+        return serialize.moment(self.row["started_us"])
 
     @property
     def endpoint(self) -> Endpoint:

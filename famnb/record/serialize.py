@@ -168,6 +168,11 @@ def microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
+def moment(us: int) -> datetime:
+    """Return a stored moment, UTC."""
+    return EPOCH + timedelta(microseconds=us)
+
+
 def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
     """The columns that are known when a call starts."""
     request, labels = exchange.request, exchange.labels
