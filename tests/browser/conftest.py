@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 import famnb
+from tests.support.fork_server import ROOT
 from tests.support.lab_page import Jupyter, Lab
 
 CHROMIUM = shutil.which("chromium")
@@ -116,7 +117,11 @@ def jupyter(
     ]
     with (home / "lab.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options], env=environment, stdout=log, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "tests.support.forking_lab", *options],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
         try:
             url = f"http://127.0.0.1:{port}"
