@@ -34,7 +34,7 @@ MB = 1e6
 
 def run(quick: bool) -> Result:
     """Measure this checkout, and the other one if it is named."""
-    seconds = 1 if quick else 60
+    seconds = 0.3 if quick else 60
     sizes = (8, 40, 10) if quick else (1000, 10_000, 3000)
     endless = [_relay_endlessly(name, seconds) for name in ENDLESS]
     checkouts = {"this": None} | ({"baseline": os.environ[BASELINE]} if BASELINE in os.environ else {})
@@ -46,7 +46,7 @@ def run(quick: bool) -> Result:
         for name, runs in loads.items()
     ]
     streams, requests, half_open = sizes
-    relayed = f"An endless engine at full speed, {seconds} s on each endpoint, then its caller gone"
+    relayed = f"An endless engine at full speed, {seconds:g} s on each endpoint, then its caller gone"
     loaded = f"{streams} streams; {requests} short requests; the same with {half_open} sockets half open"
     return Result(
         tables=[Table(title=relayed, rows=endless), Table(title=loaded, rows=rows)],
@@ -57,7 +57,7 @@ def run(quick: bool) -> Result:
         ],
         notes=[
             "grown: the most that the resident memory was above what it was after a tenth of the time; left: what it "
-            f"was above that {max(1, seconds // 6)} s after the caller had gone.",
+            f"was above that {max(1, seconds / 6):g} s after the caller had gone.",
             "A responses stream holds its text for its end, and is cut at 30 MB: the next one follows. None is stored, "
             "which would be kept, up to 256 MB of them.",
         ],
