@@ -21,8 +21,8 @@ from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.service import metrics
-from famnb.service.auth import Limiter, RateLimiter, RateLimits, authenticate
-from famnb.service.endpoint import SEND_BODY, EndpointApp, ServiceContext
+from famnb.service.auth import Limiter, RateLimiter, RateLimits
+from famnb.service.endpoint import EndpointApp, ServiceContext, authenticate_request
 from famnb.service.engines.base import Engine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
@@ -31,8 +31,8 @@ from famnb.service.fault_injection import parse_faults
 from famnb.service.loopback import names_this_machine
 from famnb.service.metrics import Metrics
 from famnb.service.openapi import openapi_document
-from famnb.service.request_body import check_head
-from famnb.service.request_log import DISCONNECTED, RECORD, UNREADABLE, RequestRecord, name_path
+from famnb.service.request_log import DISCONNECTED, RequestRecord, name_path
+from famnb.service.request_state import RECORD, SEND_BODY, UNREADABLE
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
@@ -213,17 +213,9 @@ async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:
     await _handle_service_error(request, error)(scope, receive, send)
 
 
-def _authenticate(context: ServiceContext, request: Request, *, key_header: str | None = None) -> str:
-    """Return the key of a request. Raises ServiceError 401 without a valid one, 431 for a head that is too large."""
-    key = authenticate(request.headers, context.keys, key_header=key_header)
-    getattr(request.state, RECORD).key = key
-    check_head(request)
-    return key
-
-
 async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
     """Return or delete a stored response: `GET` and `DELETE /v1/responses/{id}`."""
-    key = _authenticate(context, request)
+    key = authenticate_request(context, request)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
         await context.store.delete(key, id_)
@@ -236,7 +228,7 @@ async def _get_models(context: ServiceContext, endpoints: tuple[Endpoint, ...], 
     names = request.headers.keys()
     asking = [endpoint for endpoint in endpoints if endpoint.conventions.names_events in names]
     key_header = asking[0].conventions.key_header if asking else None
-    _authenticate(context, request, key_header=key_header)
+    authenticate_request(context, request, key_header=key_header)
     documented = (model for endpoint in endpoints for model in endpoint.models)
     ids = dict.fromkeys((*documented, *await context.engine.models()))
     models = [_describe_model(id_, named=bool(asking)) for id_ in ids]
@@ -267,7 +259,7 @@ async def _get_health(context: ServiceContext, _: Request) -> Response:
 async def _get_metrics(context: ServiceContext, request: Request) -> Response:
     """Return what all processes of the service have counted."""
     if not context.options.metrics_open:
-        _authenticate(context, request)
+        authenticate_request(context, request)
     upstream = (await context.engine.state()).get("upstream")
     return Response(
         metrics.render([*await context.metrics.collect(), metrics.upstream_samples(upstream)]),

@@ -37,7 +37,8 @@ from famnb.service.metrics import Metrics
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
-from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord
+from famnb.service.request_log import DISCONNECTED, RequestRecord
+from famnb.service.request_state import HOLD_HEAD, RECORD, SEND_BODY, WRITE_BLOCK
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store, StoredResponse, find_items, store_events
@@ -50,37 +51,8 @@ _FIELD_PATH = re.compile(r"[\w.$\[\]-]{1,80}", re.ASCII)
 _MAX_IGNORED = 20
 """How many fields of a request are named."""
 _MAX_LOGGED = 1_000
-# Around a request's `send` are four layers, which do something with the head of the answer alone.
-SEND_BODY = "send_body"
-"""The name in a request's `state` under which the server's own `send` is, for the pieces of a body."""
-WRITE_BLOCK = "write_block"
-"""The name there of a function, where the server has it, that writes a piece of a streamed body.
-
-It returns whether it could: if not, the piece is to be sent, which may take its time.
-"""
-HOLD_HEAD = "hold_head"
-"""The name there of a function, where the server has it, that has an answer's head wait for the first of its body.
-
-Both are then one write: that saves a tenth of a short request, and its caller is woken once.
-"""
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 _STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceContext:
-    """What the endpoints of one service share."""
-
-    engine: Engine
-    keys: tuple[str, ...]
-    options: Options
-    limiter: Limiter
-    store: Store
-    shutdown: Shutdown
-    faults: InjectedFaults | None
-    """The faults of every generation that does not ask for its own."""
-    metrics: Metrics = dataclasses.field(default_factory=Metrics)
-    ignored_fields: IgnoredFields = dataclasses.field(default_factory=lambda: IgnoredFields())
 
 
 class IgnoredFields:
@@ -104,6 +76,33 @@ class IgnoredFields:
         return [(b"x-famnb-ignored", ", ".join(names).encode())] if names else []
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceContext:
+    """What the endpoints of one service share."""
+
+    engine: Engine
+    keys: tuple[str, ...]
+    options: Options
+    limiter: Limiter
+    store: Store
+    shutdown: Shutdown
+    faults: InjectedFaults | None
+    """The faults of every generation that does not ask for its own."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    ignored_fields: IgnoredFields = dataclasses.field(default_factory=IgnoredFields)
+
+
+def authenticate_request(context: ServiceContext, http: HTTPRequest, *, key_header: str | None = None) -> str:
+    """Return the key of a request, and note it. Raises ServiceError 401 without a valid one, 431 for too large a head.
+
+    `key_header` is another header that may hold the key.
+    """
+    # The key comes first: whoever has none learns nothing, and has no body read.
+    key = http.scope["state"][RECORD].key = authenticate(http.headers, context.keys, key_header=key_header)
+    check_head(http)
+    return key
+
+
 class EndpointApp:
     """The ASGI application of one generating endpoint."""
 
@@ -116,10 +115,8 @@ class EndpointApp:
         http = HTTPRequest(scope, receive)
         # The vendor's SDK is recognised by a header that it always sends; it reads no stream without `event:` lines.
         named = conventions.names_events is not None and conventions.names_events in http.headers
-        # The key comes first: whoever has none learns nothing, and has no body read.
         record: RequestRecord = scope["state"][RECORD]
-        key = record.key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
-        check_head(http)
+        key = authenticate_request(context, http, key_header=conventions.key_header)
         # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
         try:
             async with context.limiter.admit(key):
@@ -129,20 +126,24 @@ class EndpointApp:
 
     async def _serve(self, http: HTTPRequest, send: Send, record: RequestRecord, *, named: bool) -> None:
         """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
-        context, options = self._context, self._context.options
-        body = await context.shutdown.wait_for(
-            lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
-        )
+        context = self._context
+        body = await self._read_body(http)
         request, ignored = await self._read_request(body)
         record.model, record.streams = shorten(request.model, 100), request.streams
         header = http.headers.get(fault_injection.HEADER)
-        if header is not None and not options.takes_faults:
+        if header is not None and not context.options.takes_faults:
             header, ignored = None, (*ignored, fault_injection.HEADER)
         faults = context.faults if header is None else fault_injection.parse_faults(header)
         record.ignored = ignored
         # From here on the body has been read: all that can still come from the caller is a disconnect.
         await _run_until_disconnect(
             self._answer(http.scope, send, request, faults, record, named=named, size=len(body)), http.receive, record
+        )
+
+    async def _read_body(self, http: HTTPRequest) -> bytes:
+        options = self._context.options
+        return await self._context.shutdown.wait_for(
+            lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
         )
 
     async def _answer(
@@ -184,17 +185,13 @@ class EndpointApp:
 
     async def count_tokens(self, http: HTTPRequest) -> Response:
         """Return how many tokens the prompt of a request has."""
-        context, options = self._context, self._context.options
-        record: RequestRecord = getattr(http.state, RECORD)
-        key = record.key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
-        check_head(http)
+        context = self._context
+        key = authenticate_request(context, http, key_header=self._endpoint.conventions.key_header)
         async with context.limiter.admit(key):
             try:
-                body = await context.shutdown.wait_for(
-                    lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
-                )
+                body = await self._read_body(http)
             except ClientDisconnect:
-                record.error = DISCONNECTED
+                http.scope["state"][RECORD].error = DISCONNECTED
                 return Response()
             request, ignored = await self._read_request(body)
             prompt = await run_without_blocking(lambda: build_prompt(request), size=len(body))

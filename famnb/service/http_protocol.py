@@ -25,11 +25,19 @@ import httptools
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from famnb.service.endpoint import HOLD_HEAD, WRITE_BLOCK
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.metrics import Metrics
-from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
-from famnb.service.request_log import DISCONNECTED, UNREADABLE, RequestRecord, name_path
+from famnb.service.request_body import HEAD_LIMIT, head_too_large_error
+from famnb.service.request_log import DISCONNECTED, RequestRecord, name_path
+from famnb.service.request_state import (
+    HEAD_TIMEOUT,
+    HEAD_TOO_LARGE,
+    HOLD_HEAD,
+    METRICS,
+    SHUTDOWN,
+    UNREADABLE,
+    WRITE_BLOCK,
+)
 
 # More than HEAD_LIMIT, so that a request with an oversize key is read to its end and answered as a wrong key (401).
 _MAX_HEAD = 2**20
@@ -42,17 +50,6 @@ _LINGER_S = 1.0
 """How long a caller has to read an error before the connection is closed."""
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 """Headers that offer another protocol."""
-
-
-HEAD_TIMEOUT = "head_timeout"
-"""The name in the application's state of the seconds that a caller has for the head of a request.
-
-They begin with the connection, or the end of the last answer.
-"""
-SHUTDOWN = "shutdown"
-"""The name in the application's state of its `Shutdown`."""
-METRICS = "metrics"
-"""The name in the application's state of its `Metrics`."""
 
 
 class ServiceProtocol(HttpToolsProtocol):

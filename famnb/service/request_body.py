@@ -28,20 +28,19 @@ from famnb.request.base import describe_fault, format_location
 from famnb.request.compat import COMPAT_MODELS
 from famnb.request.types import StrictModel, Unused
 from famnb.service.errors import ServiceError
+from famnb.service.request_state import HEAD_TOO_LARGE
 from famnb.wire import lenient_json
 
 # A choice: far above the few hundred bytes that clients send, yet little to hold for each of a thousand connections.
 HEAD_LIMIT = 65_536
 """How many bytes of a request's address and headers are kept."""
-HEAD_TOO_LARGE = "head_too_large"
-"""The name in `request.state` under which the HTTP protocol says that part of the head was dropped."""
 # Far below Python's recursion limit of 1,000: schemas in a body are walked recursively, some calls a level.
 MAX_DEPTH = 100
 """How many levels of lists and objects a body may have."""
 # A smaller request takes a few milliseconds at most, during which other callers can wait.
 LARGE = 256_000
 """The bytes, or characters, from which a request counts as large."""
-_MANY_OBJECTS = 5_000
+_MANY_OBJECTS = 10_000
 """From how many objects on only those of a body's top are searched for fields without effect."""
 # Some editors and shells put it before what they write.
 _BOM = b"\xef\xbb\xbf"

@@ -18,14 +18,6 @@ from famnb.events import Usage
 from famnb.service.errors import endpoint_for_path
 from famnb.wire import lenient_json
 
-RECORD = "record"
-"""The name in a request's `state` under which its record is."""
-UNREADABLE = "unreadable"
-"""The name in a request's `state` of how it was answered below the application, whose own answer nobody gets.
-
-The status, the error's code and the id of the answer, for HTTP that becomes unreadable behind its head; no status for
-an answer that had begun.
-"""
 DISCONNECTED = "disconnected"
 """The error of a request whose caller left."""
 _requests = logging.getLogger("famnb.service.requests")

@@ -23,10 +23,11 @@ from famnb.errors import ConnectError
 from famnb.service.app import create_app, create_engine, create_store
 from famnb.service.auth import RateLimits
 from famnb.service.engines.base import Engine
-from famnb.service.http_protocol import HEAD_TIMEOUT, METRICS, SHUTDOWN, ServiceProtocol
+from famnb.service.http_protocol import ServiceProtocol
 from famnb.service.metrics import Metrics
 from famnb.service.request_body import collect_rarely
 from famnb.service.request_log import log_settings
+from famnb.service.request_state import HEAD_TIMEOUT, METRICS, SHUTDOWN
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store

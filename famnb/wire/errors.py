@@ -12,6 +12,7 @@ from typing import Any
 
 from famnb.errors import APIStatusError, status_error
 from famnb.events import Ended, Fault
+from famnb.formatting import shorten
 from famnb.wire import lenient_json
 
 _TAGS = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -64,7 +65,7 @@ def parse_fault(value: Any) -> Fault:
         case [first, *_]:
             return parse_fault(first)
         case str():
-            return Fault(_shorten(_without_tags(value)))
+            return Fault(shorten(_without_tags(value), _MAX_MESSAGE))
         case _:
             return Fault("")
 
@@ -90,7 +91,7 @@ def _read_fault(value: dict[str, Any]) -> Fault:
     message = next((text for name in names if (text := _message_text(value.get(name)))), "")
     type_ = lenient_json.scalar_text(value.get("type"))
     return Fault(
-        _shorten(message),
+        shorten(message, _MAX_MESSAGE),
         # `error` only marks the object as an error; it is not a type of error.
         type_ if type_ and type_ != "error" else None,
         lenient_json.scalar_text(value.get("code")) or None,
@@ -117,10 +118,6 @@ def _without_tags(text: str) -> str:
     # The title of an HTML page holds what went wrong ("502 Bad Gateway"), the rest of it mostly the server's name.
     title = _TITLE.search(text)
     return " ".join((title.group(1) if title else _TAGS.sub(" ", text)).split())
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"
 
 
 def _phrase(status: int) -> str:

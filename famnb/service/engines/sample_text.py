@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 
-from famnb.formatting import format_count
+from famnb.formatting import format_count, shorten
 from famnb.request.neutral import PromptTurn
 from famnb.service.prompt import GenerationPrompt
 
@@ -118,16 +118,15 @@ def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
     """Yield thoughts without end, to be cut where the budget ends."""
     question = _last_text(prompt, "user")
     if question:
-        yield f"The user asks: “{shorten(question, 80)}” "
+        yield f"The user asks: “{_quote_line(question, 80)}” "
     for sentence in _shuffle_forever(_THOUGHTS, rng):
         yield f"{sentence} "
 
 
-def shorten(text: str, limit: int) -> str:
-    """Return a text as one line of at most `limit` characters."""
+def _quote_line(text: str, limit: int) -> str:
+    """Return the beginning of a text as one line of at most `limit` characters."""
     # Cut before it is split, since it may hold megabytes; eight times the limit leaves room for white space.
-    line = " ".join(text[: 8 * limit].split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return shorten(" ".join(text[: 8 * limit].split()), limit)
 
 
 def _last_text(prompt: GenerationPrompt, role: str) -> str:
@@ -184,7 +183,7 @@ def _rows(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
 def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
     if question := _last_text(prompt, "user"):
-        yield f"> {shorten(question, 160)}\n\n"
+        yield f"> {_quote_line(question, 160)}\n\n"
     yield from _earlier_turns(prompt.turns)
     yield "| Fact | Value |\n|:--|:--|\n"
     yield from _rows(_facts(prompt, prompt_tokens))
@@ -198,12 +197,12 @@ def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> I
 def _earlier_turns(turns: tuple[PromptTurn, ...]) -> Iterator[str]:
     """Yield what came before the last question, so that a conversation shows that it is one."""
     if turns and turns[-1].role == "tool":
-        yield f"The tool returned: {shorten(turns[-1].text, 160)}\n\n"
+        yield f"The tool returned: {_quote_line(turns[-1].text, 160)}\n\n"
     texts = [turn.text for turn in turns if turn.role == "user"][:-1]
     if texts:
         yield "### Earlier you said\n\n"
         for number, text in enumerate(texts[-5:], start=len(texts) - len(texts[-5:]) + 1):
-            yield f"{number}. “{shorten(text, 80)}”\n"
+            yield f"{number}. “{_quote_line(text, 80)}”\n"
         yield "\n"
 
 
@@ -216,7 +215,7 @@ def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, 
 
     yield "Model", f"`{prompt.model}`"
     yield "Prompt", f"{prompt_tokens:,} tokens, {format_count(len(prompt.turns), 'turn')}"
-    yield "System text", f"“{shorten(prompt.system, 60)}”" if prompt.system else "none"
+    yield "System text", f"“{_quote_line(prompt.system, 60)}”" if prompt.system else "none"
     yield "Token cap", format_setting("cap", prompt.cap)
     yield "Temperature", format_setting("temperature", prompt.temperature)
     if "top_p" in prompt.explicit:
