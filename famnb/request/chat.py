@@ -84,29 +84,13 @@ TRAITS = RequestTraits(
 )
 
 
-class ChatRequest(Request):
-    """Chat completions on the first endpoint."""
+class BaseChatRequest(Request):
+    """What the requests of both chat endpoints share."""
 
-    endpoint: ClassVar[str] = "chat"
-    cap: ClassVar[str] = "max_tokens"
     prompt_field: ClassVar[str] = "messages"
 
-    model: MiniModel
-    """`fam-mini`, or a provider-prefixed id `<provider>/<model>`."""
     messages: Annotated[list[ChatMessage], NON_EMPTY]
     """The conversation so far."""
-    stream: bool | None = None
-    """Server-sent events when true."""
-    max_tokens: MiniTokens | None = None
-    """Upper bound on generated tokens."""
-    reasoning: Reasoning | None = None
-    """How much to reason; counted in usage, not shown."""
-    response_format: ResponseFormat | None = None
-    """Text or JSON."""
-    temperature: Temperature | None = None
-    """Sampling temperature; the document names no default here."""
-    top_p: TopP | None = None
-    """Nucleus sampling; the document names no default here."""
 
     @classmethod
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
@@ -124,6 +108,28 @@ class ChatRequest(Request):
 
     def turns(self) -> tuple[PromptTurn, ...]:
         return tuple(map(chat_turn, self.messages))
+
+
+class ChatRequest(BaseChatRequest):
+    """Chat completions on the first endpoint."""
+
+    endpoint: ClassVar[str] = "chat"
+    cap: ClassVar[str] = "max_tokens"
+
+    model: MiniModel
+    """`fam-mini`, or a provider-prefixed id `<provider>/<model>`."""
+    stream: bool | None = None
+    """Server-sent events when true."""
+    max_tokens: MiniTokens | None = None
+    """Upper bound on generated tokens."""
+    reasoning: Reasoning | None = None
+    """How much to reason; counted in usage, not shown."""
+    response_format: ResponseFormat | None = None
+    """Text or JSON."""
+    temperature: Temperature | None = None
+    """Sampling temperature; the document names no default here."""
+    top_p: TopP | None = None
+    """Nucleus sampling; the document names no default here."""
 
     def settings(self) -> GenerationSettings:
         return GenerationSettings(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, any_shape
-from famnb.request.chat import chat_content, chat_turn, prompt_messages, reply_messages, round_messages
+from famnb.request.base import SHARED_GROUPS, RequestTraits, any_shape
+from famnb.request.chat import BaseChatRequest, round_messages
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
     ChatMessage,
@@ -19,8 +19,8 @@ from famnb.request.message_parts import (
     effort_of,
     response_format_hints,
 )
-from famnb.request.neutral import Function, GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, ProModel, StrictModel, Temperature, Tokens, ToolName, TopP
+from famnb.request.neutral import Function, GenerationSettings
+from famnb.request.types import ProModel, StrictModel, Temperature, Tokens, ToolName, TopP
 
 
 class Tool(StrictModel):
@@ -98,7 +98,7 @@ TRAITS = RequestTraits(
 )
 
 
-class WebChatRequest(Request):
+class WebChatRequest(BaseChatRequest):
     """Chat completions with tools."""
 
     model_config = any_shape(
@@ -108,12 +108,9 @@ class WebChatRequest(Request):
 
     endpoint: ClassVar[str] = "web"
     cap: ClassVar[str] = "max_new_tokens"
-    prompt_field: ClassVar[str] = "messages"
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
-    messages: Annotated[list[ChatMessage], NON_EMPTY]
-    """The conversation so far."""
     stream: bool = False
     """Server-sent events when true."""
     stream_options: StreamOptions | None = None
@@ -134,23 +131,6 @@ class WebChatRequest(Request):
     """Nucleus sampling."""
 
     _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
-
-    @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if thinking is not None:
-            fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(**{"messages": prompt_messages(prompt, system), **fields})
-
-    @classmethod
-    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
-        return chat_content(content)
-
-    @classmethod
-    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        return reply_messages(reply)
-
-    def turns(self) -> tuple[PromptTurn, ...]:
-        return tuple(map(chat_turn, self.messages))
 
     def settings(self) -> GenerationSettings:
         choice = self.tool_choice
