@@ -57,3 +57,11 @@ def test_where_each_thing_is_explained_is_there():
     documented = {name: inspect.getdoc(attrgetter(name)(famnb)) or "" for name in names}
     assert [name for name, text in documented.items() if len(text) < 150] == []
     assert all((ROOT / picture).exists() for picture in re.findall(r'(?:src|srcset)="([^"]+)"', README))
+
+
+def test_the_tree_has_every_folder_and_file():
+    """In the order of the floors, which `test_floors.py` keeps; what all of Python has at its door is left out."""
+    table = README.partition("**The tree.**")[2].partition("**The language.**")[0]
+    names = [name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(.+?)`", row)]
+    entries = [path for path in (ROOT / "famnb").iterdir() if not path.name.startswith(("_", "py.typed"))]
+    assert sorted(names) == sorted(f"{path.name}/" if path.is_dir() else path.name for path in entries)

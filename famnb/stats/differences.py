@@ -19,6 +19,7 @@ from scipy import special
 from famnb.errors import InvalidRequest
 from famnb.stats.intervals import (
     RESAMPLES,
+    ROUNDING,
     Interval,
     Values,
     as_floats,
@@ -48,9 +49,6 @@ MIN_COUNTED = 10
 """Swaps that have to come to as much for their number to tell how rare that is."""
 FEW_BEYOND = 2
 """With fewer prompts expected beyond a percentile the interval of its difference says so: it covers some 90 %."""
-# Equal differences, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit, which would make any gap significant.
-_ROUNDING = 1e-12
-"""A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
 _UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
 
 
@@ -360,7 +358,7 @@ def _swap_p_value(sides: _Calls, value: float, p: float, rng: np.random.Generato
 
 def _tail_p_value(gaps: Values, observed: float, n: int) -> float:
     """How likely a difference as large as that observed is, if chance makes such as these of n prompts."""
-    as_large = np.count_nonzero(np.abs(gaps) >= abs(observed) * (1 - _ROUNDING))
+    as_large = np.count_nonzero(np.abs(gaps) >= abs(observed) * (1 - ROUNDING))
     counted = (as_large + 1) / (len(gaps) + 1)
     if as_large >= MIN_COUNTED:
         return float(counted)
@@ -395,7 +393,7 @@ def _flip_p_value(gaps: Values) -> float:
     n, observed = len(gaps), float(gaps.sum())
     if n <= MAX_FLIPPED:
         signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-        return float(np.mean(np.abs(signs @ gaps) >= abs(observed) * (1 - _ROUNDING)))
+        return float(np.mean(np.abs(signs @ gaps) >= abs(observed) * (1 - ROUNDING)))
     signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (SWAPS, n))
     return _tail_p_value(signs @ gaps, observed, n)
 
@@ -432,7 +430,7 @@ def _spread(values: Values, *, of: tuple[Values, Values]) -> float:
     if len(values) < 2:
         return 0.0
     spread = float(np.std(values, ddof=1))
-    return spread if spread > _ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0
+    return spread if spread > ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0
 
 
 def _welch(a: Values, b: Values, level: float) -> tuple[Interval, float]:
