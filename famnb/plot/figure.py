@@ -6,11 +6,12 @@ import base64
 import contextlib
 import html
 import io
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib
 import matplotlib.figure
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -18,7 +19,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette, palette_on
-from famnb.plot.recolour import dark_colours
+from famnb.plot.recolour import LightAndDarkRenderer, dark_colours
+
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+"""An image, height x width x RGBA."""
 
 # With the width of `layout.WIDTHS`, 800 pixels of the page.
 DPI = 100
@@ -88,18 +92,14 @@ class Figure(matplotlib.figure.Figure):
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         width, height = self.get_size_inches() * self.dpi
         size = {"width": round(width), "height": round(height), "alt": self.alt}
-        image = self.to_png()
+        images = self._draw_images()
+        image = _encode_png(images[0])
         bundle = {"image/png": image, "text/plain": repr(self)}
         if palette_on(self.get_facecolor()).strong == LIGHT.strong:
             # A figure that the user's style made dark is dark on any page.
-            # Everything stands already where it belongs.
-            layout = self.get_layout_engine()
-            self.set_layout_engine("none")
-            dark = self.to_png(dark=True)
-            self.set_layout_engine(layout)
             bundle["text/html"] = _BOTH.format(
                 light=_data_uri(image),
-                dark=_data_uri(dark),
+                dark=_data_uri(_encode_png(images[1])),
                 alt=html.escape(self.alt),
                 width=round(width),
                 height=round(height),
@@ -108,25 +108,25 @@ class Figure(matplotlib.figure.Figure):
 
     def to_png(self, *, dark: bool = False) -> bytes:
         """A PNG image for a page: a card with round corners and nothing around it, twice as many pixels as it takes."""
+        return _encode_png(self._draw_images()[dark])
+
+    def _draw_images(self) -> tuple[Pixels, Pixels]:
+        """Draw the images for a light and for a dark page, at once."""
         # Not by `savefig`, which draws twice where there is a layout, the first time for nothing.
         ground, dpi = self.get_facecolor(), self.dpi
-        with dark_colours(self) if dark else contextlib.nullcontext():
-            # The card is for the page only: a figure that the user saves is an ordinary rectangle.
-            self._card.set(visible=True, facecolor=self.get_facecolor())
-            self.set_facecolor("none")
-            self.dpi = dpi * PIXEL_RATIO
-            try:
-                canvas: Any = FigureCanvasAgg(self)  # untyped in matplotlib
-                canvas.draw()
-                pixels = PIL.Image.fromarray(np.asarray(canvas.buffer_rgba()))
-            finally:
-                self._card.set_visible(False)
-                self.dpi = dpi
-                self.set_facecolor(ground)
-        buffer = io.BytesIO()
-        # A third of the size, sooner written than all colours, and without a difference that an eye sees.
-        pixels.quantize(COLOUR_COUNT, PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE).save(buffer, "png")
-        return buffer.getvalue()
+        # The card is for the page only: a figure that the user saves is an ordinary rectangle.
+        self._card.set(visible=True, facecolor=ground)
+        self.set_facecolor("none")
+        self.dpi = dpi * PIXEL_RATIO
+        try:
+            width, height = self.bbox.size
+            renderer = LightAndDarkRenderer(int(width), int(height), self.dpi)
+            self.draw(renderer)
+        finally:
+            self._card.set_visible(False)
+            self.dpi = dpi
+            self.set_facecolor(ground)
+        return renderer.images()
 
     def __repr__(self) -> str:
         return f"<Figure: {self.alt}>" if self.alt else super().__repr__()
@@ -134,3 +134,11 @@ class Figure(matplotlib.figure.Figure):
 
 def _data_uri(image: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+def _encode_png(pixels: Pixels) -> bytes:
+    buffer = io.BytesIO()
+    # A third of the size, sooner written than all colours, and without a difference that an eye sees.
+    image = PIL.Image.fromarray(pixels)
+    image.quantize(COLOUR_COUNT, PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE).save(buffer, "png")
+    return buffer.getvalue()
