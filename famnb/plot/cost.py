@@ -37,6 +37,9 @@ MIN_DAYS = 3
 """From this many days on, there is a bar for each."""
 MAX_BARS = 62
 """More days than this are shown by week, more weeks by month."""
+# Half of the last name reaches out of the axes.
+MAX_NAME_SHARE = 0.25
+"""The most of a panel's width that a name of a period may take with its year."""
 # About one a pixel of the image, which has two for one of the page.
 MAX_MOMENTS = 1_500
 """More calls than this are drawn as sums at this many moments."""
@@ -115,6 +118,8 @@ def cost(
             # All periods from first to last, those without a call included.
             periods = list(pd.period_range(rows["period"].min(), rows["period"].max()))
             entries = _draw_bars(canvas, groups, periods, part)
+            _, year = _name_periods(canvas, periods)
+            chart.x = f"{period} of {year} (UTC)" if year else chart.x
         elif are_points:
             entries = _draw_points(canvas, groups, part)
             canvas.axes.set_xlim(0.4, len(rows) + 0.6)
@@ -243,14 +248,23 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     for x in map(int, np.flatnonzero(high > low)):
         axes.plot([x, x], [low[x], high[x]], color=canvas.palette.strong, marker="_", linewidth=1.4)
     # As many labels as fit beside each other.
-    # A week is named by its first day, of which the second is known.
-    names = [str(period).partition("/")[0] for period in periods]
+    names, _ = _name_periods(canvas, periods)
     label_width = max(map(canvas.text_width, names[:1]), default=0.1) * 1.35
     every = max(1, math.ceil(len(periods) * label_width))
     axes.set_xticks(range(0, len(periods), every), names[::every])
     axes.set_xlim(-0.7, len(periods) - 0.3)
     axes.grid(visible=False, axis="x")
     return entries
+
+
+def _name_periods(canvas: Canvas, periods: Sequence[Any]) -> tuple[list[str], str]:
+    """The names of periods, and the year that all lack in a panel where one name would take much of the width."""
+    # A week is named by its first day, of which the second is known.
+    names = [str(period).partition("/")[0] for period in periods]
+    year = names[0][:4]
+    if not canvas.is_panel or canvas.text_width(names[0]) <= MAX_NAME_SHARE or names[-1][:4] != year:
+        return names, ""
+    return [name.removeprefix(f"{year}-") for name in names], year
 
 
 def _rows_to_draw(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
