@@ -121,6 +121,7 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     prompt.press("Enter")
     first, second = (page.locator(".famnb-pane").nth(number) for number in range(2))
     expect(first.locator("table")).to_contain_text("90,000")
+    expect(prompt).to_be_in_viewport()
     prompt.fill("What is my name?")
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
     prompt.press("Enter")

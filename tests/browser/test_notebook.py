@@ -50,6 +50,7 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
     page.keyboard.type("What is a tide?")
     page.keyboard.press("Control+Enter")
     expect(second.get_by_role("button", name="Regenerate")).to_be_enabled()
+    expect(prompt).to_be_in_viewport()
     for cell in (third, fourth, fifth):
         cell.locator(".cm-content").click()
         page.keyboard.press("Control+Enter")

@@ -19,6 +19,7 @@ const EXAMPLES = [
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
+const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
 const DRAG_PX = 4; // a hand that clicks may move that far
 const MOST_COLUMNS = 4; // beside one another; further panes stand below
 
@@ -325,6 +326,7 @@ function drawBoard({ send, el, known, stop, elementOf }) {
     // Else the settings of many panes would stand before the first answer.
     grid.classList.toggle("famnb-folded", count > shown);
     el.classList.toggle("famnb-slim", room / shown < METERS_PX);
+    el.classList.toggle("famnb-folding", room / shown < HEAD_PX);
   };
   const observer = new ResizeObserver(measure);
 

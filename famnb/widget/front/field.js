@@ -59,8 +59,8 @@ function makeUnsettable(field, choices) {
   return { input: select, box: select, control };
 }
 
-// A range of values stays on one line.
-const unbroken = (text) => text.replaceAll(" – ", "\u00a0–\u00a0");
+// A range of values stays on one line: after a dash, a line may break even before a space that does not break.
+const unbroken = (text) => text.replaceAll(" – ", "\u00a0–\u2060\u00a0");
 
 // Each returns the control of a kind: the element that has the label, and what stands around it.
 const controls = {
