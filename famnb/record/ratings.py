@@ -97,4 +97,5 @@ def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, 
 
 
 def _with_time(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "at": serialize.moment(row.pop("at_us"))}
+    at = serialize.moment(row.pop("at_us"))
+    return {**row, "at": at}
