@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from famnb import plot
+from famnb.atomic_write import atomic_write
 from famnb.errors import LedgerError
 from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
@@ -47,7 +48,6 @@ from famnb.widget.experiment.report_page import (
     figure_html,
     page_html,
     table_html,
-    write_file,
 )
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -94,7 +94,9 @@ def save(experiment: BaseExperiment, path: str | os.PathLike[str], **options: An
     target = Path(path).expanduser()
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
-    write_file(target, report_html(experiment, **options))
+    report = report_html(experiment, **options)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(target, report.encode(), shared=True)
     return target
 
 

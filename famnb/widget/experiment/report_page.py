@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
@@ -150,19 +148,6 @@ def figure_html(draw: Callable[[], matplotlib.figure.Figure]) -> SafeHtml:
         dark, _ = _draw_image(draw)
     # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
     return _FIGURE.format(light=light, dark=dark, alt=SafeHtml(html.escape(alt)))
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file, in place of what was there, all of it or nothing; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Not `atomic_write`, whose files only their owner can read: a report is made to be shared.
-    # In the same folder, since a file is moved over another at once only within one file system.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _draw_image(draw: Callable[[], matplotlib.figure.Figure]) -> tuple[str, str]:
