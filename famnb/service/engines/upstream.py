@@ -227,16 +227,18 @@ class UpstreamEngine:
         if configured:
             return configured
         if self._listed_models is None:
-            await self._probe()
+            await self._probe(interrupts=True)  # as the request does that needs the name
         listed = self._listed_models or ()
         return listed[0] if len(listed) == 1 and ours not in listed else ours
 
-    async def _probe(self) -> str:
-        """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists."""
-        # One at a time, and none while an answer comes: llama.cpp's Python server (0.3.36) breaks a stream off for any
-        # other request, its list of models included.
+    async def _probe(self, *, interrupts: bool = False) -> str:
+        """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists.
+
+        Unless it `interrupts`, it asks for nothing while an answer comes, which is known to be `up`.
+        """
+        # llama.cpp's Python server (0.3.36) breaks a stream off for any other request, its list of models included.
         async with self._probing:
-            if self._running:
+            if self._running and not interrupts:
                 return "up"
             if self._state is None or time.monotonic() - self._state[0] >= _STATE_VALID_S:
                 self._state = time.monotonic(), await self._ask_state()
