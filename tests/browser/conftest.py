@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import famnb
 from tests.support.fork_server import ROOT
@@ -142,6 +142,35 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
         except OSError:
             time.sleep(0.1)
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="module")
+def blank_context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the one blank page of a module's tests is opened in."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def blank_page(blank_context: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A blank page, the same for all tests of a module, since to make one takes longer than most of them.
+
+    After a failure the next test has one of its own.
+    """
+    page = blank_context.pages[0] if blank_context.pages else blank_context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.mouse.move(0, 0)
+    failures = request.session.testsfailed
+    yield page
+    if page.url.startswith("http"):
+        # Where the front end remembers a reader's choices.
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    # What still runs there ends with its document.
+    page.goto("about:blank")
+    page.unroute_all()
+    if request.session.testsfailed > failures:
+        page.close()
 
 
 @pytest.fixture(scope="package")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import famnb
 from famnb.widget import Composer
@@ -87,7 +87,7 @@ FOLLOWS = """([seconds, rate]) => new Promise(done => {
 
 
 @pytest.fixture
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(blank_page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page of a strict policy with two views on one model, of the module and with the traits that a test names."""
     module, traits = getattr(request, "param", ("live.js", {}))
     files = {
@@ -95,8 +95,7 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
         "/style.css": ("text/css", (FRONT / "style.css").read_text()),
         "/": ("text/html", BARE),
     }
-    context = browser.new_context()
-    page = context.new_page()
+    page = blank_page
 
     def serve(route: Any) -> None:
         kind, body = files[route.request.url.removeprefix("http://bare.test")]
@@ -107,7 +106,6 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     page.evaluate(START, {"blocking": False, **traits})
     yield page
     assert page.evaluate("window.faults") == []
-    context.close()
 
 
 BOARD = ("board.js", {})

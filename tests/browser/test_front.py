@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from famnb.events import Closed, Delta
 from famnb.widget.html import sanitize
@@ -37,17 +36,15 @@ START = """async source => {
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(blank_page: Page) -> Page:
     """A blank page with the front end on it, which can wait for a clock of its own."""
-    context = browser.new_context()
-    page = context.new_page()
+    page = blank_page
     page.clock.install()
     page.route("**/*", lambda route: route.fulfill(status=204 if "api" in route.request.url else 200, body=""))
     page.goto("http://lab.test/")
     source = base64.b64encode(join_front("live.js").encode()).decode()
     page.evaluate(START, f"data:text/javascript;base64,{source}")
-    yield page
-    context.close()
+    return page
 
 
 def hears(page: Page, kind: str, seq: int, panes: Any) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from famnb.plot.labels import UNITS, format_metric
 from famnb.widget.live.base import FRONT, join_front
@@ -18,10 +17,9 @@ ENTRIES = ("live.js", "board.js", "composer.js", "dashboard.js", "inspector.js",
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(blank_page: Page) -> Page:
     """A page beside the modules, with a clock of its own."""
-    context = browser.new_context()
-    page = context.new_page()
+    page = blank_page
 
     def serve(route: Any) -> None:
         name = route.request.url.removeprefix("http://front.test/")
@@ -32,8 +30,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page.clock.install()
     page.route("**/*", serve)
     page.goto("http://front.test/")
-    yield page
-    context.close()
+    return page
 
 
 def test_modules_mean_the_same_joined_as_apart(page: Page):
