@@ -363,8 +363,9 @@ def final_block(section: Section) -> dict[str, Any]:
 
 def _paragraphs_html(text: str) -> str:
     """Return the HTML that the page makes of paragraphs whose text is all that they are (pane.js: makeParagraphs)."""
+    # Unescaped, since it is compared with and never shown: what needs escaping differs, and goes to the page as HTML.
     paragraphs = re.split(r"\n{2,}", text.strip("\n"))
-    return "".join(f'<p dir="auto" style="text-align:start">{paragraph}</p>\n' for paragraph in paragraphs)
+    return "".join('<p dir="auto" style="text-align:start">' + paragraph + "</p>\n" for paragraph in paragraphs)
 
 
 def _utf16_length(text: str) -> int:
