@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import platformdirs
 
@@ -21,7 +21,7 @@ from famnb.client.live_call import Stream
 from famnb.client.replay import play
 from famnb.errors import InvalidArgument, LedgerError, UnknownName
 from famnb.profiles import DEFAULT
-from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
+from famnb.record import schema, serialize, sql, token_estimates
 from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
 from famnb.record.process import OwnerProcess, this_process
@@ -30,6 +30,10 @@ from famnb.record.writer import Prepare, within_patience, writer
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
+
+# Imported late, by the methods that call them: a first client only records.
+if TYPE_CHECKING:
+    from famnb.record import maintenance
 
 # Fitting reads hundreds of rows, and one more call changes the result little.
 FIT_S = 60.0
@@ -205,6 +209,8 @@ class Ledger:
 
     def info(self) -> maintenance.LedgerInfo:
         """Return what it holds: calls by status, model and endpoint, times, sizes. LedgerError if it cannot be read."""
+        from famnb.record import maintenance
+
         return maintenance.info(self)
 
     def prune(
@@ -221,6 +227,8 @@ class Ledger:
         only those that are both. `payloads_only` keeps the rows with their metrics and deletes what came from the
         socket. `dry_run` only counts. ValueError without a limit, LedgerError if the file cannot be written.
         """
+        from famnb.record import maintenance
+
         return maintenance.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
 
     def export(self, path: str | os.PathLike[str]) -> int:
@@ -228,6 +236,8 @@ class Ledger:
 
         Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
         """
+        from famnb.record import parquet
+
         return parquet.export(self, Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> int:
@@ -235,6 +245,8 @@ class Ledger:
 
         Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
         """
+        from famnb.record import parquet
+
         return parquet.load(self, Path(path))
 
     @property

@@ -6,7 +6,6 @@ one call when it ends, `frame.fill_estimates` the columns of a frame, both by th
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -20,8 +19,7 @@ SPREAD = 2.0
 """How far off, as a factor either way, an estimate may be if nothing better is known."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TokenRatio:
+class TokenRatio(msgspec.Struct, frozen=True):
     """Tokens per character: the middle and the interval; numbers, or arrays with one element per call."""
 
     mid: Any
@@ -35,8 +33,7 @@ PRIOR = TokenRatio(1 / 4, 1 / 8, 1)
 """Without history: 4 characters a token, as English text has; 1 to 8 covers code, and most languages."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TokenFit:
+class TokenFit(msgspec.Struct, frozen=True):
     """The ratios of one model."""
 
     input: TokenRatio = PRIOR
@@ -47,8 +44,7 @@ class TokenFit:
     """Of replies whose reasoning was asked for and not shown, which count tokens that no character stands for."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class UsageEstimate:
+class UsageEstimate(msgspec.Struct, frozen=True):
     """Usage with what was missing estimated, and the same at the low and the high end."""
 
     usage: Usage

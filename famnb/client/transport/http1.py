@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
 
 import httptools
+import msgspec
 
 # Policies and cookies of some proxies take tens of kilobytes; this is what browsers read.
 HEAD_BYTES = 262_144
@@ -29,8 +29,7 @@ def encode_request(method: str, target: bytes, headers: Iterable[tuple[bytes, by
     return b"\r\n".join([*lines, b"", body])
 
 
-@dataclasses.dataclass(slots=True)
-class Head:
+class Head(msgspec.Struct):
     """The head of an answer."""
 
     status: int

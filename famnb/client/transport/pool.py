@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import socket
 import ssl
 import time
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 
 import aiohappyeyeballs
 import httpx
+import msgspec
 
 from famnb.client.transport.connection import Answer, Connection, StaleConnection
 from famnb.client.transport.http1 import MalformedRequest, ResponseParser, encode_request
@@ -35,8 +35,7 @@ Trace: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 """Called as httpcore calls the extension of this name: with what happens, and details."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """The way to an origin: requests of one route may use one connection."""
 
     host: str
