@@ -6,7 +6,7 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import matplotlib.figure
 import numpy as np
@@ -20,6 +20,8 @@ from matplotlib.transforms import Bbox
 
 from famnb.errors import InvalidRequest
 
+Overhangs: TypeAlias = tuple[Any, Any, Any, Any]
+"""How far ticks, labels and titles reach out of the axes, in inches, as arrays: left, right, above and below."""
 MIN_TEXT_PT = 8.0
 """The smallest text of a figure."""
 Width = Literal["column", "page", "slide"]
@@ -132,18 +134,25 @@ class StackedLayout(PlaceHolderLayoutEngine):
         self.shared_y: Text | None = None
         self.legend: Legend | None = None
         self.notes: Text | None = None
+        # From the same first guess for each drawing: else a figure would change with the number of its drawings.
+        columns, count = max(map(len, rows)), len(rows)
+        self._overhangs_in = np.full(columns, 0.5), np.full(columns, 0.1), np.full(count, 0.1), np.full(count, 0.4)
+        self._measured_width_in = 0.0
 
     def execute(self, fig: matplotlib.figure.Figure) -> None:
         """Place everything for the size that the figure has."""
         top, bottom = self._place_around(fig)
-        self._place_axes(fig, top, bottom)
+        # Measuring is most of the work. Ticks change with the width of the axes, so that what was measured at another
+        # width is a first guess only.
+        self._place_axes(fig, top, bottom, measures=1 if fig.get_figwidth() == self._measured_width_in else 2)
 
     def needed_height_in(self, fig: matplotlib.figure.Figure, *, axes_height_in: float | None = None) -> float:
         """The height at which the axes are as high as they want to be, or `axes_height_in` in all."""
         height = fig.get_figheight()
         top, bottom = self._place_around(fig)
-        self._place_axes(fig, top, bottom, passes=2)
-        _, _, above, below = self._overhangs(fig)
+        self._overhangs_in = self._place_axes(fig, top, bottom, measures=1)
+        self._measured_width_in = fig.get_figwidth()
+        _, _, above, below = self._overhangs_in
         axes_height_in = sum(self.heights_in) if axes_height_in is None else axes_height_in
         return height - top + bottom + axes_height_in + float(above.sum() + below.sum()) + self._row_gaps_in
 
@@ -170,18 +179,16 @@ class StackedLayout(PlaceHolderLayoutEngine):
             bottom += _height_in(self.shared_x, fig) + GAP_IN
         return top, bottom
 
-    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float, *, passes: int = 3) -> None:
-        """Give each panel what its ticks, labels and title leave."""
+    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float, *, measures: int) -> Overhangs:
+        """Give each panel what its ticks, labels and title leave; returns how far they reach out of it."""
         width, height = fig.get_size_inches()
         columns = max(map(len, self.rows))
         left_in = PAD_IN
         if self.shared_y is not None:
             self.shared_y.set_position((PAD_IN / width, (top + bottom) / 2 / height))
             left_in += round(self.shared_y.get_window_extent().width / fig.dpi, 3) + GAP_IN
-        # From the same first guess each time; ticks change with the size of the axes, so that one pass is not enough.
-        left, right = np.full(columns, 0.5), np.full(columns, 0.1)
-        above, below = np.full(len(self.rows), 0.1), np.full(len(self.rows), 0.4)
-        for number in range(passes):
+        left, right, above, below = self._overhangs_in
+        for number in range(measures + 1):
             gaps = PANEL_GAP_IN * (columns - 1)
             free_in = width - left_in - PAD_IN - gaps - float(left.sum() + right.sum())
             panel_in = max(free_in / columns, 0.1 * width / columns)
@@ -198,10 +205,11 @@ class StackedLayout(PlaceHolderLayoutEngine):
                     axes.set_position(Bbox.from_bounds(*(round(float(side), 6) for side in place)))
                     x += panel_in + right[column] + PANEL_GAP_IN
                 y -= below[index] + PANEL_GAP_IN
-            if number < passes - 1:
-                left, right, above, below = self._overhangs(fig)
+            if number < measures:
+                left, right, above, below = self._measure_overhangs(fig)
+        return left, right, above, below
 
-    def _overhangs(self, fig: matplotlib.figure.Figure) -> tuple[np.ndarray[Any, Any], ...]:
+    def _measure_overhangs(self, fig: matplotlib.figure.Figure) -> Overhangs:
         """How far ticks, labels and titles reach out of the axes, in inches: left and right of each column, above and
         below each row.
         """
