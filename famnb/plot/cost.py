@@ -99,7 +99,10 @@ def cost(
     rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
     if period:
-        rows["period"] = to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[period]).array
+        all_periods = pd.PeriodIndex(to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[period]))
+        # All from first to last, those without a call included; a row has the place of its own among them.
+        periods = list(pd.period_range(all_periods[0], all_periods[-1]))
+        rows["period"] = all_periods.astype("int64") - all_periods[0].ordinal
     if are_points:
         rows["x"], label = np.arange(1, len(rows) + 1), "call, in the order of their start"
     chart = Chart(
@@ -115,8 +118,6 @@ def cost(
     )
     for canvas, part in chart.panels(rows):
         if period:
-            # All periods from first to last, those without a call included.
-            periods = list(pd.period_range(rows["period"].min(), rows["period"].max()))
             entries = _draw_bars(canvas, groups, periods, part)
             _, year = _name_periods(canvas, periods)
             chart.x = f"{period} of {year} (UTC)" if year else chart.x
@@ -137,11 +138,12 @@ def cost(
 
 
 def _choose_period(started_at: pd.Series[Any], per: Per | None, *, stacked: bool) -> str | None:
-    """The period that each bar is of; None where costs are added up."""
+    """The period that each bar is of, for ascending times; None where costs are added up."""
     if per is not None or stacked:
         return None if per == "total" else per
     times = to_naive_utc(started_at)
-    if times.dt.normalize().nunique() < MIN_DAYS:
+    changes = np.diff(times.to_numpy().astype("datetime64[D]")).astype(bool)
+    if np.count_nonzero(changes) + 1 < MIN_DAYS:
         return None
     days = (times.max() - times.min()).days + 1
     return "day" if days <= MAX_BARS else "week" if days <= 7 * MAX_BARS else "month"
@@ -232,19 +234,15 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     """Draw a stacked bar a period, with the interval of its sum."""
     axes, entries = canvas.axes, []
     below = np.zeros(len(periods))
-    index_of_periods = pd.Index(periods)
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        sums = part.groupby("period")["cost_usd"].sum().reindex(index_of_periods, fill_value=0.0).to_numpy()
+        sums = np.bincount(part["period"], weights=part["cost_usd"], minlength=len(periods))
         style = canvas.palette.area_style(index)
         if len(part):
             axes.bar(range(len(periods)), sums, 0.8, bottom=below, **style)
         entries.append(_legend_entry(canvas, Patch(**style), group, part))
         below = below + sums
-    low, high = (
-        rows.groupby("period")[name].sum().reindex(index_of_periods, fill_value=0.0).to_numpy()
-        for name in COST_COLUMNS[1:]
-    )
+    low, high = (np.bincount(rows["period"], weights=rows[name], minlength=len(periods)) for name in COST_COLUMNS[1:])
     for x in map(int, np.flatnonzero(high > low)):
         axes.plot([x, x], [low[x], high[x]], color=canvas.palette.strong, marker="_", linewidth=1.4)
     # As many labels as fit beside each other.
