@@ -81,10 +81,12 @@ def cost(
     if interactive:
         x, y = read_axis(frame, "started_at"), read_axis(frame, "cost_usd")
         return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
-    frame = frame.assign(started_at=time_column(frame), is_unknown=is_unpriced(frame))
+    frame = frame.assign(started_at=to_naive_utc(time_column(frame)), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
-    counted = frame[is_counted & frame["started_at"].notna()].sort_values("started_at", kind="stable")
+    counted = frame[is_counted & frame["started_at"].notna()]
+    if not counted["started_at"].is_monotonic_increasing:
+        counted = counted.sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
     are_points = per is None and not stacked and len(counted) <= MAX_DOTS
     period = None if are_points else _choose_period(counted["started_at"], per, stacked=stacked)
@@ -99,7 +101,7 @@ def cost(
     rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
     if period:
-        all_periods = pd.PeriodIndex(to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[period]))
+        all_periods = pd.PeriodIndex(counted["started_at"].dt.to_period(PERIODS[period]))
         # All from first to last, those without a call included; a row has the place of its own among them.
         periods = list(pd.period_range(all_periods[0], all_periods[-1]))
         rows["period"] = all_periods.astype("int64") - all_periods[0].ordinal
@@ -138,14 +140,13 @@ def cost(
 
 
 def _choose_period(started_at: pd.Series[Any], per: Per | None, *, stacked: bool) -> str | None:
-    """The period that each bar is of, for ascending times; None where costs are added up."""
+    """The period that each bar is of, for ascending times in UTC; None where costs are added up."""
     if per is not None or stacked:
         return None if per == "total" else per
-    times = to_naive_utc(started_at)
-    changes = np.diff(times.to_numpy().astype("datetime64[D]")).astype(bool)
+    changes = np.diff(started_at.to_numpy().astype("datetime64[D]")).astype(bool)
     if np.count_nonzero(changes) + 1 < MIN_DAYS:
         return None
-    days = (times.max() - times.min()).days + 1
+    days = (started_at.iloc[-1] - started_at.iloc[0]).days + 1
     return "day" if days <= MAX_BARS else "week" if days <= 7 * MAX_BARS else "month"
 
 

@@ -172,9 +172,10 @@ def _sum_ramps(
     since: np.ndarray[Any, Any], rate: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     """The sum at each edge t of rate x (t - since), over those that have begun."""
-    # By sorted sums: a table of calls x edges would have 120 numbers a call.
-    order = np.argsort(since)
-    begun = np.searchsorted(since[order], edges, side="right")
-    rates = np.concatenate([[0.0], rate[order].cumsum()])
-    offsets = np.concatenate([[0.0], (rate * since)[order].cumsum()])
-    return np.asarray(edges * rates[begun] - offsets[begun])
+    # By what began before each edge: a table of calls x edges would have 120 numbers a call, and sorting takes longer.
+    first_edge = np.searchsorted(edges, since, side="left")
+    rates, offsets = (
+        np.bincount(first_edge, weights=weights, minlength=len(edges) + 1)[:-1].cumsum()
+        for weights in (rate, rate * since)
+    )
+    return np.asarray(edges * rates - offsets)
