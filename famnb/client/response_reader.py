@@ -222,7 +222,8 @@ class ResponseReader:
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
         if self._chunks:
             self._chunks.clear()
-        if len(data) > 1 and not self.builder.done and (deltas := self._dialect_reader.read_texts(data)):
+        is_open = self.builder.ended is None and not self.builder.done
+        if len(data) > 1 and is_open and (deltas := self._dialect_reader.read_texts(data)):
             self.events += deltas
             self.builder.add_texts(deltas)
             return
@@ -236,7 +237,8 @@ class ResponseReader:
         builder, append, read = self.builder, self.events.append, self._dialect_reader.read
         add, add_delta = builder.add, builder.add_delta
         for event_data in data:
-            if builder.done:
+            # What follows in the same read means as little as what follows in a later one, which is not read.
+            if builder.done or (builder.ended is not None and self.is_finished):
                 break
             for event in read(event_data):
                 append(event)

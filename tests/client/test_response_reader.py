@@ -182,3 +182,15 @@ def test_comments_alone_are_a_stream_that_broke_off():
     """An event stream without events lacks its evidence; it is not a malformed body."""
     with pytest.raises(StreamInterrupted):
         read_chunks("web", (10, b": hello\n\n"))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_follows_a_failure_is_not_read(at_once: bool):
+    """Garbage behind it hides no reason, also where both come in one read."""
+    reader = ResponseReader(endpoint("chat"), streamed=True)
+    events = [b'data: {"error": {"message": "the engine stopped"}}\n\n', b"data: 2DONE]\n\n"]
+    for chunk in [b"".join(events)] if at_once else events[:1]:
+        reader.feed(chunk, 1)
+    assert reader.is_finished
+    with pytest.raises(StreamError, match="the engine stopped"):
+        reader.end(2)
