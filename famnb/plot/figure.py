@@ -12,6 +12,7 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import PIL.Image
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -138,9 +139,27 @@ def _data_uri(image: bytes) -> str:
 
 def _encode_png(pixels: Pixels) -> bytes:
     buffer = io.BytesIO()
-    # A third of the size, sooner written than all colours, and without a difference that an eye sees.
-    image = PIL.Image.fromarray(pixels)
-    image = image.quantize(COLOUR_COUNT, PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
     # Two thirds of the time of zlib's own level for a twentieth more bytes.
-    image.save(buffer, "png", compress_level=4)
+    _limit_colours(pixels).save(buffer, "png", compress_level=4)
     return buffer.getvalue()
+
+
+def _limit_colours(pixels: Pixels) -> PIL.Image.Image:
+    """An image of the commonest colours, with the nearest of them in place of each other one, all at edges of shapes.
+
+    It is half as large as with all colours, and sooner written. Pillow's own ways to choose colours take the mean of
+    those that are alike, such as the ground and a pale band on it, which is then no longer seen.
+    """
+    codes, colours = pd.factorize(np.ascontiguousarray(pixels).view(np.uint32).ravel())
+    by_count = np.argsort(-np.bincount(codes))
+    kept, others = (
+        colours[places].view(np.uint8).reshape(-1, 4).astype(np.int32)
+        for places in (by_count[:COLOUR_COUNT], by_count[COLOUR_COUNT:])
+    )
+    numbers = np.empty(len(colours), np.uint8)
+    numbers[by_count[:COLOUR_COUNT]] = np.arange(len(kept))
+    # Of the squared distances, what depends on the colour that is kept.
+    numbers[by_count[COLOUR_COUNT:]] = ((kept**2).sum(axis=1) - 2 * others @ kept.T).argmin(axis=1)
+    image = PIL.Image.fromarray(numbers[codes].reshape(pixels.shape[:2]), "P")
+    image.putpalette(kept.astype(np.uint8).tobytes(), "RGBA")
+    return image
