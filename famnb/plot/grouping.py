@@ -27,11 +27,13 @@ def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataF
 
     Planned cells of an experiment go without a word, since they are no calls yet. A figure `of_use`, of what was spent
     or used up, leaves warm-ups out of an experiment's frame alone: in any other they are part of what was used.
+    A model whose name several vendors have is called by name and vendor, since these are two models.
     """
     if "status" in frame:
         is_planned = (frame["status"] == "planned").fillna(False).to_numpy(dtype=bool)
         # To select all of a million rows copies them.
         frame = frame[~is_planned] if is_planned.any() else frame
+    frame = _name_vendors(frame)
     if "warmup" not in frame or (of_use and "order" not in frame):
         return frame, []
     is_warmup = frame["warmup"].eq(True).fillna(False).to_numpy(dtype=bool)
@@ -39,6 +41,31 @@ def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataF
     if not count:
         return frame, []
     return frame[~is_warmup], [f"{format_count(count, 'warm-up call')} {'is' if count == 1 else 'are'} left out."]
+
+
+def _name_vendors(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its profile in the name of each model that calls of several profiles were made to."""
+    if "model" not in frame or "profile" not in frame:
+        return frame
+    profile_codes, profiles = pd.factorize(frame["profile"])
+    if len(profiles) < 2:
+        return frame
+    model_codes, models = pd.factorize(frame["model"])
+    # What is missing, the code -1, has the last row and column.
+    pairs = np.zeros((len(models) + 1, len(profiles) + 1), dtype=bool)
+    pairs[model_codes, profile_codes] = True
+    is_shared = pairs[:-1, :-1].sum(axis=1) > 1
+    if not is_shared.any():
+        return frame
+    names = np.array(
+        [
+            [f"{model} · {profile}" if shared else str(model) for profile in profiles] + [str(model)]
+            for model, shared in zip(models, is_shared, strict=True)
+        ]
+        + [[None] * (len(profiles) + 1)],
+        dtype=object,
+    )
+    return frame.assign(model=names[model_codes, profile_codes])
 
 
 def prompt_column(frame: pd.DataFrame) -> str | None:

@@ -22,6 +22,20 @@ def test_a_column_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
+def test_one_name_at_two_vendors_is_two_models(name: str) -> None:
+    """Wherever groups are named; a model that one vendor has keeps its name, and so does one without a profile."""
+    frame = many_calls(240, models=3)
+    names = sorted(frame["model"].unique())
+    profiles = np.where(frame["model"] == names[0], np.where(np.arange(240) % 2, "openai", "azure"), "openai")
+    figure = DRAWS[name](frame.assign(profile=pd.Categorical(profiles)), by="model")
+    text = figure_text(figure) + figure.caption
+    for told in (f"{names[0]} · azure", f"{names[0]} · openai", names[1], names[2]):
+        assert told in text, text
+    assert f"{names[1]} ·" not in text
+    assert f"{names[0]} ·" not in figure_text(DRAWS[name](frame.assign(profile="openai"), by="model"))
+
+
+@pytest.mark.parametrize("name", DRAWS)
 def test_a_missing_column_is_named(name: str) -> None:
     """In the error of every figure."""
     with pytest.raises(KeyError, match="the frame has no column 'modle'"):
