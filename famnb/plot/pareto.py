@@ -9,6 +9,7 @@ import matplotlib.figure
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
@@ -175,11 +176,13 @@ def _draw_point(
     if y.known:
         canvas.axes.plot([x.value] * 2, [y.low * scale, y.high * scale], **thin)
     style: dict[str, Any] = {
-        "marker": canvas.palette.marker(index),
+        # Corners round, else half a triangle has a spike.
+        "marker": MarkerStyle(
+            canvas.palette.marker(index), fillstyle="left" if standing == "possible" else "full", joinstyle="round"
+        ),
         "markersize": 8,
         "linestyle": "none",
         "markeredgecolor": colour,
-        "fillstyle": "left" if standing == "possible" else "full",
         "markerfacecolor": canvas.palette.ground if standing == "beaten" else colour,
         "markerfacecoloralt": canvas.palette.ground,
         "markeredgewidth": 1.8,
