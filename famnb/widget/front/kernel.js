@@ -25,14 +25,16 @@ export function canInsertCell() {
 }
 
 /**
- * Inserts a cell below the one that an element is in.
+ * Inserts a cell below the one that an element is in, and shows it.
  * @param {HTMLElement} element @param {string} source
  */
 export async function insertCell(element, source) {
   const notebook = globalThis.jupyterapp.shell.currentWidget.content;
   const index = notebook.widgets.findIndex((cell) => cell.node.contains(element));
+  const place = (index >= 0 ? index : notebook.activeCellIndex) + 1;
+  // With its text at once: which cell is active may change at any moment, and the text would go into another one.
+  notebook.model.sharedModel.insertCell(place, { cell_type: "code", source, metadata: {} });
   notebook.deselectAll();
-  if (index >= 0) notebook.activeCellIndex = index;
-  await globalThis.jupyterapp.commands.execute("notebook:insert-cell-below");
-  notebook.activeCell.model.sharedModel.setSource(source);
+  notebook.activeCellIndex = place;
+  await notebook.scrollToItem?.(place);
 }
