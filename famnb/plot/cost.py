@@ -101,10 +101,14 @@ def cost(
     rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
     if period:
-        all_periods = pd.PeriodIndex(counted["started_at"].dt.to_period(PERIODS[period]))
-        # All from first to last, those without a call included; a row has the place of its own among them.
-        periods = list(pd.period_range(all_periods[0], all_periods[-1]))
-        rows["period"] = all_periods.astype("int64") - all_periods[0].ordinal
+        times = counted["started_at"]
+        # All from first to last, those without a call included; a row has the place of its own among them. The times
+        # ascend, so that each period is a run of rows.
+        ends = times.iloc[[0, -1]].dt.to_period(PERIODS[period])
+        all_periods = pd.period_range(ends.iloc[0], ends.iloc[1])
+        first_rows = np.searchsorted(times.to_numpy(), all_periods.start_time.to_numpy())
+        rows["period"] = np.repeat(np.arange(len(all_periods)), np.diff(first_rows, append=len(rows)))
+        periods = list(all_periods)
     if are_points:
         rows["x"], label = np.arange(1, len(rows) + 1), "call, in the order of their start"
     chart = Chart(
@@ -244,8 +248,11 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
         entries.append(_legend_entry(canvas, Patch(**style), group, part))
         below = below + sums
     low, high = (np.bincount(rows["period"], weights=rows[name], minlength=len(periods)) for name in COST_COLUMNS[1:])
-    for x in map(int, np.flatnonzero(high > low)):
-        axes.plot([x, x], [low[x], high[x]], color=canvas.palette.strong, marker="_", linewidth=1.4)
+    unsure = np.flatnonzero(high > low)
+    # One line, with a gap after each interval: matplotlib takes long to make a line.
+    gaps = np.full(len(unsure), np.nan)
+    x, y = (np.column_stack(ends).ravel() for ends in ((unsure, unsure, gaps), (low[unsure], high[unsure], gaps)))
+    axes.plot(x, y, color=canvas.palette.strong, marker="_", linewidth=1.4)
     # As many labels as fit beside each other.
     names, _ = _name_periods(canvas, periods)
     label_width = max(map(canvas.text_width, names[:1]), default=0.1) * 1.35

@@ -84,6 +84,9 @@ class Ledger:
         """The file."""
         self._open: dict[str, _WriteProgress] = {}
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
+        # To find out loads modules. On the I/O thread, beside a busy cell, each of their files would take it a turn of
+        # 20 ms, while connections run into their time limits.
+        this_process()
 
     def on_open(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""

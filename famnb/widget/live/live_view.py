@@ -159,11 +159,15 @@ class LiveView(BaseWidget):
             self._send_numbered({"kind": "changes", "panes": added})
         if ended and len(ended) == len(self._running) and self.sends_final_snapshot:
             self._send_snapshot()
-        elif redrawn:
+            return
+        others = [id for id in self._running if id not in redrawn]
+        for id in redrawn:
             # Changes once more: a block that was closed is rendered one flush after its last text.
-            added = self._take_changes(redrawn)
-            summaries = [self._panes[id].summary() for id in redrawn]
-            self._send_numbered({"kind": "changes", "panes": added, "anew": summaries})
+            added = self._take_changes([id])
+            summary = self._panes[id].summary()
+            # Meanwhile others have gone on, whose last words should not wait for the summaries of all.
+            added |= self._take_changes(others)
+            self._send_numbered({"kind": "changes", "panes": added, "anew": [summary]})
 
     def _take_changes(self, ids: Sequence[str]) -> dict[str, list[Change]]:
         """Return what panes have to tell, by their place in the last snapshot: ids would be half of a message."""
