@@ -209,28 +209,30 @@ def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> 
 
 def _draw_areas(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
     """Draw the groups' sums on top of each other, and the interval of the sum of all as dashed lines."""
-    x = rows["x"].to_numpy()
+    x, codes, costs = (rows[name].to_numpy() for name in ("x", "group", "cost_usd"))
     drawn = _rows_to_draw(x)
-    if len(x):
-        # A step has its width from the one after it: the last is held for a while, or it would not be seen.
-        hold = HOLD_SHARE * (x[-1] - x[0]) or 1
-        x, drawn = np.append(x, x[-1] + hold), np.append(drawn, len(x))
-        rows = pd.concat([rows, rows.iloc[-1:].assign(**dict.fromkeys(COST_COLUMNS, 0.0), group=-1)])
-    below = np.zeros(len(drawn))
+    # A step has its width from the one after it: the last is held for a while, or it would not be seen.
+    times = np.append(x[drawn], x[-1:] + (HOLD_SHARE * np.ptp(x) or 1 if len(x) else 0))
+
+    def add_up(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        sums = values.cumsum()
+        return np.append(sums[drawn], sums[-1:])
+
+    below = np.zeros(len(times))
     entries = []
     for index, group in enumerate(groups):
-        in_group = (rows["group"] == index).to_numpy()
-        above = below + np.where(in_group, rows["cost_usd"], 0.0).cumsum()[drawn]
+        in_group = codes == index
+        above = below + add_up(np.where(in_group, costs, 0.0))
         style = canvas.palette.area_style(index)
         if in_group.any():
-            canvas.axes.fill_between(x[drawn], below, above, step="post", alpha=0.85, **style)
+            canvas.axes.fill_between(times, below, above, step="post", alpha=0.85, **style)
         entries.append(_legend_entry(canvas, Patch(**style), group, rows[in_group]))
         below = above
-    low, high = (rows[name].to_numpy().cumsum()[drawn] for name in COST_COLUMNS[1:])
-    if len(drawn) and high[-1] > low[-1]:
+    low, high = (add_up(rows[name].to_numpy()) for name in COST_COLUMNS[1:])
+    if len(times) and high[-1] > low[-1]:
         dashed: dict[str, Any] = {"color": canvas.palette.strong, "linestyle": (0, (4, 2))}
         for sums in (low, high):
-            canvas.axes.step(x[drawn], sums, where="post", linewidth=1.2, **dashed)
+            canvas.axes.step(times, sums, where="post", linewidth=1.2, **dashed)
         entries.append(LegendEntry(Line2D([], [], **dashed), "interval of the sum"))
     return entries
 
