@@ -143,14 +143,14 @@ def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> str:
     """Draw one group's bar, its estimated parts crossed; returns its sum and mean, which stand at the end."""
     left = 0.0
     for kind in TOKEN_KINDS:
-        for estimated in (False, True):
-            # Parts of the same kind stand next to each other, the estimated one second.
-            size = float(rows.loc[_is_estimated(rows, kind) == estimated, kind].sum())
+        whole, guessed = float(rows[kind].sum()), _sum_estimated(rows, kind)
+        # Parts of the same kind stand next to each other, the estimated one second.
+        for estimated, size in ((False, whole - guessed), (True, guessed)):
             if size:
                 canvas.axes.barh([y], [size], 0.66, left=left, **_part_style(canvas, kind, estimated=estimated))
             left += size
     n = int(rows[list(TOKEN_KINDS)].notna().any(axis=1).sum())
-    mark = ESTIMATE_MARK if any(_has_estimate(rows, kind) for kind in TOKEN_KINDS) else ""
+    mark = ESTIMATE_MARK if any(_sum_estimated(rows, kind) for kind in TOKEN_KINDS) else ""
     missing = f" + ? of {format_count(rows['is missing'].sum(), 'call')}" if rows["is missing"].any() else ""
     amount = f"{mark}{left:,.0f}" if left or not missing else ""
     full = f"{amount} · {mark}{left / n:,.0f} a call (n={n:,})" if left else amount
@@ -178,13 +178,11 @@ def format_tick(value: float) -> str:
     return f"{value / 1e6:g}M" if size >= 1e6 else f"{value / 1e3:g}k" if size >= 1e4 else f"{value:,g}"
 
 
-def _is_estimated(rows: pd.DataFrame, kind: str) -> pd.Series[bool]:
-    """Which calls' tokens of a kind are of an estimated count."""
-    return rows["input estimated" if "input" in kind else "output estimated"]
-
-
-def _has_estimate(rows: pd.DataFrame, kind: str) -> bool:
-    return bool(rows.loc[_is_estimated(rows, kind), kind].sum() > 0)
+def _sum_estimated(rows: pd.DataFrame, kind: str) -> float:
+    """How many tokens of a kind are of estimated counts."""
+    is_estimated = rows["input estimated" if "input" in kind else "output estimated"]
+    # To select of a million rows takes longer than to see that there is nothing to select.
+    return float(rows.loc[is_estimated, kind].sum()) if is_estimated.any() else 0.0
 
 
 def _sum_kinds(rows: pd.DataFrame) -> dict[str, float]:
@@ -195,7 +193,7 @@ def _sum_kinds(rows: pd.DataFrame) -> dict[str, float]:
 def _facts(kind: str, sums: dict[str, float], rows: pd.DataFrame) -> list[str]:
     """The tokens of one kind and their share of all."""
     amount, total = sums[kind], sum(sums.values())
-    mark = ESTIMATE_MARK if _has_estimate(rows, kind) else ""
+    mark = ESTIMATE_MARK if _sum_estimated(rows, kind) else ""
     return [f"{mark}{format_count(amount)}", format_percent(amount / total, decimals=1)] if total else []
 
 
