@@ -4,7 +4,7 @@
 //                                    └── a gap: "ready", which is answered by a snapshot
 
 const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
-// Changes come up to 18 times a second: without a pause each would ask for a whole snapshot again.
+// Changes come up to 22 times a second: without a pause each would ask for a whole snapshot again.
 const ASK_AGAIN_MS = 1000;
 
 /**

@@ -1,6 +1,6 @@
 """Live views of streams in a notebook: one flusher thread sends to all of them what changed.
 
-    stream.events ── Pane.changes ── Flusher, 18 times a second ── LiveView.flush ── one custom message ── front end
+    stream.events ── Pane.changes ── Flusher, 22 times a second ── LiveView.flush ── one custom message ── front end
                                                                    └ ready, stop ◄───────────────────────┘
 
 A message that is sent before the page has drawn the view is lost, and one may be dropped on the way. So every message
@@ -31,7 +31,7 @@ from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
 
 # Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
 # bursts, one message a delta lost most of the text, and 20 a second lost none.
-PERIOD_S = 0.055
+PERIOD_S = 0.045
 """Seconds from the end of one flush to the next."""
 # Rare, since a snapshot has all of the text, where a message of changes has only what is new.
 UNHEARD_FLUSHES = 20
