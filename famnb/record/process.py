@@ -46,6 +46,6 @@ def this_process() -> OwnerProcess:
 @functools.lru_cache(maxsize=1)
 def _describe(pid: int) -> OwnerProcess:
     """Cached by process id, so that a forked child is not taken for its parent."""
-    import psutil  # late, since it takes a twentieth of the time until a first client is ready
+    import psutil  # late, since only who records or reads calls needs it
 
     return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())

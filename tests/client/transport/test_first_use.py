@@ -21,10 +21,16 @@ def test_a_client_does_not_load_the_command_line_of_httpx():
 
 
 def test_a_client_loads_late_what_few_calls_need():
-    """Records' owners, tools' docstrings, prices' files, HTML and suggestions: 15 of 190 ms."""
-    late = ("psutil", "docstring_parser", "tomllib", "statistics", "html", "difflib")
+    """Tools' docstrings, prices' files, HTML and suggestions."""
+    late = ("docstring_parser", "tomllib", "statistics", "html", "difflib")
     code = "import sys; before = set(sys.modules); import famnb; famnb.Client(base_url='http://a', api_key='k'); "
     assert run_code(f"{code}print([name for name in {late} if name in sys.modules and name not in before])") == "[]"
+
+
+def test_a_client_has_loaded_what_the_owner_of_a_record_needs():
+    """On the I/O thread, beside a busy cell, each file of it would keep all streams waiting for a turn."""
+    code = "import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print('psutil' in sys.modules)"
+    assert run_code(code) == "True"
 
 
 def test_httpx_is_whole_for_everybody_else():
