@@ -32,7 +32,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # jsonschema, which notebooks are read with, builds a grammar of international addresses at its import, a second and a
 # half of every worker, for a format that no schema here has; without the grammar it leaves that format out.
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # None: not to be found
 
 # Modules and tests live as long as the run: the collector is to look at them neither while they are made nor later.
 gc.disable()

@@ -101,7 +101,7 @@ class LightAndDarkRenderer(RendererBase):
         """Return both images, height x width x RGBA."""
         return np.asarray(self.light.buffer_rgba()), np.asarray(self.dark.buffer_rgba())
 
-    # The arguments of all methods are matplotlib's.
+    # The arguments of all methods have matplotlib's own names, by which it gives some of them.
 
     def draw_path(self, gc: Any, path: Any, transform: Any, rgbFace: Any = None) -> None:  # noqa: N803
         self.light.draw_path(gc, path, transform, rgbFace)

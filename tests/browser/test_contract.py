@@ -194,7 +194,7 @@ def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
         state = {"busy": busy, "trouble": "", "remark": ""}
         page.evaluate(HEAR, {"kind": "changes", "seq": next(numbers), "panes": {}, "state": state})
 
-    def sent() -> list[str]:
+    def prompts() -> list[str]:
         return [each["prompt"] for each in said_texts(page, "send")]
 
     prompt.fill("one")
@@ -204,9 +204,9 @@ def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
     tell(busy=True)
     page.evaluate(HEAR, {"kind": "taken", "ok": True})
     expect(view.locator(".famnb-writer")).to_contain_text("Sent when the answer has ended")
-    assert sent() == ["one"]
+    assert prompts() == ["one"]
     tell(busy=False)
-    assert sent() == ["one", "two"]
+    assert prompts() == ["one", "two"]
     expect(prompt).to_have_value("")
 
     tell(busy=True)
@@ -217,7 +217,7 @@ def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
         take_back()
         expect(view.locator(".famnb-writer")).not_to_contain_text("Sent when")
         tell(busy=False)
-        assert sent() == ["one", "two"]
+        assert prompts() == ["one", "two"]
         tell(busy=True)
     tell(busy=False)
 
@@ -225,7 +225,7 @@ def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
     prompt.fill("four")
     prompt.press("Enter")
     page.evaluate(HEAR, {"kind": "taken", "ok": False})
-    assert sent() == ["one", "two", "three"]
+    assert prompts() == ["one", "two", "three"]
     expect(prompt).to_have_value("three\nfour")
 
 

@@ -135,7 +135,7 @@ def test_a_field_of_each_kind_shows_its_text_and_its_fault(page: Page, kind: str
     [("number", {"low": 0, "high": 2, "default": 1}, "default 1"), ("choice", {}, ""), ("switch", {}, "")],
 )
 def test_what_is_not_set_looks_so_and_can_be_unset_again(page: Page, kind: str, limits: Any, empty: str):
-    """A slider without a value, or a choice that is left to the service; a button or the first choice gives it back."""
+    """A slider before it is moved, a choice before one is made; a button or the first choice takes the value away."""
     field = {"path": "f", "kind": kind, "help": "", "choices": ["1.5", "true"], "hint": "", "low": None, "high": None}
     page.set_content(f"<style>{(FRONT / 'style.css').read_text()}</style><main class='famnb'></main>")
     page.evaluate(

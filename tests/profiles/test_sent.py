@@ -165,6 +165,7 @@ def test_a_field_that_only_the_document_has_is_refused(name: str, endpoint: str)
 def test_a_field_that_a_vendor_does_not_offer_is_none_of_its_request():
     """Nor of a request derived from it: it is refused by name, in no schema and no help, and reads as its default."""
 
+    # mypy takes no class that is found at run time for a base.
     class Derived(find_profile("ollama").endpoints["responses"].request):  # type: ignore[misc]
         """Responses of a server that is nearly Ollama."""
 

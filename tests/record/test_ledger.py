@@ -144,7 +144,7 @@ def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 def test_false_is_no_ledger() -> None:
     """It would record in the user's own, where whoever wrote it expects that nothing is recorded."""
     with pytest.raises(InvalidArgument, match="ledger: expected a path, got False; every call is recorded"):
-        Ledger(False)  # type: ignore[arg-type] # what a user may write
+        Ledger(False)  # type: ignore[arg-type]  # what a user may write
 
 
 def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import os
 import sys
 from typing import Any
 
-# As in `tests/conftest.py`: this grammar of international addresses takes a second and a half to load.
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+# As in `tests/conftest.py`: this grammar of international addresses takes a second and a half to load. None is how
+# Python marks a module that is not to be found, and it has to stand there before JupyterLab is imported.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # typeshed knows modules alone
 
 from jupyter_client.provisioning import local_provisioner  # noqa: E402
 from jupyterlab.labapp import main  # noqa: E402
@@ -27,5 +28,6 @@ if __name__ == "__main__":
     def launch_kernel(command: list[str], **options: Any) -> ForkedProcess:
         return ForkedProcess(server, command, env=options.get("env", os.environ), cwd=options.get("cwd"))
 
+    # What the provisioner uses of a process is all that a forked one has.
     local_provisioner.launch_kernel = launch_kernel  # type: ignore[assignment]
     sys.exit(main())
