@@ -14,8 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from famnb.cli import integer_from
-from famnb.frame.calls import calls
-from famnb.frame.calls_frame import LEGEND, format_calls
+from famnb.frame.calls import LEGEND, calls, format_calls
 from famnb.frame.csv_file import write_csv
 
 _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")

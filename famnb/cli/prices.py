@@ -18,7 +18,7 @@ from famnb.formatting import format_count
 from famnb.frame import calls
 from famnb.record import Ledger, prices
 from famnb.record.price import parse_service, service_names
-from famnb.record.price_import import read_community_prices
+from famnb.record.price_book import read_community_prices
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

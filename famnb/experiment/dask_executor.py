@@ -28,8 +28,8 @@ from famnb.client.io_thread import io_thread
 from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
-from famnb.experiment.executor import BRIEF_WAIT_S, OnDone, Stop, outcome_of
 from famnb.experiment.plan import Cell
+from famnb.experiment.runner import BRIEF_WAIT_S, OnDone, Stop, outcome_of
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
 WATCH_S = 0.5

@@ -30,9 +30,7 @@ from famnb.experiment.budget import Budget, parse_budget, worst_cases
 from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
-from famnb.experiment.executor import Executor, LocalExecutor
-from famnb.experiment.forecast import Forecast, forecast
-from famnb.experiment.forecast_history import read_history
+from famnb.experiment.forecast import Forecast, forecast, read_history
 from famnb.experiment.judge import Judge
 from famnb.experiment.judge_runner import TAG, JudgeRunner, judge_calls
 from famnb.experiment.metrics import Failed
@@ -48,7 +46,7 @@ from famnb.experiment.resume import (
     read_resume_state,
 )
 from famnb.experiment.run_lock import RunLock
-from famnb.experiment.runner import Job, Run, RunClock, follow
+from famnb.experiment.runner import Executor, Job, LocalExecutor, Run, RunClock, follow
 from famnb.experiment.schedule import Limit
 from famnb.experiment.score import YES_NO, Span
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
@@ -63,8 +61,7 @@ from famnb.experiment.scoring import (
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
 from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
 from famnb.formatting import format_count, format_sum
-from famnb.frame.calls import calls
-from famnb.frame.calls_frame import CallsFrame
+from famnb.frame.calls import CallsFrame, calls
 from famnb.frame.spend import is_unpriced
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger

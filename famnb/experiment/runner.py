@@ -6,7 +6,8 @@ todo ── service open? ── warm-ups over? ── due by the rate? ── l
  └────────── kept from being made ─────────── on_done ── counted
                                               └ 401, 402, 403: stopped by trouble
 
-An executor carries the calls; a run keeps nothing of a call that is over but its counts.
+An executor carries the calls, in this process or on a cluster (`dask_executor.py`); a run keeps nothing of a call that
+is over but its counts.
 """
 
 from __future__ import annotations
@@ -17,20 +18,64 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from tqdm.auto import tqdm
 
+from famnb.client.batch import ServiceLimiters
+from famnb.client.client import BaseClient
+from famnb.client.exchange import Exchange
 from famnb.errors import Interrupted, LedgerError
 from famnb.experiment.budget import Budget, CallOutcome
-from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport, StopReason
 from famnb.experiment.schedule import Limit, ServiceQueue, why_denied
 from famnb.formatting import format_duration
+
+BRIEF_WAIT_S = 1.0
+"""The longest wait asked for by a service that a call waits for itself; the schedule sees to longer ones, so that they
+are shown, and hold back all calls to that service."""
+OnDone: TypeAlias = Callable[[CallOutcome], object]
+Stop: TypeAlias = Callable[[], object]
+
+
+class Executor(Protocol):
+    """Carries calls; it may delay a call while the service throttles, and keeps nothing of a call that is over."""
+
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
+        """Start a cell's call and return a function that stops it, from any thread; does not wait for the call.
+
+        `on_done(outcome)` is called once, from any thread, when the call is over and recorded; it does not block.
+        """
+
+
+class LocalExecutor:
+    """Carries calls with clients of this process, fewer at a time while a service is throttling."""
+
+    def __init__(self, client_of: Callable[[Cell], BaseClient], *, concurrency: int) -> None:
+        """`client_of` gives the client that carries a cell's call."""
+        self._client_of = client_of
+        self._limiters = ServiceLimiters(concurrency)
+
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
+        client = self._client_of(cell)
+        retries = client.retries.capped(BRIEF_WAIT_S)
+        stream = client.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
+        stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
+        return stream.stop
+
+    def limit(self, cell: Cell) -> int | None:
+        """How many calls the cell's service takes at once; None unless it has asked for less."""
+        return self._client_of(cell).batch_limit(cell.request.endpoint)
+
+
+def outcome_of(exchange: Exchange) -> CallOutcome:
+    """The outcome of a call that is over."""
+    return CallOutcome.from_reply(exchange.reply, http_status=exchange.http_status, attempts=exchange.attempts)
+
 
 RECENT = 1000
 """Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
-from famnb.plot.canvas import Canvas
+from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
 from famnb.plot.effects import mark_style
 from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
@@ -26,7 +26,6 @@ from famnb.plot.grouping import group_rows, require_columns, select_calls, time_
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_axis
-from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 from famnb.validation import explain_arguments
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")

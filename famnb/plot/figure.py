@@ -19,8 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
-from famnb.plot.palette import LIGHT, Palette, palette_on
-from famnb.plot.recolour import LightAndDarkRenderer, dark_colours
+from famnb.plot.palette import LIGHT, LightAndDarkRenderer, Palette, dark_colours, palette_on
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 """An image, height x width x RGBA."""

@@ -17,11 +17,10 @@ import pandas as pd
 
 from famnb.errors import InvalidArgument
 from famnb.formatting import format_count
-from famnb.plot.canvas import Canvas
+from famnb.plot.canvas import Canvas, set_date_ticks
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
-from famnb.plot.time_axis import set_date_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]

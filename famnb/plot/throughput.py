@@ -14,14 +14,13 @@ from matplotlib.patches import Patch
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
-from famnb.plot.canvas import Canvas
+from famnb.plot.canvas import UNITS_OF_TIME, Canvas, to_naive_utc
 from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_axis
-from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 from famnb.validation import explain_arguments
 
 # One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.

@@ -1,5 +1,7 @@
 """Backlog: records that wait until a ledger's file can be written, in order; in memory, then in files elsewhere.
 
+What a dead process has left is taken over; `OwnerProcess` says whether one is alive.
+
 left behind by dead processes ── in memory, up to MEMORY_BYTES ── spilled to a file in another folder
 └ files, the oldest records      └ new records, until it is full    └ new records, until all before them are written
 """
@@ -12,18 +14,61 @@ import functools
 import hashlib
 import itertools
 import os
+import platform
 import re
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import platformdirs
 
-from famnb.record.process import OwnerProcess, this_process
+# psutil derives a start from the wall clock, which may be adjusted between two looks. A process id is seldom used again
+# within so short a time.
+SAME_START_S = 2.0
+"""By how many seconds the start of one process may seem to differ."""
+
+
+class OwnerProcess(NamedTuple):
+    """A process, known by its start and its machine too, since process ids are used again."""
+
+    pid: int
+    born: float
+    """When it started, Unix time."""
+    host: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it may still run; True for a process of another machine, which cannot be asked."""
+        if self.host != platform.node():
+            return True
+        import psutil  # late, as below
+
+        try:
+            process = psutil.Process(self.pid)
+            # A zombie has ended; only its parent has not read its exit status yet.
+            return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.born) <= SAME_START_S
+        except psutil.NoSuchProcess:
+            return False
+        except psutil.Error:  # such as AccessDenied: there is a process, and no more is known
+            return True
+
+
+def this_process() -> OwnerProcess:
+    """Return the process that this is called in."""
+    return _describe(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _describe(pid: int) -> OwnerProcess:
+    """Cached by process id, so that a forked child is not taken for its parent."""
+    import psutil  # late, since only who records or reads calls needs it
+
+    return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())
+
 
 Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
 Record: TypeAlias = Sequence[Statement]

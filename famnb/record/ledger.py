@@ -22,9 +22,9 @@ from famnb.client.replay import play
 from famnb.errors import InvalidArgument, LedgerError, UnknownName
 from famnb.profiles import DEFAULT
 from famnb.record import schema, serialize, sql, token_estimates
+from famnb.record.backlog import OwnerProcess, this_process
 from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
-from famnb.record.process import OwnerProcess, this_process
 from famnb.record.recorded_call import RecordedCall
 from famnb.record.writer import Prepare, within_patience, writer
 from famnb.reply import Reply

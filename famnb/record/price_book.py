@@ -1,28 +1,150 @@
 """What tokens cost: a dated, tiered price book in USD per million tokens, the cost of a call by it, and its table.
 
-set in this process ── wins over ── the user's file (`price_file`) ── wins over ── built in
+set in this process ── wins over ── the user's file ── wins over ── built in
 
 Estimated counts come from `token_estimates`; here they make the cost an interval.
+
+The user's file is TOML, which errors name by line and entry, and which people can edit:
+
+[[price]]
+model = "fam-2-5-pro"
+input = 1.25            # USD per million tokens, as are all of these
+output = 10
+cached = 0.31           # optional: input read from the cache
+cache_write = 1.60      # optional: input written to it
+since = 2026-01-01      # optional: from when it holds
+until_context = 200000  # optional: for calls of fewer input tokens
+service = "openrouter"  # optional: at this one alone, a profile's name or a host; it counts before a price for all
+source = "the vendor"   # optional: where it comes from; else this file
+
+Prices can be taken into it from the community's JSON file, litellm's `model_prices_and_context_window.json`, which is
+nobody's price list: its authors collect what vendors publish, and each entry keeps the file's name and date.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import fnmatch
+import inspect
 import itertools
+import json
 import os
+import re
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import platformdirs
+
+from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
 from famnb.formatting import escape_html, format_table
-from famnb.record import price_file
-from famnb.record.price import MILLION, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
+from famnb.profiles import NAMES
+from famnb.record.price import MILLION, USER, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
 from famnb.request.types import MINI_CONTEXT_TOKENS
+
+_FILE_FIELDS = tuple(inspect.signature(parse_price).parameters)
+_REQUIRED_FIELDS = ("model", "input", "output")
+_TABLE_START = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
+
+
+def default_price_file() -> Path:
+    """Return the file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
+    return Path(os.getenv("FAMNB_PRICES") or Path(platformdirs.user_config_dir("famnb")) / "prices.toml").expanduser()
+
+
+def read_price_file(path: Path) -> tuple[Price, ...]:
+    """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
+    data = path.read_bytes()
+    # Loaded late: few have a price file, and this is called for everybody's first call.
+    import tomllib
+
+    try:
+        text = data.decode("utf-8-sig")  # some editors begin every file with a byte order mark
+        content = tomllib.loads(text, parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
+    tables = content.pop("price", [])
+    if content or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        got = ", ".join(content) if content else "one table [price]"
+        raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; got {got}")
+    number_of: dict[tuple[object, ...], int] = {}
+    prices: list[Price] = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            price = _parse_table(table, source=str(path))
+            first = number_of.setdefault((price.model, price.service, price.since, price.until_context), number)
+            if first != number:
+                raise InvalidRequest(
+                    f"model, service, since and until_context are those of price {first}; one of the two must go"
+                )
+        except InvalidRequest as error:
+            key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
+            raise InvalidRequest(f"{path}, {_find_line(text, number, key)}price {number}: {error}") from None
+        prices.append(price)
+    return tuple(prices)
+
+
+def write_price_file(path: Path, prices: Iterable[Price]) -> None:
+    """Write these prices in place of what the file held, all of it or nothing. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The file itself is the source of what names no other.
+    prices = [dataclasses.replace(price, source="") if price.source in (USER, str(path)) else price for price in prices]
+    text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_format_table, prices))
+    atomic_write(path, text.encode())
+
+
+def _parse_table(table: dict[str, Any], *, source: str) -> Price:
+    if unknown := [name for name in table if name not in _FILE_FIELDS]:
+        raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FILE_FIELDS)}")
+    if missing := [name for name in _REQUIRED_FIELDS if name not in table]:
+        raise InvalidRequest(f"{', '.join(missing)} missing")
+    if not isinstance(table["model"], str):
+        raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
+    if not isinstance(table.get("source", ""), str):
+        raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
+    return parse_price(**{"source": source, **table})
+
+
+def _find_line(text: str, number: int, key: str) -> str:
+    """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
+
+    `tomllib` gives no line numbers for values, so the text is searched; a file may also have its prices in one array,
+    where no line is found.
+    """
+    lines = text.splitlines()
+    heads = [index for index, line in enumerate(lines) if _TABLE_START.match(line)]
+    if number > len(heads):
+        return ""
+    start = heads[number - 1]
+    end = heads[number] if number < len(heads) else len(lines)
+    matches = (index for index in range(start, end) if lines[index].partition("=")[0].strip().strip("\"'") == key)
+    return f"line {next(matches, start) + 1}, "
+
+
+def _format_table(price: Price) -> str:
+    values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
+    for name in ("input", "output", "cached", "cache_write"):
+        amount = getattr(price, name)
+        if amount is not None:
+            values[name] = f"{amount:f}"
+    if price.since is not None:
+        is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
+        values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
+    if price.until_context is not None:
+        values["until_context"] = str(price.until_context)
+    if price.service:
+        values["service"] = json.dumps(price.service, ensure_ascii=False)
+    if price.source:
+        values["source"] = json.dumps(price.source, ensure_ascii=False)
+    return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
+
 
 TITLE = "Prices in USD per million tokens"
 HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
@@ -118,11 +240,11 @@ class PriceBook:
 
         Raises InvalidRequest, naming entry and field, if the file is wrong, and OSError if it cannot be read.
         """
-        self._file = price_file.read(Path(path).expanduser() if path else price_file.default_path())
+        self._file = read_price_file(Path(path).expanduser() if path else default_price_file())
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write what was set, and what the user's file had besides, to that file; return its path."""
-        target = Path(path).expanduser() if path else price_file.default_path()
+        target = Path(path).expanduser() if path else default_price_file()
         with self._lock:
             self._write(target, self._set)
             self._set = ()
@@ -130,23 +252,23 @@ class PriceBook:
 
     def add(self, prices: Iterable[Price]) -> Path:
         """Write prices into the user's file, in place of those of the same model, date, tier and service."""
-        target = price_file.default_path()
+        target = default_price_file()
         with self._lock:
             self._write(target, prices)
         return target
 
     def _write(self, target: Path, prices: Iterable[Price]) -> None:
         merged = {_identity(price): price for price in (*self._user_file(), *prices)}
-        price_file.write(target, sorted(merged.values(), key=_identity))
+        write_price_file(target, sorted(merged.values(), key=_identity))
         # Read again rather than kept, so that each price has a source.
-        self._file = price_file.read(target)
+        self._file = read_price_file(target)
 
     def _user_file(self) -> tuple[Price, ...]:
         """The prices in the user's file, read on first use; warns once if it cannot be read, since no call may fail."""
         if self._file is None:
             self._file = ()
             try:
-                self._file = price_file.read(price_file.default_path())
+                self._file = read_price_file(default_price_file())
             except FileNotFoundError:
                 pass
             except (InvalidRequest, OSError) as error:
@@ -310,3 +432,66 @@ def _cells(entry: Price) -> tuple[str, ...]:
 
 prices = PriceBook(use_file=True)
 """The price book of this process."""
+
+
+_COMMUNITY_NAMES = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cached": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}
+"""The name in the file of each amount, which it has in USD per token."""
+_COMMUNITY_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+
+
+def read_community_prices(path: Path, patterns: Iterable[str], *, service: str | None = None) -> tuple[Price, ...]:
+    """Return the prices of the models whose ids match one of the patterns, such as `gpt-*`.
+
+    A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
+    `service` they are prices at this one alone: of a profile's name or a vendor's, those that the file has of that
+    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if the file is not of
+    this form, OSError if it cannot be read.
+    """
+    try:
+        content = json.loads(path.read_bytes(), parse_float=Decimal)
+    except ValueError as error:
+        raise InvalidRequest(f"{path}: this is not JSON ({error})") from None
+    if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
+        raise InvalidRequest(f"{path}: expected an object of models, as litellm's price file is")
+    source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
+    chosen: dict[str, Mapping[str, Any]] = {}
+    patterns = list(patterns)
+    # Of a vendor whom the file does not know, others' prices would be a guess.
+    vendors = {*NAMES, *(entry.get("litellm_provider") for entry in content.values())}
+    for name, entry in content.items():
+        model = name.removeprefix(f"{entry.get('litellm_provider')}/")
+        is_wanted = any(fnmatch.fnmatchcase(model, pattern) for pattern in patterns)
+        has_price = all(isinstance(entry.get(_COMMUNITY_NAMES[kind]), Decimal | int) for kind in ("input", "output"))
+        is_sold_there = service is None or (
+            entry.get("litellm_provider") == service if service in vendors else model == name
+        )
+        if is_wanted and has_price and is_sold_there and (model not in chosen or model == name):
+            chosen[model] = entry
+    return tuple(
+        price for model, entry in chosen.items() for price in _read_community_entry(model, entry, service, source)
+    )
+
+
+def _read_community_entry(model: str, entry: Mapping[str, Any], service: str | None, source: str) -> Iterator[Price]:
+    """Yield the prices of a model: one, or one for each size of the input that has its own."""
+    tiers = sorted(int(match[1]) for match in map(_COMMUNITY_TIER.fullmatch, entry) if match)
+    for index, suffix in enumerate(["", *(f"_above_{tier}k_tokens" for tier in tiers)]):
+        amounts = {kind: entry.get(f"{name}{suffix}", entry.get(name)) for kind, name in _COMMUNITY_NAMES.items()}
+        known: dict[str, Any] = {kind: _per_million(amount) for kind, amount in amounts.items() if amount is not None}
+        yield parse_price(
+            model,
+            **known,
+            # "above 200k" is more than 200,000, which is not below 200,001.
+            until_context=tiers[index] * 1000 + 1 if index < len(tiers) else None,
+            service=service,
+            source=source,
+        )
+
+
+def _per_million(amount: Decimal | int) -> Decimal:
+    return (Decimal(amount) * MILLION).normalize()

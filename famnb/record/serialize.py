@@ -19,9 +19,8 @@ from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.events import COUNTS
 from famnb.record import sql, token_estimates
-from famnb.record.backlog import Statement
+from famnb.record.backlog import OwnerProcess, Statement
 from famnb.record.price import Cost
-from famnb.record.process import OwnerProcess
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.neutral import PromptTurn

@@ -1,4 +1,6 @@
-"""`Request`, the base of the four request models: strict, immutable, sent with exactly the fields that were set."""
+"""`Request`, the base of the four request models: strict, immutable, sent with exactly the fields that were set;
+and its fields as text, for `help(famnb.MessagesRequest)` and `famnb.MessagesRequest?`.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +8,72 @@ import dataclasses
 import hashlib
 import inspect
 import json
+import textwrap
+import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 import pydantic
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.reply import Reply
-from famnb.request.field_help import describe_fields
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import PATTERNS, StrictModel
+
+_WIDTH = 100
+
+
+def describe_fields(model: type[BaseModel]) -> str:
+    """Return every field of a model with its type, limits, default and meaning, two lines a field."""
+    return "\n".join(line for name, field in model.model_fields.items() for line in _describe(name, field))
+
+
+def _describe(name: str, field: FieldInfo) -> Iterator[str]:
+    facts = [_name_type(field.annotation), *_limits(field.metadata)]
+    if field.is_required():
+        facts.append("required")
+    elif field.default is not None:
+        facts.append(f"default {field.default!r}")
+    yield f"{name} ({', '.join(facts)})"
+    text = " ".join((field.description or "").split())
+    yield from textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+
+
+def _limits(metadata: list[Any]) -> Iterator[str]:
+    for constraint in metadata:
+        if hasattr(constraint, "ge"):
+            yield f"at least {constraint.ge}"
+        if hasattr(constraint, "le"):
+            yield f"at most {constraint.le}"
+
+
+def _name_type(annotation: Any) -> str:
+    """Return a type in words: `text or list of Message`, the choices of a literal, the fields of a model."""
+    arguments = get_args(annotation)
+    match get_origin(annotation):
+        case origin if origin is Literal:
+            return " | ".join(map(repr, arguments))
+        case origin if origin in (Union, types.UnionType):
+            return " or ".join(_name_type(argument) for argument in arguments if argument is not type(None))
+        case origin if origin is list:
+            return f"list of {_name_type(arguments[0])}"
+        case None if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return f"{annotation.__name__} {{{', '.join(annotation.model_fields)}}}"
+        case None if isinstance(annotation, type):
+            return "text" if annotation is str else annotation.__name__
+        # `Annotated`, whose first argument is the type itself, and mappings.
+        case _ if hasattr(annotation, "__metadata__"):
+            return _name_type(arguments[0])
+        case origin:
+            return getattr(origin, "__name__", str(annotation))
+
 
 Heading: TypeAlias = Literal[
     "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"

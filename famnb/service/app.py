@@ -28,12 +28,11 @@ from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.fault_injection import parse_faults
-from famnb.service.loopback import names_this_machine
 from famnb.service.metrics import Metrics
 from famnb.service.openapi import openapi_document
 from famnb.service.request_log import DISCONNECTED, RequestRecord, name_path
 from famnb.service.request_state import RECORD, SEND_BODY, UNREADABLE
-from famnb.service.settings import Options
+from famnb.service.settings import Options, names_this_machine
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
 from famnb.service.stores.memory import MemoryStore

@@ -27,12 +27,12 @@ from famnb.stats.differences import (
     unpaired,
 )
 from famnb.stats.front import Front, Objective, front
-from famnb.stats.goodput import meets_slo
 from famnb.stats.intervals import (
     Interval,
     carries,
     mean,
     median,
+    meets_slo,
     min_values,
     percentile,
     proportion,

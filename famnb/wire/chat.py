@@ -3,7 +3,8 @@
 {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
 Thinking, text and refusals have the addresses (0, n) in the order of their appearance, tool calls (1, index): calls
 come last in a reply, whenever they appear, but for annotations (2, 0) and log-probabilities (3, 0). Thinking is read
-from the fields in which servers send it, and never written: the API's document shows none in this dialect.
+from the fields in which servers send it, and from `<think>…</think>` at the head of the text; it is never written: the
+API's document shows none in this dialect.
 """
 
 from __future__ import annotations
@@ -16,9 +17,93 @@ import msgspec
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Usage
 from famnb.reply import Reply
-from famnb.wire import errors, lenient_json, sse, usage
-from famnb.wire.dialect import Conventions, Sdk, StreamReader
-from famnb.wire.think_tags import ThinkTags
+from famnb.wire import errors, lenient_json, sse
+from famnb.wire.dialect import (
+    Conventions,
+    Sdk,
+    StreamReader,
+    read_cache_lifetime,
+    read_cache_writes,
+    read_cost,
+    read_reasoning,
+)
+
+_OPEN_TAG = "<think>"
+_CLOSE_TAG = "</think>"
+# More white space than a server puts before a tag, and few enough that the first text of a reply is not held back long.
+_MAX_HELD_CHARS = 64
+"""The most leading characters that are held back while a tag may still follow."""
+
+
+class ThinkTags:
+    """Splits the content of one reply, cut anywhere, into thinking and text.
+
+    start ── "<think>" ── inside ── "</think>" ── after ── (anything but white space) ── settled
+      └────────────────────────── anything else ─────────────────────────────────────────┘
+    """
+
+    # Only a tag at the very start of the content counts: later it is more likely a word of an answer about tags.
+    # White space around the tags is dropped, since servers put line ends there that belong to neither text.
+
+    __slots__ = ("_at_start", "_held", "_is_inside", "is_settled")
+
+    def __init__(self) -> None:
+        self.is_settled = False
+        """Whether all further content is plain text."""
+        self._is_inside = False
+        """Whether the opening tag was seen, and the closing one not yet."""
+        self._at_start = False
+        """Whether nothing but white space followed the last tag so far."""
+        self._held = ""
+        """The end of the content so far, as long as it may belong to a tag."""
+
+    def split(self, piece: str) -> list[tuple[str, str]]:
+        """Return the pieces whose kind is certain now, as pairs of kind (`thinking` or `text`) and text."""
+        if self.is_settled:
+            return [("text", piece)] if piece else []
+        piece, self._held = self._held + piece, ""
+        if self._is_inside:
+            return self._split_thinking(piece)
+        if self._at_start:
+            return self._split_after(piece)
+        return self._split_start(piece)
+
+    def end(self) -> list[tuple[str, str]]:
+        """Return the piece that was held back; no more content follows."""
+        held, self._held = self._held, ""
+        kind = "thinking" if self._is_inside else "text"
+        self.is_settled, self._is_inside = True, False
+        return [(kind, held)] if held else []
+
+    def _split_start(self, piece: str) -> list[tuple[str, str]]:
+        text = piece.lstrip()
+        if text.startswith(_OPEN_TAG):
+            self._is_inside = self._at_start = True
+            return self._split_thinking(text[len(_OPEN_TAG) :])
+        if _OPEN_TAG.startswith(text) and len(piece) <= _MAX_HELD_CHARS:
+            self._held = piece
+            return []
+        self.is_settled = True
+        return [("text", piece)]
+
+    def _split_thinking(self, piece: str) -> list[tuple[str, str]]:
+        if self._at_start:
+            piece = piece.lstrip()
+        thinking, close_tag, rest = piece.partition(_CLOSE_TAG)
+        if close_tag:
+            self._is_inside, self._at_start = False, True
+            return [*([("thinking", thinking)] if thinking else []), *self._split_after(rest)]
+        # The end of the piece may be the beginning of the closing tag.
+        tail = next((n for n in range(len(_CLOSE_TAG) - 1, 0, -1) if piece.endswith(_CLOSE_TAG[:n])), 0)
+        thinking, self._held = piece[: len(piece) - tail], piece[len(piece) - tail :]
+        self._at_start = self._at_start and not thinking
+        return [("thinking", thinking)] if thinking else []
+
+    def _split_after(self, piece: str) -> list[tuple[str, str]]:
+        piece = piece.lstrip()
+        self.is_settled = bool(piece)
+        return [("text", piece)] if piece else []
+
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"chatcmpl-{uuid.uuid4()}",
@@ -377,7 +462,7 @@ def _read_usage(value: Any) -> list[Event]:
     fields = lenient_json.as_object(value)
     prompt = lenient_json.integer(fields.get("prompt_tokens"))
     completion = lenient_json.integer(fields.get("completion_tokens"))
-    reasoning = usage.read_reasoning(fields, fields.get("completion_tokens_details"))
+    reasoning = read_reasoning(fields, fields.get("completion_tokens_details"))
     total = lenient_json.integer(fields.get("total_tokens"))
     input_details = lenient_json.as_object(fields.get("prompt_tokens_details"))
     counts = Usage(
@@ -388,11 +473,11 @@ def _read_usage(value: Any) -> list[Event]:
         cached_tokens=lenient_json.first_integer(
             input_details.get("cached_tokens"), fields.get("prompt_cache_hit_tokens")
         ),
-        cache_write_tokens=usage.read_cache_writes(fields, input_details),
+        cache_write_tokens=read_cache_writes(fields, input_details),
         total_tokens=total,
-        cost_usd=usage.read_cost(fields),
-        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
+        cost_usd=read_cost(fields),
+        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
     )
     # Some servers count reasoning beside the completion instead of within it; their total gives it away.
     if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:

@@ -11,8 +11,16 @@ from typing import Any
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Block, Reply
-from famnb.wire import errors, lenient_json, sse, usage
-from famnb.wire.dialect import Conventions, Sdk, StreamReader
+from famnb.wire import errors, lenient_json, sse
+from famnb.wire.dialect import (
+    Conventions,
+    Sdk,
+    StreamReader,
+    read_cache_lifetime,
+    read_cache_writes,
+    read_cost,
+    read_reasoning,
+)
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"msg_{uuid.uuid4().hex}",
@@ -239,16 +247,16 @@ def _read_end(fields: dict[str, Any]) -> Ended:
 def _read_usage(fields: dict[str, Any]) -> list[Event]:
     """Return the usage with cached input counted as input."""
     uncached, output, _, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
-    written = usage.read_cache_writes(fields)
+    written = read_cache_writes(fields)
     counts = Usage(
         input_tokens=uncached,
         output_tokens=output,
-        reasoning_tokens=usage.read_reasoning(fields, fields.get("output_tokens_details")),
+        reasoning_tokens=read_reasoning(fields, fields.get("output_tokens_details")),
         cached_tokens=cached,
         cache_write_tokens=written,
-        cost_usd=usage.read_cost(fields),
-        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
+        cost_usd=read_cost(fields),
+        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
     )
     # This dialect counts cached input beside `input_tokens`, the others count it within.
     if uncached is not None and (cached or written):

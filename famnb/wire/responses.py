@@ -15,8 +15,16 @@ from typing import Any, NamedTuple, Protocol
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Status, Usage
 from famnb.reply import Reply
-from famnb.wire import errors, lenient_json, sse, usage
-from famnb.wire.dialect import Conventions, Sdk, StreamReader
+from famnb.wire import errors, lenient_json, sse
+from famnb.wire.dialect import (
+    Conventions,
+    Sdk,
+    StreamReader,
+    read_cache_lifetime,
+    read_cache_writes,
+    read_cost,
+    read_reasoning,
+)
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"resp_{uuid.uuid4().hex}",
@@ -391,13 +399,13 @@ def _read_usage(value: Any) -> list[Event]:
     counts = Usage(
         input_tokens=lenient_json.integer(fields.get("input_tokens")),
         output_tokens=lenient_json.integer(fields.get("output_tokens")),
-        reasoning_tokens=usage.read_reasoning(fields, fields.get("output_tokens_details")),
+        reasoning_tokens=read_reasoning(fields, fields.get("output_tokens_details")),
         cached_tokens=lenient_json.integer(input_details.get("cached_tokens")),
-        cache_write_tokens=usage.read_cache_writes(fields, input_details),
+        cache_write_tokens=read_cache_writes(fields, input_details),
         total_tokens=lenient_json.integer(fields.get("total_tokens")),
-        cost_usd=usage.read_cost(fields),
-        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
+        cost_usd=read_cost(fields),
+        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
     )
     return [] if counts == Usage() else [counts]
 

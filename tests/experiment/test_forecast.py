@@ -8,8 +8,7 @@ from decimal import Decimal
 import pytest
 
 import famnb
-from famnb.experiment.forecast import forecast
-from famnb.experiment.forecast_history import read_history
+from famnb.experiment.forecast import forecast, read_history
 from famnb.experiment.plan import plan_cells
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.variants import parse_variants

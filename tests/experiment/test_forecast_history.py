@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from famnb.experiment.forecast import forecast
-from famnb.experiment.forecast_history import settings_digest
+from famnb.experiment.forecast import forecast, settings_digest
 from famnb.experiment.services import SIMULATED
 from tests.support.forecast_histories import cells, past
 

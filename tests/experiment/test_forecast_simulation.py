@@ -16,7 +16,7 @@ def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
     """Fewer runs of it are drawn, which changes its figures little."""
     plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
     short = forecast(plan, calls, concurrency=4)
-    monkeypatch.setattr("famnb.experiment.forecast_simulation.MAX_DRAWS", 40 * 200)
+    monkeypatch.setattr("famnb.experiment.forecast.MAX_DRAWS", 40 * 200)
     long = forecast(plan, calls, concurrency=4)
     for one, other in ((short.total.output_tokens, long.total.output_tokens), (short.wall_s, long.wall_s)):
         assert one != other

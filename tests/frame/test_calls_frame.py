@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from famnb.frame import calls
-from famnb.frame.calls_frame import CallsFrame
+from famnb.frame.calls import CallsFrame
 from famnb.record import Ledger
 from tests.support.exchanges import exchange, spoken
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from famnb.record import backlog
-from famnb.record.backlog import Backlog, Record
-from famnb.record.process import OwnerProcess
+from famnb.record.backlog import Backlog, OwnerProcess, Record
 
 PATH = Path("/somewhere/calls.sqlite")
 

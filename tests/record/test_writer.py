@@ -18,7 +18,7 @@ import pytest
 
 from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.process import OwnerProcess, this_process
+from famnb.record.backlog import OwnerProcess, this_process
 from tests.support.exchanges import exchange
 from tests.support.fault_server import Do, FaultServer, chunked
 from tests.support.waiting import wait_until

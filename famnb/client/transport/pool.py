@@ -17,11 +17,23 @@ import aiohappyeyeballs
 import httpx
 import msgspec
 
-from famnb.client.transport.connection import Answer, Connection, StaleConnection
-from famnb.client.transport.http1 import MalformedRequest, ResponseParser, encode_request
-from famnb.client.transport.kernel_stamps import ReceiveBuffer, StampClock, make_reader, request_stamps
+from famnb.client.transport.connection import (
+    Answer,
+    Connection,
+    MalformedRequest,
+    ResponseParser,
+    StaleConnection,
+    encode_request,
+)
+from famnb.client.transport.kernel_stamps import (
+    Readiness,
+    ReceiveBuffer,
+    StampClock,
+    make_reader,
+    make_readiness,
+    request_stamps,
+)
 from famnb.client.transport.proxy import Proxy, proxy_for
-from famnb.client.transport.readiness import Readiness, make_readiness
 from famnb.client.transport.tls import TLSLayer, default_context
 
 # A choice: long enough for the next cell of somebody at work, short enough that the service has rarely closed it.

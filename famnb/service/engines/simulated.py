@@ -22,9 +22,9 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.request.neutral import Function, PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.service.engines import sample_text
+from famnb.service.engines.base import StopMatcher
 from famnb.service.engines.latency_model import EFFORT_TOKENS, SharedTimer, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
-from famnb.service.engines.stop_texts import StopMatcher
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
 from famnb.service.request_body import LARGE, run_without_blocking

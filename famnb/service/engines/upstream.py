@@ -1,7 +1,7 @@
 """The upstream engine: any server with `POST /v1/chat/completions` answers.
 
 model's name ── request (upstream_request.py) ── POST ── (a field refused: once more without it)
-     ── events (upstream_reader.py) ── our events (upstream_reply.py) ── end
+     ── events ── our events (both upstream_reply.py) ── end
 
 Of its errors the caller's own mistakes are answered with 400, too many requests with 429, all others with 500.
 """
@@ -33,8 +33,7 @@ from famnb.errors import (
     StreamInterrupted,
 )
 from famnb.events import Done, Ended, Event, Started, Usage
-from famnb.service.engines.upstream_reader import UpstreamReader
-from famnb.service.engines.upstream_reply import ReplyTranslator, ToolChoiceIgnored
+from famnb.service.engines.upstream_reply import ReplyTranslator, ToolChoiceIgnored, UpstreamReader
 from famnb.service.engines.upstream_request import (
     REQUIRED_CHOICE,
     RefusedField,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from famnb.formatting import shorten
 from famnb.reply import Reply
-from famnb.widget.board.meters import METER_NAMES, Meters
+from famnb.widget.board.rounds import METER_NAMES, Meters
 from famnb.widget.html import diff, facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section

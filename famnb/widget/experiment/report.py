@@ -23,8 +23,7 @@ from famnb.atomic_write import atomic_write
 from famnb.errors import LedgerError
 from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
-from famnb.experiment.forecast import forecast
-from famnb.experiment.forecast_history import read_history
+from famnb.experiment.forecast import forecast, read_history
 from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bounds, score_columns
 from famnb.experiment.narrative import format_difference, format_p
 from famnb.experiment.plan import model_of, varying_fields

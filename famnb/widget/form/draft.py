@@ -1,14 +1,18 @@
 """Drafts: what the composer's form holds as plain values, read as a request and made from one without loss.
 
 request ── draft_of ── Draft: prompt, system, pictures, a text per field, JSON ── read_draft ── the same request
+
+A prompt may have variables, names in braces such as `{city}`, and a table of values for them. One without a value is
+sent as it stands, so that a prompt about JSON or code means what it says.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pydantic
 
@@ -31,6 +35,41 @@ from famnb.widget.form.fields import (
     request_fields,
 )
 from famnb.widget.form.images import PromptImage
+
+VariableRow: TypeAlias = Mapping[str, str]
+"""The values of one row of the table, by the name of the variable."""
+
+_VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+# More than anyone fills in by hand; a table this long is an experiment.
+MAX_ROWS = 50
+"""Rows that a table can have."""
+
+
+def find_variables(*texts: str) -> tuple[str, ...]:
+    """Return the names of the variables in some texts, each once, in the order in which they first appear."""
+    return tuple(dict.fromkeys(match[1] for text in texts for match in _VARIABLE.finditer(text)))
+
+
+def fill_in(text: str, row: VariableRow) -> str:
+    """Return the text with the row's values in the place of its variables."""
+    return _VARIABLE.sub(lambda match: row.get(match[1]) or match[0], text)
+
+
+def read_rows(rows: Any) -> list[dict[str, str]]:
+    """Return the rows of a table that the page sends; what is no text is left out."""
+    if not isinstance(rows, list):
+        return []
+    return [
+        {str(name): value for name, value in row.items() if isinstance(value, str)}
+        for row in rows[:MAX_ROWS]
+        if isinstance(row, dict)
+    ]
+
+
+def row_label(row: VariableRow, names: Sequence[str]) -> str:
+    """Return a row's values on one line: the label of its pane on a board."""
+    return ", ".join(row[name] for name in names if row.get(name)) or "as it stands"
+
 
 UNWRITTEN = "…"
 """Stands for a prompt that is not written yet, since no request is valid without one."""

@@ -19,18 +19,21 @@ from famnb.widget.form import hints
 from famnb.widget.form.draft import (
     Draft,
     Reading,
+    VariableRow,
     fault_text,
+    fill_in,
+    find_variables,
     form_fields,
     read_draft,
     read_request,
     replace_prompt,
     required_texts,
+    row_label,
     usage_texts,
 )
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.variables import VariableRow, fill_in, find_variables, row_label
 
 
 class Editor:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from famnb.client.client import BaseClient
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
-from famnb.record.ceiling import Ceiling, ceiling
+from famnb.record.costs import Ceiling, ceiling
 from famnb.record.price import service_names
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text

@@ -4,7 +4,7 @@
 
 const PAUSE_MS = 200;
 
-/** Whether the kernel says `taken` to a message of a form's: to all that it carries out (form_widget.py). */
+/** Whether the kernel says `taken` to a message of a form's: to all that it carries out (live_view.py: FormWidget). */
 export const isTaken = ({ kind }) => kind !== "copy";
 
 /**

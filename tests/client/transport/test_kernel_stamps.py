@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import select
 import socket
 import struct
 import sys
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.transport import locked_calls
+from famnb.client.transport import kernel_stamps
 from famnb.client.transport.kernel_stamps import (
     CALM_NS,
     FRESH_NS,
@@ -171,14 +172,24 @@ def test_python_is_on_time_once_nothing_was_late_for_a_while():
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A sender and a receiver that asked for stamps, over TCP."""
+    """A sender and a receiver that asked for stamps, over TCP; on Linux once the kernel stamps what comes."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as receiver:
         request_stamps(receiver)
         receiver.connect(listener.getsockname())
         receiver.setblocking(False)
         sender, _ = listener.accept()
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def is_stamped() -> bool:
+            sender.sendall(b".")
+            wait_until(lambda: select.select([receiver], [], [], 0)[0])
+            _, control, _, _ = receiver.recvmsg(1, 100)
+            return bool(control)
+
         with sender:
+            # It begins some milliseconds after the first socket of a machine has asked, and ends with the last one.
+            if sys.platform == "linux":
+                wait_until(is_stamped)
             yield sender, receiver
 
 
@@ -195,10 +206,6 @@ def test_what_waited_has_the_times_at_which_it_came(pair):
     """Ten pieces that nobody read meanwhile: all bytes, in order, each no earlier than it was sent and never late."""
     sender, receiver = pair
     reader = make(receiver)
-    # The first of a machine may come before the kernel has begun to stamp.
-    sender.sendall(b"first")
-    wait_until(lambda: receiver.recv(100, socket.MSG_PEEK) == b"first")
-    reader.read()
     sent = []
     for number in range(10):
         sent.append((time.perf_counter_ns(), number))
@@ -244,7 +251,7 @@ class CountingBuffer(ReceiveBuffer):
 @pytest.mark.parametrize("has_locked_calls", [True, False])
 def test_where_one_event_waits_at_a_time_nobody_looks_first(pair, monkeypatch, has_locked_calls: bool):
     """After some such reads, once Python is on time; its stamp is its own all the same. Two at once end that."""
-    monkeypatch.setattr(locked_calls, "IS_AVAILABLE", has_locked_calls and locked_calls.IS_AVAILABLE)
+    monkeypatch.setattr(kernel_stamps, "HAS_LOCKED_CALLS", has_locked_calls and kernel_stamps.HAS_LOCKED_CALLS)
     sender, receiver = pair
     buffer, ahead_ns = CountingBuffer(1000), 0
     reader = make_reader(receiver, buffer, StampClock(lambda: time.perf_counter_ns() + ahead_ns))

@@ -17,8 +17,7 @@ from famnb.client.config import Deadlines
 from famnb.client.live_call import LiveCall
 from famnb.client.retry import Retries
 from famnb.client.transport import StampedTransport
-from famnb.client.transport.connection import Body, Connection
-from famnb.client.transport.http1 import ResponseParser
+from famnb.client.transport.connection import Body, Connection, ResponseParser
 from famnb.reply import Reply
 from tests.support.fault_server import Do, Received, Script, chunked, head, whole
 from tests.support.waiting import wait_until

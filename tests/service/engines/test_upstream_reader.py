@@ -13,7 +13,7 @@ import pytest
 from famnb.errors import ResponseFormatError, StreamDecodeError
 from famnb.events import Delta, Opened, Started
 from famnb.service import Server, serve
-from famnb.service.engines.upstream_reader import MAX_UNREAD_BYTES, UpstreamReader
+from famnb.service.engines.upstream_reply import MAX_UNREAD_BYTES, UpstreamReader
 from tests.support.fault_server import FaultServer, Script, Step, chunked
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.upstream_servers import HELLO, MODEL, chunk, fetch_reply, start_gateway, stream_chunks

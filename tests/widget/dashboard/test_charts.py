@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import famnb
-from famnb.widget.dashboard.call_feed import COLUMNS
 from famnb.widget.dashboard.charts import MAX_GROUPS, MAX_SPANS, Groups, Timeline, draw_charts
+from famnb.widget.dashboard.overview import COLUMNS
 
 START = datetime(2026, 3, 5, 10, 0, 7, tzinfo=UTC)
 

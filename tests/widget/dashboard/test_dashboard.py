@@ -14,8 +14,8 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
-from famnb.widget.dashboard.call_feed import CallFeed
 from famnb.widget.dashboard.dashboard import Dashboard
+from famnb.widget.dashboard.overview import CallFeed
 from famnb.widget.dashboard.time_ranges import ALL, RANGES
 from famnb.widget.inspector import Inspector
 from tests.support.waiting import wait_until

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.transport.http1 import HEAD_BYTES, MalformedRequest, ResponseParser, encode_request
+from famnb.client.transport.connection import HEAD_BYTES, MalformedRequest, ResponseParser, encode_request
 from tests.support.strategies import cut
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -12,8 +12,7 @@ import pytest
 import famnb
 from famnb.cli import main
 from famnb.errors import InvalidRequest
-from famnb.record.price_book import PriceBook
-from famnb.record.price_import import read_community_prices
+from famnb.record.price_book import PriceBook, read_community_prices
 
 COMMUNITY = {
     "sample_spec": {"litellm_provider": "one of …", "mode": "one of …", "input_cost_per_token": 0.0},

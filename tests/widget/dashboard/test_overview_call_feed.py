@@ -9,8 +9,8 @@ import pytest
 
 import famnb
 from famnb.service import Server
-from famnb.widget.dashboard import call_feed
-from famnb.widget.dashboard.call_feed import COLUMNS, CallFeed
+from famnb.widget.dashboard import overview
+from famnb.widget.dashboard.overview import COLUMNS, CallFeed
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeyp
     assert feed.refresh()
     assert same(feed, whole(client))
     assert not feed.refresh()
-    monkeypatch.setattr(call_feed, "OVERLAP", call_feed.OVERLAP * 0)
+    monkeypatch.setattr(overview, "OVERLAP", overview.OVERLAP * 0)
     client.ask("three", model="fam-2-5-mini", endpoint="responses", stream=False)
     assert feed.refresh()
     assert same(feed, whole(client))
@@ -66,6 +66,6 @@ def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.Mo
         reads.append(since)
         return famnb.calls(ledger, since=since, columns=columns)
 
-    monkeypatch.setattr(call_feed, "calls", calls)
+    monkeypatch.setattr(overview, "calls", calls)
     feed.refresh()
-    assert reads == [feed.frame["started_at"].iloc[-1] - call_feed.OVERLAP]
+    assert reads == [feed.frame["started_at"].iloc[-1] - overview.OVERLAP]

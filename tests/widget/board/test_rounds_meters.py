@@ -9,7 +9,7 @@ from famnb.events import Delta, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.board.meters import BoardPane, Meters, read_meters
+from famnb.widget.board.rounds import BoardPane, Meters, read_meters
 
 TEXT = (0, 1)
 BLOCKS = (Block(at=(0, 0), kind="thinking", text="t" * 100), Block(at=TEXT, kind="text", text="x" * 300))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.wire.think_tags import ThinkTags
+from famnb.wire.chat import ThinkTags
 
 
 def split(*pieces: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import serve
-from famnb.service.loopback import is_loopback, names_this_machine
+from famnb.service.settings import is_loopback, names_this_machine
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 
 
