@@ -31,8 +31,7 @@ from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
-from famnb.experiment.judge import Judge
-from famnb.experiment.judge_runner import TAG, JudgeRunner, judge_calls
+from famnb.experiment.judge import TAG, Judge, JudgeRunner, judge_calls
 from famnb.experiment.metrics import Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport

@@ -10,8 +10,7 @@ from typing import Any
 from famnb.errors import Interrupted
 from famnb.experiment import votes
 from famnb.experiment.fingerprint import ScoreKeys
-from famnb.experiment.judge import Judge, Letter
-from famnb.experiment.judge_runner import TAG, JudgeRunner
+from famnb.experiment.judge import TAG, Judge, JudgeRunner, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED

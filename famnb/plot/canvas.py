@@ -17,9 +17,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
-from famnb.plot.direct_labels import DirectLabel, InsideLegend
 from famnb.plot.figure import Figure
-from famnb.plot.layout import FigureSize, fit_text, text_width_in, wrap_text
+from famnb.plot.layout import DirectLabel, FigureSize, InsideLegend, fit_text, text_width_in, wrap_text
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on
 
 TICK_PT = 8.5

@@ -20,12 +20,11 @@ from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
-from famnb.plot.direct_labels import DirectLabel
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows
 from famnb.plot.labels import shorten
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import DirectLabel, FigureSize, Width
 from famnb.plot.palette import VERMILLION
 from famnb.plot.points import Axis, Points, names_axis, place_points, read_axis
 from famnb.record import Ledger, RecordedCall

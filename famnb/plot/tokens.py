@@ -14,12 +14,11 @@ from matplotlib.ticker import FuncFormatter
 from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
-from famnb.plot.direct_labels import DirectLabel
 from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, simulation_note
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import DirectLabel, FigureSize, Width
 from famnb.plot.points import read_axis
 from famnb.validation import explain_arguments
 

@@ -35,7 +35,7 @@ from famnb.widget.board.pane_settings import find_client, read_variants
 from famnb.widget.board.rounds import BoardPane, LiveRound
 from famnb.widget.board.table import BoardRound, PaneResult
 from famnb.widget.form.draft import last_user_content
-from famnb.widget.form.estimate import Estimate, RequestEstimator
+from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml

@@ -31,7 +31,7 @@ from famnb.widget.composer.conversation_view import ConversationView
 from famnb.widget.composer.panels import Panels
 from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, read_rows, split_content
 from famnb.widget.form.editor import Editor
-from famnb.widget.form.estimate import RequestEstimator
+from famnb.widget.form.hints import RequestEstimator
 from famnb.widget.form.images import image_from_url
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html.sanitize import SafeHtml

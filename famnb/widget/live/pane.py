@@ -20,8 +20,7 @@ from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.facts import wants_json
-from famnb.widget.html.json_layout import JsonLayout, indent_json
-from famnb.widget.html.transcript import Section, sections
+from famnb.widget.html.transcript import JsonLayout, Section, indent_json, sections
 
 Change: TypeAlias = list[Any]
 """[change, block number, …], applied in order by the front end, whose `changes` has a function for each.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.html.json_layout import JsonLayout, indent_json, is_json
+from famnb.widget.html.transcript import JsonLayout, indent_json, is_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
