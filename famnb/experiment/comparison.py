@@ -87,9 +87,9 @@ def compare_variants(
     find so much (of a ratio, a tenth) by the same rule with a probability of 80 %. `caution` says why an interval may
     hold less often than it should. Missing where n carries none.
     """
-    is_variant = {name: rows["variant"] == name for pair in pairs for name in pair}
+    is_variant, prompts = {name: rows["variant"] == name for pair in pairs for name in pair}, number_prompts(rows)
     calls = {
-        metric: {name: values.to_frame(mask, rows["prompt_id"]) for name, mask in is_variant.items()}
+        metric: {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
         for metric, values in measured.items()
     }
     records = [
@@ -104,21 +104,32 @@ def compare_variants(
         for first, second in pairs
         for metric in measured
     ]
-    table = pd.DataFrame(records, columns=[*COLUMNS, "sd", "effect"])
-    for _, family in table.groupby("primary"):
-        table.loc[family.index, "p_adjusted"] = stats.holm(family["p_value"])
-        table.loc[family.index, "comparisons"] = int((family["n"] > 0).sum())
-    # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
-    contradicts = (table["statistic"] == RATIO) & ((table["ratio"] - 1) * table["difference"] < 0)
-    table["clear"] = (table["p_adjusted"].astype("Float64").fillna(1.0) < 1 - level) & ~contradicts
-    table["needed"] = [None if row["clear"] else _pairs_needed(row, level) for row in table.to_dict("records")]
-    return table[list(COLUMNS)].astype(COLUMNS)
+    for is_primary in (False, True):
+        family = [record for record in records if record["primary"] == is_primary]
+        adjusted = stats.holm([record["p_value"] for record in family])
+        comparisons = sum(record["n"] > 0 for record in family)
+        for record, p_value in zip(family, adjusted, strict=True):
+            record |= {"p_adjusted": p_value, "comparisons": comparisons}
+    for record in records:
+        # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
+        contradicts = record["statistic"] == RATIO and (record["ratio"] - 1) * record["difference"] < 0
+        record["clear"] = record["p_adjusted"] < 1 - level and not contradicts
+        record["needed"] = None if record["clear"] else _pairs_needed(record, level)
+    columns = {name: pd.Series([record[name] for record in records], dtype=dtype) for name, dtype in COLUMNS.items()}
+    return pd.DataFrame(columns)
+
+
+def number_prompts(rows: pd.DataFrame) -> pd.Series[Any]:
+    """The prompt of each row as a number: prompts are looked up in every comparison, and names take longer."""
+    codes, _ = pd.factorize(rows["prompt_id"])
+    return pd.Series(codes, index=rows.index, name="prompt_id").where(codes >= 0)
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table by the names of its columns, NaN where a figure is missing."""
-    lines = table.astype(object).where(table.notna(), math.nan).to_dict("records")
-    return [{str(name): value for name, value in line.items()} for line in lines]
+    columns = (table[name].to_numpy(dtype=object, na_value=math.nan) for name in table)
+    names = list(map(str, table))
+    return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
 
 
 def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -179,7 +190,7 @@ def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:
 
 def is_exact(calls: pd.DataFrame) -> bool:
     """Whether all values, as `Measured.to_frame` has them, are known."""
-    return bool((calls["low"] == calls["high"]).all())
+    return bool((calls["low"].to_numpy() == calls["high"].to_numpy()).all())
 
 
 def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.Interval:
@@ -206,7 +217,10 @@ def bounded_share(calls: pd.DataFrame, *, level: float) -> stats.Interval:
 
 def mean_over_prompts(values: pd.Series[float]) -> float:
     """The mean of values by prompt, repeats averaged first; NaN without any."""
-    return float(values.groupby(level=0).mean().mean())
+    codes, prompts = pd.factorize(values.index)
+    is_known = codes >= 0
+    sums = np.bincount(codes[is_known], values.to_numpy()[is_known])
+    return float((sums / np.bincount(codes[is_known])).mean()) if len(prompts) else math.nan
 
 
 def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:

@@ -27,6 +27,7 @@ from famnb.experiment.comparison import (
     bounded_share,
     compare_variants,
     mean_over_prompts,
+    number_prompts,
     pair_variants,
     to_records,
 )
@@ -111,7 +112,11 @@ class Summary:
 
     def text_columns(self) -> dict[str, list[str]]:
         """The figures of every variant as text, by the head of their column; the first column has the variants."""
-        table = self.table
+        table, lines = self.table, to_records(self.table)
+
+        def format_column(metric: str, column: str) -> list[str]:
+            return [self._format_figure(line, find_metric(metric), column) for line in lines]
+
         answered = zip(table["completed"] + table["incomplete"], table["planned"], strict=True)
         columns = {
             "variant": list(map(str, table.index)),
@@ -120,18 +125,18 @@ class Summary:
         }
         # Where nothing failed, the column of answers says all.
         if table["failed"].any():
-            columns["success rate"] = self._format_column(SUCCESS, SUCCESS)
+            columns["success rate"] = format_column(SUCCESS, SUCCESS)
         if GOODPUT in table:
-            columns["goodput"] = self._format_column(GOODPUT, GOODPUT)
+            columns["goodput"] = format_column(GOODPUT, GOODPUT)
         for name in self._scores():
-            columns[name.removeprefix(SCORE_PREFIX)] = self._format_column(name, f"{name}_mean")
-        columns["cost a call"] = self._format_column("cost_usd", "cost_per_call_mean")
-        columns["cost"] = [format_costs(line) for line in to_records(self.table)]
+            columns[name.removeprefix(SCORE_PREFIX)] = format_column(name, f"{name}_mean")
+        columns["cost a call"] = format_column("cost_usd", "cost_per_call_mean")
+        columns["cost"] = [format_costs(line) for line in lines]
         for name, title in (("ttft_s", "first token"), ("e2e_s", "end of answer")):
-            columns[f"{title}, median"] = self._format_column(name, f"{name}_median")
+            columns[f"{title}, median"] = format_column(name, f"{name}_median")
             if table[f"{name}_p95"].notna().any():
-                columns[f"{title}, p95"] = self._format_column(name, f"{name}_p95")
-        columns["output tokens"] = self._format_column("output_tokens", "output_tokens_mean")
+                columns[f"{title}, p95"] = format_column(name, f"{name}_p95")
+        columns["output tokens"] = format_column("output_tokens", "output_tokens_mean")
         return {head: cells for head, cells in columns.items() if set(cells) != {UNKNOWN}}
 
     def text_table(self) -> tuple[list[str], list[list[str]]]:
@@ -159,11 +164,8 @@ class Summary:
         names = [str(name).removesuffix("_mean") for name in self.table if str(name).endswith("_mean")]
         return [name for name in names if name.startswith(SCORE_PREFIX)]
 
-    def _format_column(self, metric: str, column: str) -> list[str]:
-        """A figure of every variant with its interval."""
-        return [self._format_figure(line, find_metric(metric), column) for line in to_records(self.table)]
-
     def _format_figure(self, line: Mapping[str, Any], metric: Metric, column: str) -> str:
+        """A figure of a variant with its interval."""
         if math.isnan(line[column]):
             return UNKNOWN
         stem = re.sub("_(mean|median)$", "", column)
@@ -192,8 +194,6 @@ def summary(
     has not.
     """
     rows = drop_warmups(frame)
-    # A column of categories would bring along prompts that no call here is of.
-    rows = rows.assign(prompt_id=rows["prompt_id"].astype(str))
     variants = list_variants(rows)
     level = check_share("level", level)
     first = check_choice("baseline", variants[0] if baseline is None else baseline, variants)
@@ -205,11 +205,14 @@ def summary(
         chosen_pairs = list(pairs)
     limits = check_slo(slo, rows)
     names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
-    table, mean_cautions = _variant_table(rows, variants, failed=failed, slo=limits, level=level, spans=spans)
-    chosen = [find_metric(name, spans) for name in names]
+    tabled, chosen = _table_metrics(rows, limits, spans), [find_metric(name, spans) for name in names]
+    measured = {
+        metric: measure(rows, metric, failed=failed, slo=limits) for metric in dict.fromkeys([*tabled, *chosen])
+    }
+    table, mean_cautions = _variant_table(rows, variants, {metric: measured[metric] for metric in tabled}, level)
     pair_table = compare_variants(
         rows,
-        {metric: measure(rows, metric, failed=failed, slo=limits) for metric in chosen},
+        {metric: measured[metric] for metric in chosen},
         chosen_pairs,
         baseline=first,
         primary=next(iter(names), ""),
@@ -263,7 +266,6 @@ def break_down(
     be wrong, and `clear` follows it.
     """
     rows = drop_warmups(frame)
-    rows = rows.assign(prompt_id=rows["prompt_id"].astype(str))
     # Of all rows: what a failed call scores is the lowest that came at all.
     measured = measure(rows, metric, failed=failed, slo=slo or {})
     pairs = pair_variants(list_variants(rows), baseline, "baseline")
@@ -307,28 +309,25 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
     return value
 
 
-def _variant_table(
-    rows: pd.DataFrame,
-    variants: Sequence[str],
-    *,
-    failed: Failed,
-    slo: Mapping[str, float],
-    level: float,
-    spans: Mapping[str, Span] | None,
-) -> tuple[pd.DataFrame, list[tuple[str, int, str]]]:
-    """The figures of every variant; and of each mean its metric, n, and what speaks against its interval."""
+def _table_metrics(rows: pd.DataFrame, slo: Mapping[str, float], spans: Mapping[str, Span] | None) -> list[Metric]:
+    """The metrics of which the table has figures."""
     scores = score_columns(rows[rows["status"].isin(ANSWERED)])
     shares = [SUCCESS, *([GOODPUT] if slo else [])]
-    metrics = [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
-    measured = {metric: measure(rows, metric, failed=failed, slo=slo) for metric in metrics}
+    return [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
+
+
+def _variant_table(
+    rows: pd.DataFrame, variants: Sequence[str], measured: Mapping[Metric, Measured], level: float
+) -> tuple[pd.DataFrame, list[tuple[str, int, str]]]:
+    """The figures of every variant; and of each mean its metric, n, and what speaks against its interval."""
     cautions: list[tuple[str, int, str]] = []
-    lines = []
+    lines, prompts = [], number_prompts(rows)
     for name in variants:
         is_own = rows["variant"] == name
         line = _count_calls(rows[is_own])
         for metric, values in measured.items():
-            own = values.to_frame(is_own, rows["prompt_id"])
-            if metric.name in shares:
+            own = values.to_frame(is_own, prompts)
+            if metric.name in (SUCCESS, GOODPUT):
                 line |= _interval_columns(metric.name, "", bounded_share(own, level=level))
             elif metric.name in TIMES:
                 line |= _time_columns(metric.name, own["value"], level)

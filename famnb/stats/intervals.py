@@ -89,6 +89,17 @@ class Interval:
 
 def as_floats(values: Any) -> Values:
     """Return the values as floats, NaN where missing. Raises ValueError for anything but finite numbers."""
+    # Mostly they are floats already: a comparison looks at several of its columns more than once.
+    is_floats = isinstance(values, pd.Series | np.ndarray) and values.dtype == np.float64 and values.ndim == 1
+    array: Values = np.asarray(values) if is_floats else _convert_to_floats(values)
+    if np.isinf(array).any():
+        raise InvalidRequest(
+            "expected finite numbers: there are infinite ones; leave them out, or mark them as missing"
+        )
+    return array
+
+
+def _convert_to_floats(values: Any) -> Values:
     try:
         series = pd.Series(values)
         is_object = series.dtype.kind == "O"
@@ -99,10 +110,6 @@ def as_floats(values: Any) -> Values:
         array: Values = series.to_numpy(dtype=float, na_value=math.nan)
     except (TypeError, ValueError) as error:
         raise InvalidRequest(f"expected numbers: {error}") from None
-    if np.isinf(array).any():
-        raise InvalidRequest(
-            "expected finite numbers: there are infinite ones; leave them out, or mark them as missing"
-        )
     return array
 
 
@@ -320,7 +327,7 @@ def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np
     names = pd.Series(clusters)
     if len(names) != len(array):
         raise InvalidRequest(f"clusters: expected one for each of {len(array)} values; got {len(names)}")
-    own = names[present]
+    own = names if present.all() else names[present]
     if own.isna().any():
         raise InvalidRequest(f"clusters: expected one for each value; {int(own.isna().sum())} of {len(own)} have none")
     return array[present], pd.factorize(own)[0]

@@ -203,11 +203,16 @@ def serve(engine: TruthEngine) -> Iterator[str]:
         thread.join()
 
 
-def record_cells(exp: BaseExperiment, engine: TruthEngine) -> None:
-    """Record a reply to every cell in the experiment's ledger, without a service and without waiting."""
+def record_cells(exp: BaseExperiment, engine: TruthEngine) -> dict[str, TrueReply]:
+    """Record a reply to every cell in the experiment's ledger, without a service and without waiting.
+
+    Returns what each cell is truly answered, by the cell's key.
+    """
+    replies = {cell.key: engine.draw_cell(cell) for cell in exp.cells}
     for cell in exp.cells:
-        exp.ledger.on_close(_exchange(cell, engine.draw_cell(cell), exp.name))
+        exp.ledger.on_close(_exchange(cell, replies[cell.key], exp.name))
     exp.ledger.flush()
+    return replies
 
 
 def _exchange(cell: Cell, reply: TrueReply, experiment: str) -> Exchange:

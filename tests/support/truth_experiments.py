@@ -32,7 +32,7 @@ def experiment(
     # Of different lengths, as prompts are.
     rows = [f"question {number} {'why ' * (20 + number * 7 % 60)}" for number in range(prompts)]
     right = scorers.regex(f"^{truth_engine.RIGHT}\\b", name="right")
-    return BaseExperiment(rows, named, name="truth", client=client, scorers=[right], **options)
+    return BaseExperiment(rows, named, **{"name": "truth", "client": client, "scorers": [right]} | options)
 
 
 def unconnected(folder: Path) -> famnb.Client:

@@ -13,7 +13,7 @@ import pytest
 
 from famnb import stats
 from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.support.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, true_replies, unconnected
+from tests.support.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 from tests.support.truth_rates import EXPERIMENTS, LEVEL, claims_are_rare, intervals_hold
 
 N = 12
@@ -44,9 +44,9 @@ def recorded(priced, tmp_path_factory):
     """The frame of all calls, with what each truly costs in `true_usd` and takes in `true_tokens`."""
     engine = TruthEngine({name: model for name, (_, model) in MODELS.items()})
     with unconnected(tmp_path_factory.mktemp("costs")) as client:
-        exp = experiment(client, EXPERIMENTS * N, {name: fields for name, (fields, _) in MODELS.items()})
-        record_cells(exp, engine)
-        frame, replies = exp.frame(), true_replies(exp, engine)
+        exp = experiment(client, EXPERIMENTS * N, {name: fields for name, (fields, _) in MODELS.items()}, scorers=())
+        replies = record_cells(exp, engine)
+        frame = exp.frame()
     return frame.assign(
         true_usd=[true_cost(replies[key]) for key in frame["cell"]],
         true_tokens=[replies[key].output_tokens for key in frame["cell"]],
