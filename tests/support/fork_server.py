@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -60,9 +61,12 @@ class ForkServer:
     def start(
         self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None, files: Sequence[int]
     ) -> tuple[int, int]:
-        """Fork a process that does what `[python, …, "-m", module, *arguments]` would: its id, and a file for it."""
-        place = command.index("-m")
-        message = {"argv": list(command[place + 1 :]), "env": dict(env), "cwd": cwd or str(Path.cwd())}
+        """Fork a process that does what `[python, …, "-m", module, *arguments]` would, or `-c` and code.
+
+        Returns its id and a file for it.
+        """
+        place = next(place for place, word in enumerate(command) if word in ("-m", "-c"))
+        message = {"argv": list(command[place:]), "env": dict(env), "cwd": cwd or str(Path.cwd())}
         pid = self.ask(message, files)
         # Whatever became of it, its id is its own until it is waited for.
         return pid, os.pidfd_open(pid)
@@ -140,6 +144,9 @@ class ForkedProcess:
 def main() -> None:
     """Import what is named, then fork a process for each request; returns in this one when there are no more."""
     asked = socket.socket(fileno=int(sys.argv[1]))
+    # Before all others, to be called after them.
+    is_done = threading.Event()
+    atexit.register(end_at_once, is_done)
     # ipykernel reads at its import whose end ends a kernel, and matplotlib where a kernel's figures go.
     os.environ |= {"JPY_PARENT_PID": str(os.getpid()), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     for name in sys.argv[2:]:
@@ -161,7 +168,17 @@ def main() -> None:
             asked.send(b"%d" % os.getpid())
             asked.detach()
             become(message, files)
+            is_done.set()
             return
+
+
+def end_at_once(is_done: threading.Event) -> None:
+    """End a process that has done what was asked for."""
+    # To take apart what it has loaded would take a short one as long again.
+    if is_done.is_set():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def become(message: Mapping[str, Any], files: Sequence[int]) -> None:
@@ -174,11 +191,14 @@ def become(message: Mapping[str, Any], files: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(message["env"])
     os.chdir(message["cwd"])
-    module, *arguments = message["argv"]
+    option, program, *arguments = message["argv"]
     # As `python -m` has them.
     sys.path[0] = message["cwd"]
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.argv = [program, *arguments]
+    if option == "-c":
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.composer.code_export import available_kinds, is_extra, write_cell
 from famnb.widget.form.python_code import Target, python_literal
+from tests.support.fork_server import ForkedProcess, ForkServer
+from tests.support.forked_service import serve_forked
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
@@ -33,7 +37,7 @@ PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600
 @pytest.fixture(scope="module")
 def service() -> Iterator[famnb.service.Server]:
     """A service that answers at once."""
-    with famnb.serve(time_scale=0) as server:
+    with serve_forked(time_scale=0) as server:
         yield server
 
 
@@ -51,19 +55,36 @@ def make_request(name: str, *, stream: bool) -> Request:
     return compose(name, PROMPT, system="Be brief.", max_tokens=40, thinking=16, stream=stream, **extra)
 
 
-def run_cell(cell: str) -> str:
-    """Run a cell; returns what it prints, its last expression included."""
-    if cell.startswith("%%bash\n"):
-        command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
-    else:
-        tree = ast.parse(cell)
-        last = tree.body[-1]
-        if isinstance(last, ast.Expr):
-            tree.body[-1] = ast.parse(f"print({ast.unparse(last.value)})").body[0]
-        command = [sys.executable, "-c", ast.unparse(tree)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert process.returncode == 0, process.stderr
-    return process.stdout
+@pytest.fixture(scope="module")
+def run_cell() -> Iterator[Callable[[str], str]]:
+    """A function that runs a cell, and returns what it prints, its last expression included."""
+    # Each cell has a process of its own, which need not load an SDK's thousands of types again.
+    sdks = ("openai.resources.chat", "openai.resources.responses", "anthropic.resources.messages")
+    with ForkServer("famnb.api", "httpx", *sdks) as loaded:
+
+        def run(cell: str) -> str:
+            with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+                if cell.startswith("%%bash\n"):
+                    command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
+                    status = subprocess.run(command, stdout=output, stderr=errors, timeout=60, check=False).returncode
+                else:
+                    command = [sys.executable, "-c", print_last_value(cell)]
+                    status = ForkedProcess(loaded, command, env=os.environ, stdout=output, stderr=errors).wait(60)
+                errors.seek(0)
+                assert status == 0, errors.read().decode()
+                output.seek(0)
+                return output.read().decode()
+
+        yield run
+
+
+def print_last_value(cell: str) -> str:
+    """The code of a cell that prints its last expression."""
+    tree = ast.parse(cell)
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        tree.body[-1] = ast.parse(f"print({ast.unparse(last.value)})").body[0]
+    return ast.unparse(tree)
 
 
 def read_text(wire: str, name: str) -> str:
@@ -76,7 +97,9 @@ def read_text(wire: str, name: str) -> str:
 @pytest.mark.usefixtures("env")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ENDPOINTS)
-def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server) -> None:
+def test_every_cell_runs_and_gets_the_same_answer(
+    name: str, stream: bool, service: famnb.service.Server, run_cell: Callable[[str], str]
+) -> None:
     """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
     request = make_request(name, stream=stream)
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
@@ -116,7 +139,7 @@ def test_an_address_of_no_environment_is_written_out() -> None:
 @pytest.fixture(scope="module")
 def vendor_service() -> Iterator[famnb.service.Server]:
     """A service that speaks the vendors' dialects, and answers at once."""
-    with famnb.serve(time_scale=0, compat=True) as server:
+    with serve_forked(time_scale=0, compat=True) as server:
         yield server
 
 
@@ -137,6 +160,7 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
     fields: dict[str, Any],
     stream: bool,
     vendor_service: famnb.service.Server,
+    run_cell: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
