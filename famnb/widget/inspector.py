@@ -14,10 +14,11 @@ from famnb.record import Ledger, RecordedCall
 from famnb.record.writer import written_files
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
+from famnb.widget.default_client import connected_ledger
 from famnb.widget.form import images
 from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.base import connected_ledger, join_front
+from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
 
 # Few enough to be drawn without a pause, enough that most replies need few pages.

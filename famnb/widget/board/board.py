@@ -34,12 +34,13 @@ from famnb.widget.board.pane_columns import PaneColumn, SharedFields, name_colum
 from famnb.widget.board.pane_settings import find_client, read_variants
 from famnb.widget.board.rounds import BoardPane, LiveRound
 from famnb.widget.board.table import BoardRound, PaneResult
+from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import last_user_content
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.base import default_client, join_front
+from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import STILL_ANSWERING, Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far

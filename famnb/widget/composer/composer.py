@@ -29,13 +29,14 @@ from famnb.widget.board.experiment_code import variant_fields
 from famnb.widget.board.pane_settings import PaneSettings
 from famnb.widget.composer.conversation_view import ConversationView
 from famnb.widget.composer.panels import Panels
+from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, read_rows, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.hints import RequestEstimator
 from famnb.widget.form.images import image_from_url
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.base import default_client, join_front
+from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import STILL_ANSWERING, Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane

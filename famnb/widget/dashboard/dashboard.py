@@ -20,10 +20,11 @@ from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
 from famnb.validation import explain_arguments
 from famnb.widget.dashboard.time_ranges import RANGES, SESSION, find_start
+from famnb.widget.default_client import connected_ledger
 from famnb.widget.html import transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, handle_pages
-from famnb.widget.live.base import connected_ledger, join_front
+from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
-"""What all widgets share: the front end's modules joined into one, a base class that the page can always reach, and
-the client of a tool that was made without one.
+"""What all widgets share: the front end's modules joined into one, and a base class that the page can always reach.
 
 A tool is one widget, drawn by plain ES modules:
 
@@ -23,7 +22,6 @@ A tool is one widget, drawn by plain ES modules:
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -32,9 +30,6 @@ import anywidget
 import traitlets
 from IPython import get_ipython
 from ipywidgets import Widget, widget_serialization
-
-from famnb.client.client import BlockingClient
-from famnb.record import Ledger
 
 FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
@@ -113,25 +108,3 @@ class BaseWidget(anywidget.AnyWidget):
         # deletes it: no message of the page would arrive any more. Other versions and kernels have no such attribute.
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
-
-
-def default_client() -> BlockingClient:
-    """Return the client that `famnb.connect()` has made last, or one that it makes now."""
-    client: BlockingClient = _api().default_client()
-    return client
-
-
-def connected_ledger() -> Ledger:
-    """Return the ledger of the client that `famnb.connect()` has made last, or the default one.
-
-    Who only looks at calls needs no service, so none is started.
-    """
-    # Not by `frame.filters.ledger_of`, which would load pandas for a form.
-    client = _api().connected_client()
-    ledger: Ledger = Ledger() if client is None else client.ledger
-    return ledger
-
-
-def _api() -> Any:
-    # By its name, since `api` stands above the widgets, and on use: a tool that is given a client needs none of it.
-    return importlib.import_module("famnb.api")
