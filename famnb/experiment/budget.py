@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.formatting import format_usd
-from famnb.record.costs import ceiling
 from famnb.record.price import UNMADE_ERRORS, ServiceNames
+from famnb.record.price_book import ceiling
 from famnb.reply import Reply
 from famnb.request import Request
 

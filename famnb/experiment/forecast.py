@@ -45,8 +45,8 @@ from famnb.frame.calls import calls
 from famnb.frame.filters import Moment
 from famnb.profiles import find_endpoints
 from famnb.record import Ledger, prices
-from famnb.record.costs import Ceiling, ceiling
 from famnb.record.price import MILLION, Price
+from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import PRIOR
 from famnb.stats import Interval

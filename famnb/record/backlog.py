@@ -1,9 +1,9 @@
 """Backlog: records that wait until a ledger's file can be written, in order; in memory, then in files elsewhere.
 
-What a dead process has left is taken over; `OwnerProcess` says whether one is alive.
-
 left behind by dead processes ── in memory, up to MEMORY_BYTES ── spilled to a file in another folder
 └ files, the oldest records      └ new records, until it is full    └ new records, until all before them are written
+
+`OwnerProcess` is the process that has a call open or has written such a file, and says whether it still lives.
 """
 
 from __future__ import annotations
@@ -26,50 +26,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import platformdirs
 
-# psutil derives a start from the wall clock, which may be adjusted between two looks. A process id is seldom used again
-# within so short a time.
-SAME_START_S = 2.0
-"""By how many seconds the start of one process may seem to differ."""
-
-
-class OwnerProcess(NamedTuple):
-    """A process, known by its start and its machine too, since process ids are used again."""
-
-    pid: int
-    born: float
-    """When it started, Unix time."""
-    host: str
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it may still run; True for a process of another machine, which cannot be asked."""
-        if self.host != platform.node():
-            return True
-        import psutil  # late, as below
-
-        try:
-            process = psutil.Process(self.pid)
-            # A zombie has ended; only its parent has not read its exit status yet.
-            return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.born) <= SAME_START_S
-        except psutil.NoSuchProcess:
-            return False
-        except psutil.Error:  # such as AccessDenied: there is a process, and no more is known
-            return True
-
-
-def this_process() -> OwnerProcess:
-    """Return the process that this is called in."""
-    return _describe(os.getpid())
-
-
-@functools.lru_cache(maxsize=1)
-def _describe(pid: int) -> OwnerProcess:
-    """Cached by process id, so that a forked child is not taken for its parent."""
-    import psutil  # late, since only who records or reads calls needs it
-
-    return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())
-
-
 Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
 Record: TypeAlias = Sequence[Statement]
 """Statements that are executed together or not at all."""
@@ -80,7 +36,7 @@ MEMORY_BYTES = 200_000_000
 """How much memory records may take before further ones go to a file."""
 _LENGTH_BYTES = 8
 """How many bytes say the length of a record in a file."""
-_NAME = re.compile(r"[0-9a-f]{16}-\d+-[\d.]+-\d{3}-[0-9a-f]{8}\.records")
+_SPILL_NAME = re.compile(r"[0-9a-f]{16}-\d+-[\d.]+-\d{3}-[0-9a-f]{8}\.records")
 """The name of a file: the ledger's key, its process and when that began, its place in the order, random digits."""
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(list[tuple[str, dict[str, Any] | list[Any]]]).decode
@@ -287,7 +243,7 @@ def _claim_files(ledger: Path) -> Iterator[SpillFile]:
         # There may be no such folder, or none that may be looked into; and another process may be quicker, since a
         # file can be renamed once.
         with contextlib.suppress(OSError):
-            names = filter(_NAME.fullmatch, [path.name for path in folder.iterdir()])
+            names = filter(_SPILL_NAME.fullmatch, [path.name for path in folder.iterdir()])
             for name in sorted(name for name in names if name.startswith(_key(ledger))):
                 key, pid, born, order, rest = name.split("-")
                 if OwnerProcess(int(pid), float(born), me.host).is_alive:
@@ -330,3 +286,47 @@ def _size_in_memory(record: Record) -> int:
         members = values.values() if isinstance(values, Mapping) else values
         size += sys.getsizeof(values) + sum(map(sys.getsizeof, members))
     return size
+
+
+# psutil derives a start from the wall clock, which may be adjusted between two looks. A process id is seldom used again
+# within so short a time.
+SAME_START_S = 2.0
+"""By how many seconds the start of one process may seem to differ."""
+
+
+class OwnerProcess(NamedTuple):
+    """A process, known by its start and its machine too, since process ids are used again."""
+
+    pid: int
+    born: float
+    """When it started, Unix time."""
+    host: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it may still run; True for a process of another machine, which cannot be asked."""
+        if self.host != platform.node():
+            return True
+        import psutil  # late, as in `_describe_process`
+
+        try:
+            process = psutil.Process(self.pid)
+            # A zombie has ended; only its parent has not read its exit status yet.
+            return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.born) <= SAME_START_S
+        except psutil.NoSuchProcess:
+            return False
+        except psutil.Error:  # such as AccessDenied: there is a process, and no more is known
+            return True
+
+
+def this_process() -> OwnerProcess:
+    """Return the process that this is called in."""
+    return _describe_process(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _describe_process(pid: int) -> OwnerProcess:
+    """Cached by process id, so that a forked child is not taken for its parent."""
+    import psutil  # late, since only who records or reads calls needs it
+
+    return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())

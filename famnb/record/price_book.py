@@ -1,8 +1,10 @@
-"""What tokens cost: a dated, tiered price book in USD per million tokens, the cost of a call by it, and its table.
+"""What tokens cost: a dated, tiered price book in USD per million tokens, and the cost of a call by it.
 
 set in this process ── wins over ── the user's file ── wins over ── built in
 
-Estimated counts come from `token_estimates`; here they make the cost an interval.
+Estimated counts come from `token_estimates`; here they make the cost an interval. `ceiling` is the most that a call can
+cost before it is sent. NumPy is not needed here, so that a form can say a cost without loading it: `costs` prices many
+calls at once.
 
 The user's file is TOML, which errors name by line and entry, and which people can edit:
 
@@ -17,8 +19,12 @@ until_context = 200000  # optional: for calls of fewer input tokens
 service = "openrouter"  # optional: at this one alone, a profile's name or a host; it counts before a price for all
 source = "the vendor"   # optional: where it comes from; else this file
 
-Prices can be taken into it from the community's JSON file, litellm's `model_prices_and_context_window.json`, which is
-nobody's price list: its authors collect what vendors publish, and each entry keeps the file's name and date.
+Prices can be taken into it from the community's JSON file, litellm's `model_prices_and_context_window.json`:
+
+{"gpt-x": {"litellm_provider": "openai", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05,
+           "cache_read_input_token_cost": …, "input_cost_per_token_above_200k_tokens": …}, …}
+
+It is nobody's price list: its authors collect what vendors publish, and each entry keeps the file's name and date.
 """
 
 from __future__ import annotations
@@ -47,109 +53,9 @@ from famnb.formatting import escape_html, format_table
 from famnb.profiles import NAMES
 from famnb.record.price import MILLION, USER, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
-from famnb.request.types import MINI_CONTEXT_TOKENS
-
-_FILE_FIELDS = tuple(inspect.signature(parse_price).parameters)
-_REQUIRED_FIELDS = ("model", "input", "output")
-_TABLE_START = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
-
-
-def default_price_file() -> Path:
-    """Return the file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
-    return Path(os.getenv("FAMNB_PRICES") or Path(platformdirs.user_config_dir("famnb")) / "prices.toml").expanduser()
-
-
-def read_price_file(path: Path) -> tuple[Price, ...]:
-    """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
-    data = path.read_bytes()
-    # Loaded late: few have a price file, and this is called for everybody's first call.
-    import tomllib
-
-    try:
-        text = data.decode("utf-8-sig")  # some editors begin every file with a byte order mark
-        content = tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
-    tables = content.pop("price", [])
-    if content or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        got = ", ".join(content) if content else "one table [price]"
-        raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; got {got}")
-    number_of: dict[tuple[object, ...], int] = {}
-    prices: list[Price] = []
-    for number, table in enumerate(tables, start=1):
-        try:
-            price = _parse_table(table, source=str(path))
-            first = number_of.setdefault((price.model, price.service, price.since, price.until_context), number)
-            if first != number:
-                raise InvalidRequest(
-                    f"model, service, since and until_context are those of price {first}; one of the two must go"
-                )
-        except InvalidRequest as error:
-            key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
-            raise InvalidRequest(f"{path}, {_find_line(text, number, key)}price {number}: {error}") from None
-        prices.append(price)
-    return tuple(prices)
-
-
-def write_price_file(path: Path, prices: Iterable[Price]) -> None:
-    """Write these prices in place of what the file held, all of it or nothing. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The file itself is the source of what names no other.
-    prices = [dataclasses.replace(price, source="") if price.source in (USER, str(path)) else price for price in prices]
-    text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_format_table, prices))
-    atomic_write(path, text.encode())
-
-
-def _parse_table(table: dict[str, Any], *, source: str) -> Price:
-    if unknown := [name for name in table if name not in _FILE_FIELDS]:
-        raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FILE_FIELDS)}")
-    if missing := [name for name in _REQUIRED_FIELDS if name not in table]:
-        raise InvalidRequest(f"{', '.join(missing)} missing")
-    if not isinstance(table["model"], str):
-        raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
-    if not isinstance(table.get("source", ""), str):
-        raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
-    return parse_price(**{"source": source, **table})
-
-
-def _find_line(text: str, number: int, key: str) -> str:
-    """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
-
-    `tomllib` gives no line numbers for values, so the text is searched; a file may also have its prices in one array,
-    where no line is found.
-    """
-    lines = text.splitlines()
-    heads = [index for index, line in enumerate(lines) if _TABLE_START.match(line)]
-    if number > len(heads):
-        return ""
-    start = heads[number - 1]
-    end = heads[number] if number < len(heads) else len(lines)
-    matches = (index for index in range(start, end) if lines[index].partition("=")[0].strip().strip("\"'") == key)
-    return f"line {next(matches, start) + 1}, "
-
-
-def _format_table(price: Price) -> str:
-    values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
-    for name in ("input", "output", "cached", "cache_write"):
-        amount = getattr(price, name)
-        if amount is not None:
-            values[name] = f"{amount:f}"
-    if price.since is not None:
-        is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
-        values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
-    if price.until_context is not None:
-        values["until_context"] = str(price.until_context)
-    if price.service:
-        values["service"] = json.dumps(price.service, ensure_ascii=False)
-    if price.source:
-        values["source"] = json.dumps(price.source, ensure_ascii=False)
-    return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
-
-
-TITLE = "Prices in USD per million tokens"
-HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
-RIGHT_ALIGNED = ("input", "output")
-
+from famnb.request import Request
+from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS, MINI_OUTPUT_TOKENS
+from famnb.wire import lenient_json
 
 BUILT_IN = (
     Price(
@@ -393,19 +299,78 @@ def _scale_estimated(usage: Usage, factor: float) -> Usage:
     return Usage(input_tokens=scale("input_tokens"), output_tokens=scale("output_tokens"))
 
 
+prices = PriceBook(use_file=True)
+"""The price book of this process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most that one call can cost."""
+
+    input_tokens: int
+    """An upper limit: one token for each byte of the request's body."""
+    output_tokens: int | None
+    """The request's cap on output tokens; None if nothing caps them."""
+    usd: Decimal | None
+    """The most it can cost in USD; None if that is not known."""
+    reason: str = ""
+    """Why `usd` is not known, and what to do about it."""
+
+
+def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
+    """The most that a call can cost at today's prices of a service."""
+    # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
+    input_tokens = len(lenient_json.encode(request.body()))
+    model = str(getattr(request, "model", ""))
+    output_tokens = _output_cap(request, model)
+    if getattr(request, "previous_response_id", None):
+        return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
+    if output_tokens is None:
+        return Ceiling(input_tokens, None, None, f"nothing limits the answer of {model!r}: give {request.cap}")
+    tier_prices = _reachable_prices(model, input_tokens, service)
+    if not tier_prices:
+        reason = (
+            f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
+        )
+        return Ceiling(input_tokens, output_tokens, None, reason)
+    # Writing to a cache can cost more than plain input, and whether the service does is not known beforehand.
+    most = max(input_tokens * max(price.rates.inputs) + output_tokens * price.output for price in tier_prices)
+    return Ceiling(input_tokens, output_tokens, most / MILLION)
+
+
+def _output_cap(request: Request, model: str) -> int | None:
+    cap: int | None = getattr(request, request.cap)
+    return MINI_OUTPUT_TOKENS if cap is None and model in MINI_MODELS else cap
+
+
+def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> list[Price]:
+    """The prices of every tier that a request of up to so many tokens can fall into."""
+    limits = {entry.until_context for entry in prices if entry.model == model and entry.until_context is not None}
+    now = datetime.now(UTC)
+    contexts = [0, *(limit for limit in limits if limit <= input_tokens)]
+    tier_prices = (prices.price(model, at=now, context=context, service=service) for context in contexts)
+    return [price for price in tier_prices if price is not None]
+
+
+_TABLE_TITLE = "Prices in USD per million tokens"
+_TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
+_RIGHT_ALIGNED = ("input", "output")
+
+
 def price_text(entries: Iterable[Price]) -> str:
     """Return the prices as a table in plain text."""
-    return f"{TITLE}\n{format_table(HEAD, map(_cells, entries), left=len(HEAD))}"
+    return f"{_TABLE_TITLE}\n{format_table(_TABLE_HEAD, map(_table_cells, entries), left=len(_TABLE_HEAD))}"
 
 
 def price_html(entries: Iterable[Price]) -> str:
     """Return the prices as an HTML table; a model's name is escaped."""
-    body = "".join(_html_row(_cells(entry), "td") for entry in entries)
-    return f"<table><caption>{TITLE}</caption><thead>{_html_row(HEAD, 'th')}</thead><tbody>{body}</tbody></table>"
+    body = "".join(_html_table_row(_table_cells(entry), "td") for entry in entries)
+    head = _html_table_row(_TABLE_HEAD, "th")
+    return f"<table><caption>{_TABLE_TITLE}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
-def _html_row(cells: tuple[str, ...], tag: str) -> str:
-    alignments = ("right" if name in RIGHT_ALIGNED else "left" for name in HEAD)
+def _html_table_row(cells: tuple[str, ...], tag: str) -> str:
+    alignments = ("right" if name in _RIGHT_ALIGNED else "left" for name in _TABLE_HEAD)
     return (
         "<tr>"
         + "".join(
@@ -416,7 +381,7 @@ def _html_row(cells: tuple[str, ...], tag: str) -> str:
     )
 
 
-def _cells(entry: Price) -> tuple[str, ...]:
+def _table_cells(entry: Price) -> tuple[str, ...]:
     return (
         entry.model,
         entry.service or "any",
@@ -430,8 +395,101 @@ def _cells(entry: Price) -> tuple[str, ...]:
     )
 
 
-prices = PriceBook(use_file=True)
-"""The price book of this process."""
+_FILE_FIELDS = tuple(inspect.signature(parse_price).parameters)
+_REQUIRED_FIELDS = ("model", "input", "output")
+_ENTRY_START = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
+
+
+def default_price_file() -> Path:
+    """Return the file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
+    return Path(os.getenv("FAMNB_PRICES") or Path(platformdirs.user_config_dir("famnb")) / "prices.toml").expanduser()
+
+
+def read_price_file(path: Path) -> tuple[Price, ...]:
+    """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
+    data = path.read_bytes()
+    # Loaded late: few have a price file, and this is called for everybody's first call.
+    import tomllib
+
+    try:
+        text = data.decode("utf-8-sig")  # some editors begin every file with a byte order mark
+        content = tomllib.loads(text, parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
+    tables = content.pop("price", [])
+    if content or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        got = ", ".join(content) if content else "one table [price]"
+        raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; got {got}")
+    number_of: dict[tuple[object, ...], int] = {}
+    prices: list[Price] = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            price = _parse_entry(table, source=str(path))
+            first = number_of.setdefault((price.model, price.service, price.since, price.until_context), number)
+            if first != number:
+                raise InvalidRequest(
+                    f"model, service, since and until_context are those of price {first}; one of the two must go"
+                )
+        except InvalidRequest as error:
+            key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
+            raise InvalidRequest(f"{path}, {_find_entry_line(text, number, key)}price {number}: {error}") from None
+        prices.append(price)
+    return tuple(prices)
+
+
+def write_price_file(path: Path, prices: Iterable[Price]) -> None:
+    """Write these prices in place of what the file held, all of it or nothing. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The file itself is the source of what names no other.
+    prices = [dataclasses.replace(price, source="") if price.source in (USER, str(path)) else price for price in prices]
+    text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_format_entry, prices))
+    atomic_write(path, text.encode())
+
+
+def _parse_entry(table: dict[str, Any], *, source: str) -> Price:
+    if unknown := [name for name in table if name not in _FILE_FIELDS]:
+        raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FILE_FIELDS)}")
+    if missing := [name for name in _REQUIRED_FIELDS if name not in table]:
+        raise InvalidRequest(f"{', '.join(missing)} missing")
+    if not isinstance(table["model"], str):
+        raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
+    if not isinstance(table.get("source", ""), str):
+        raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
+    return parse_price(**{"source": source, **table})
+
+
+def _find_entry_line(text: str, number: int, key: str) -> str:
+    """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
+
+    `tomllib` gives no line numbers for values, so the text is searched; a file may also have its prices in one array,
+    where no line is found.
+    """
+    lines = text.splitlines()
+    heads = [index for index, line in enumerate(lines) if _ENTRY_START.match(line)]
+    if number > len(heads):
+        return ""
+    start = heads[number - 1]
+    end = heads[number] if number < len(heads) else len(lines)
+    matches = (index for index in range(start, end) if lines[index].partition("=")[0].strip().strip("\"'") == key)
+    return f"line {next(matches, start) + 1}, "
+
+
+def _format_entry(price: Price) -> str:
+    values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
+    for name in ("input", "output", "cached", "cache_write"):
+        amount = getattr(price, name)
+        if amount is not None:
+            values[name] = f"{amount:f}"
+    if price.since is not None:
+        is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
+        values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
+    if price.until_context is not None:
+        values["until_context"] = str(price.until_context)
+    if price.service:
+        values["service"] = json.dumps(price.service, ensure_ascii=False)
+    if price.source:
+        values["source"] = json.dumps(price.source, ensure_ascii=False)
+    return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
 
 
 _COMMUNITY_NAMES = {
@@ -440,7 +498,7 @@ _COMMUNITY_NAMES = {
     "cached": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
 }
-"""The name in the file of each amount, which it has in USD per token."""
+"""The name of each amount in the community's file, which has it in USD per token."""
 _COMMUNITY_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 

@@ -1,7 +1,8 @@
-"""The options of the service, declared once for `run`, `serve` and the command line; and the names of this machine.
+"""The options of the service, declared once for `run`, `serve` and the command line, and which hosts are this machine.
 
 A page on the internet may point a name of its own at 127.0.0.1 (DNS rebinding): the browser then lets the page talk to
-a service that only this machine can reach. Its requests still carry the page's name in the header `Host`.
+a service that only this machine can reach. Its requests still carry the page's name in the header `Host`, by which
+`names_this_machine` tells them.
 """
 
 from __future__ import annotations
@@ -16,26 +17,6 @@ from pathlib import Path
 
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.validation import check_number, explain_constructor
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a service that listens at `host` can be reached from this machine only."""
-    name = host.lower().rstrip(".")
-    try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-
-
-# Callers say the same with every request; few, since a header may have tens of thousands of letters.
-@functools.lru_cache(64)
-def names_this_machine(host_header: str) -> bool:
-    """Whether the value of a `Host` header can only mean this machine, or one on its own network."""
-    name = host_header.strip()
-    host = name.partition("]")[0] + "]" if name.startswith("[") else name.rpartition(":")[0] or name
-    # No name without a dot can be a page's: there is no such domain on the internet. Containers know each other so.
-    return is_loopback(host) or not set(host) & {".", ":"}
-
 
 PROFILES = ("", "openresponses")
 """Specifications that the service can follow beyond the API document; empty for none."""
@@ -187,3 +168,22 @@ def _read_keys(path: Path) -> tuple[str, ...]:
 def new_key() -> str:
     """Return a fresh random key."""
     return f"famnb-{secrets.token_urlsafe(24)}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a service that listens at `host` can be reached from this machine only."""
+    name = host.lower().rstrip(".")
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+# Callers say the same with every request; few, since a header may have tens of thousands of letters.
+@functools.lru_cache(64)
+def names_this_machine(host_header: str) -> bool:
+    """Whether the value of a `Host` header can only mean this machine, or one on its own network."""
+    name = host_header.strip()
+    host = name.partition("]")[0] + "]" if name.startswith("[") else name.rpartition(":")[0] or name
+    # No name without a dot can be a page's: there is no such domain on the internet. Containers know each other so.
+    return is_loopback(host) or not set(host) & {".", ":"}

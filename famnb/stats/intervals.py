@@ -2,6 +2,8 @@
 
 An interval is of a population, and says of which: of more calls with the same prompts, where the values count as
 independent; or of new prompts, where `clusters` says which values belong together, and a prompt counts once.
+
+`meets_slo` says which calls meet service-level objectives, for `share` and `paired_share` to count.
 """
 
 from __future__ import annotations
@@ -296,6 +298,28 @@ def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, index=pd.Index(intervals), columns=["value", "low", "high", "n"])
 
 
+def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> pd.Series[Any]:
+    """Return whether each call keeps every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; a boolean Series.
+
+    `failed` says which calls failed: they miss. A call that is over one limit misses; else, where a limited value is
+    not known, such as the first token of a reply that came whole, so is the answer (missing). ValueError without
+    limits, for a limit that is no number, KeyError for a column that is not there.
+    """
+    if not slo:
+        raise InvalidRequest('slo: expected limits, such as {"ttft_s": 0.5, "e2e_s": 5}; got none')
+    absent = [name for name in slo if name not in frame]
+    if absent:
+        raise UnknownName(f"slo: there is no column {', '.join(map(repr, absent))}")
+    for name, limit in slo.items():
+        if isinstance(limit, bool) or not isinstance(limit, int | float | np.number) or not math.isfinite(limit):
+            raise InvalidRequest(f"slo: expected a number as the limit of {name}; got {limit!r}")
+    values = np.column_stack([as_floats(frame[name]) for name in slo])
+    misses = (values > np.array(list(slo.values()), dtype=float)).any(axis=1)
+    misses |= pd.Series(failed, dtype="boolean").fillna(False).to_numpy(dtype=bool)
+    met = pd.Series(~misses, index=frame.index, dtype="boolean")
+    return met.mask(~misses & np.isnan(values).any(axis=1))
+
+
 def proportion(count: int, n: int, *, level: float = 0.95, method: Literal["wilson", "exact"] = "wilson") -> Interval:
     """The share `count / n` with Wilson's interval, or Clopper's and Pearson's exact one, which never holds less often.
 
@@ -405,25 +429,3 @@ def _weighted_quantiles(ascending: Values, weights: npt.NDArray[np.int64], p: fl
     first = ascending[(ranks > below[:, None]).argmax(axis=1)]
     second = ascending[(ranks > np.minimum(below + 1, ranks[:, -1] - 1)[:, None]).argmax(axis=1)]
     return np.asarray(first + (position - below) * (second - first))
-
-
-def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> pd.Series[Any]:
-    """Return whether each call keeps every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; a boolean Series.
-
-    `failed` says which calls failed: they miss. A call that is over one limit misses; else, where a limited value is
-    not known, such as the first token of a reply that came whole, so is the answer (missing). ValueError without
-    limits, for a limit that is no number, KeyError for a column that is not there.
-    """
-    if not slo:
-        raise InvalidRequest('slo: expected limits, such as {"ttft_s": 0.5, "e2e_s": 5}; got none')
-    absent = [name for name in slo if name not in frame]
-    if absent:
-        raise UnknownName(f"slo: there is no column {', '.join(map(repr, absent))}")
-    for name, limit in slo.items():
-        if isinstance(limit, bool) or not isinstance(limit, int | float | np.number) or not math.isfinite(limit):
-            raise InvalidRequest(f"slo: expected a number as the limit of {name}; got {limit!r}")
-    values = np.column_stack([as_floats(frame[name]) for name in slo])
-    misses = (values > np.array(list(slo.values()), dtype=float)).any(axis=1)
-    misses |= pd.Series(failed, dtype="boolean").fillna(False).to_numpy(dtype=bool)
-    met = pd.Series(~misses, index=frame.index, dtype="boolean")
-    return met.mask(~misses & np.isnan(values).any(axis=1))

@@ -9,7 +9,7 @@ import pytest
 
 from famnb import scorers
 from famnb.errors import InvalidRequest
-from famnb.record.costs import ceiling
+from famnb.record.price_book import ceiling
 from tests.support.fault_server import whole
 from tests.support.judging import Serve, answer, longer
 from tests.support.scripted_models import experiment

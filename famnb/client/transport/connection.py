@@ -1,7 +1,9 @@
-"""One connection: a request of HTTP/1.1 out, its answer in, each piece of it with the time at which it came.
+"""One connection that speaks HTTP/1.1: a request out, its answer in, each piece of it with the time at which it came.
 
 idle ── request ── waiting for the head ── body ─┬─ idle     its end, and both sides keep the connection
                                                  └─ closed   at any time: a fault, either side, nobody wants the rest
+
+`encode_request` and `ResponseParser` know HTTP as bytes alone and open no socket; `Connection` moves these bytes.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from famnb.client.transport.kernel_stamps import Readiness, SocketReader
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
 
+# The classes whose objects every event passes have slots: with some hundred streams an event costs mostly the memory
+# that it touches, and an object with a dictionary is two pieces of it.
+
 # Policies and cookies of some proxies take tens of kilobytes; this is what browsers read.
 HEAD_BYTES = 262_144
 """How many bytes a head, a trailer or the extensions of a chunk may take."""
-_FORBIDDEN = re.compile(rb"[\r\n\0]")
+_FORBIDDEN_IN_HEADER = re.compile(rb"[\r\n\0]")
 
 
 class MalformedRequest(ValueError):
@@ -37,7 +42,7 @@ def encode_request(method: str, target: bytes, headers: Iterable[tuple[bytes, by
     lines = [method.encode("ascii") + b" " + target + b" HTTP/1.1"]
     for name, value in headers:
         # Whoever has a line end in a header adds a header, or a request, of their own.
-        if _FORBIDDEN.search(name) or _FORBIDDEN.search(value):
+        if _FORBIDDEN_IN_HEADER.search(name) or _FORBIDDEN_IN_HEADER.search(value):
             raise MalformedRequest(f"the header {name.decode('latin-1')!r} has a line end or a NUL in it")
         lines.append(name + b": " + value)
     return b"\r\n".join([*lines, b"", body])
@@ -187,16 +192,11 @@ def _has_own_end(head: Head) -> bool:
     return b"content-length" in headers
 
 
-# The classes whose objects every event passes have slots: with some hundred streams an event costs mostly the memory
-# that it touches, and an object with a dictionary is two pieces of it.
-
 Feed: TypeAlias = Callable[[bytes, Arrival], object]
 """Takes a piece of a body and when it came; returns True for no more. What it raises ends the delivery."""
 # A reader that is slower than the network must not fill the memory.
 HELD_BYTES = 262_144
 """Beyond how many bytes of a body that nobody takes its connection is not read."""
-
-_NOTHING = memoryview(b"")
 
 
 class StaleConnection(httpx.ReadError):
@@ -323,6 +323,9 @@ class Body(httpx.AsyncByteStream):
             waiter.set_result(is_enough)
         else:
             waiter.set_exception(error)
+
+
+_NOTHING = memoryview(b"")
 
 
 class Connection:

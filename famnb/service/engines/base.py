@@ -1,4 +1,4 @@
-"""What an engine is: whatever generates the events of a reply to a prompt; and the stop texts that end one."""
+"""What an engine is, and `StopMatcher`: whatever generates the events of a reply, and where a stop text ends one."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class StopMatcher:
     def feed(self, piece: str) -> str:
         """Return what can be passed on of the text so far: all before a stop text, and all that begins none."""
         text = self._held + piece
-        found = [(text.index(stop), stop) for stop in self._stops if stop in text]
-        if found:
-            length, self.stop = min(found)
+        matches = [(text.index(stop), stop) for stop in self._stops if stop in text]
+        if matches:
+            length, self.stop = min(matches)
             self._held = ""
         else:
             length = len(text) - max((_overlap(text, stop) for stop in self._stops), default=0)

@@ -14,8 +14,8 @@ from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
-from famnb.record.costs import Ceiling, ceiling
 from famnb.record.price import service_names
+from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
 from famnb.request import Request

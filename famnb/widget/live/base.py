@@ -33,8 +33,6 @@ from ipywidgets import Widget, widget_serialization
 
 FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
-
-
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 
 
