@@ -40,6 +40,12 @@ UNUSED = [
     *("logconsole", "lsp", "metadataform", "running", "settingeditor", "terminal", "toc", "tooltip", "workspaces"),
 ]
 """Extensions of JupyterLab that no test needs: without them a page, and each of its notebooks, takes a tenth less."""
+PAGE = {
+    "disabledExtensions": {f"@jupyterlab/{name}-extension": True for name in UNUSED},
+    # Else every page that is loaded has the server start two processes of Node.js.
+    "buildCheck": False,
+    "buildAvailable": False,
+}
 START_S = 180
 # Long enough for a machine with much else to do: a test that passes never waits this long.
 GUARD_MS = 120_000
@@ -89,7 +95,7 @@ def jupyter(
         file.write_text(json.dumps(values))
     looks = folders["config"] / "labconfig" / "page_config.json"
     looks.parent.mkdir()
-    looks.write_text(json.dumps({"disabledExtensions": {f"@jupyterlab/{name}-extension": True for name in UNUSED}}))
+    looks.write_text(json.dumps(PAGE))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -112,6 +118,7 @@ def jupyter(
         "--ServerApp.port_retries=0",
         f"--ServerApp.root_dir={folders['root']}",
         "--IdentityProvider.token=",
+        "--ServerApp.jpserver_extensions={'jupyter_lsp': False, 'jupyter_server_terminals': False}",
         "--expose-app-in-browser",
         "--JupyterNotebookApp.expose_app_in_browser=True",
     ]

@@ -11,6 +11,7 @@ from typing import Any
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # typeshed knows modules alone
 
 from jupyter_client.provisioning import local_provisioner  # noqa: E402
+from jupyterlab import commands  # noqa: E402
 from jupyterlab.labapp import main  # noqa: E402
 
 from tests.support.fork_server import ForkedProcess, ForkServer  # noqa: E402
@@ -30,4 +31,6 @@ if __name__ == "__main__":
 
     # What the provisioner uses of a process is all that a forked one has.
     local_provisioner.launch_kernel = launch_kernel  # type: ignore[assignment]
+    # It would ask Node.js, for half a second, where packages to build JupyterLab of come from: nothing is built here.
+    commands._yarn_config = lambda logger: {"yarn config": {}, "npm config": {}}
     sys.exit(main())
