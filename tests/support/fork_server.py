@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
@@ -147,10 +148,14 @@ def main() -> None:
     # Before all others, to be called after them.
     is_done = threading.Event()
     atexit.register(end_at_once, is_done)
-    # ipykernel reads at its import whose end ends a kernel, and matplotlib where a kernel's figures go.
-    os.environ |= {"JPY_PARENT_PID": str(os.getpid()), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    if "ipykernel.kernelapp" in sys.argv:
+        # It reads at its import whose end ends a kernel, and matplotlib where a kernel's figures go.
+        os.environ |= {"JPY_PARENT_PID": str(os.getpid()), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     for name in sys.argv[2:]:
-        importlib.import_module(name)
+        module, _, function = name.partition(":")
+        loaded = importlib.import_module(module)
+        if function:
+            getattr(loaded, function)()
     gc.freeze()
     while True:
         text, files, _, _ = socket.recv_fds(asked, PACKET, 3)
@@ -194,10 +199,12 @@ def become(message: Mapping[str, Any], files: Sequence[int]) -> None:
     option, program, *arguments = message["argv"]
     # As `python -m` has them.
     sys.path[0] = message["cwd"]
-    sys.argv = [program, *arguments]
     if option == "-c":
-        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        sys.argv = [option, *arguments]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(program, "<string>", "exec"), vars(sys.modules["__main__"]))
     else:
+        sys.argv = [program, *arguments]
         runpy.run_module(program, run_name="__main__", alter_sys=True)
 
 
