@@ -1,5 +1,6 @@
-"""The panes of a board as the user edits them: what each sends, the turns that it has had, and the
-settings that are written once for all of them; a pane with its own text in such a field keeps it.
+"""The panes of a board as the user edits them: what each sends, and the turns that it has had.
+
+`SharedFields` are the settings that are written once for all panes; a pane with its own text in such a field keeps it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class PaneColumn:
         """Return what its endpoint calls a field that panes share; None if it has none such."""
         cap = self.editor.endpoint.request.cap
         field = cap if name == "max_tokens" else name
-        is_there = any(each.path == (field,) for each in form_fields(self.editor.endpoint))
+        is_there = any(control.path == (field,) for control in form_fields(self.editor.endpoint))
         return field if is_there else None
 
     def text(self, field: str) -> str:
@@ -95,7 +96,7 @@ class PaneColumn:
     def describe_field(self, field: str) -> dict[str, Any]:
         """Return what to draw for a field."""
         groups = self.editor.describe_fields()["groups"]
-        return next(each for group in groups for each in group["fields"] if each["path"] == field)
+        return next(control for group in groups for control in group["fields"] if control["path"] == field)
 
     def fault_of(self, field: str) -> str:
         """Return what is wrong with a field; empty if nothing is."""

@@ -1,6 +1,7 @@
-"""A prompt to all panes of a board and their answers, of which each pane shows one, with its times, tokens and cost.
+"""Rounds of a board: a prompt to all panes and their answers, of which each pane shows one, with its meters.
 
-Figures that are not known are left out, figures that are estimated are marked.
+The meters are times, tokens, speed and cost as text, while a reply streams and when it has ended. Figures that are not
+known are left out, figures that are estimated are marked.
 """
 
 from __future__ import annotations
@@ -23,138 +24,6 @@ from famnb.reply import Reply
 from famnb.widget.form.images import PromptImage
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
-
-# Nobody can read figures that change faster.
-PERIOD_S = 1.0
-"""Between two readings of the meters."""
-
-CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
-"""What a call with that reply costs so far; None if no price is known."""
-
-
-class Meters(NamedTuple):
-    """The figures of one pane as text; empty where not known."""
-
-    first_token: str
-    answer: str
-    tokens: str
-    speed: str
-    in_all: str
-    cost: str
-
-
-METER_NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "cost")
-
-
-def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
-    """The meters of a reply; its tokens are estimated from characters while it runs, and if they were never reported.
-
-    `elapsed_s` is the time since the call began; it counts while the reply runs.
-    """
-    is_running, timing = reply.status == "running", reply.timing
-    reported = None if is_running else reply.usage.output_tokens
-    is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
-    mark = "" if is_exact else ESTIMATE_MARK
-    characters = reply.output_chars
-    tokens = round(characters * PRIOR.mid) if reported is None else reported
-    seconds = elapsed_s if is_running else timing.e2e_s
-    return Meters(
-        _format_time(timing.ttft_s),
-        _format_time(timing.ttfa_s),
-        f"{mark}{format_count(tokens)}" if tokens else "",
-        f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        "" if is_running else _format_time(timing.e2e_s),
-        format_cost(reply, cost),
-    )
-
-
-def format_cost(reply: Reply, cost: Cost | None) -> str:
-    """A cost in USD, with its interval if it is estimated, or why there is none."""
-    if cost is None:
-        return "not known" if prices.price(getattr(reply.request, "model", ""), service=reply.profile) else "no price"
-    return str(cost)
-
-
-def _format_time(seconds: float | None) -> str:
-    return "" if seconds is None else format_duration(seconds, brief=True)
-
-
-class BoardPane(Pane):
-    """An answer on a board: a labelled stream with its meters, without a prompt that all panes share."""
-
-    def __init__(
-        self,
-        stream: StreamLike,
-        *,
-        id: str,
-        label: str,
-        cost_of: CostOf,
-        differences: Callable[[BoardPane], tuple[str, str] | None],
-        is_winner: Callable[[BoardPane], bool] = lambda _: False,
-        version: Callable[[BoardPane], tuple[int, int]] = lambda _: (0, 1),
-        own_prompt: str = "",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`own_prompt` is what this pane alone is asked; `version` is which answer it is, and of how many.
-
-        `differences` returns the answer of a pane with its differences marked, as HTML, and how many there are, or None
-        if the answer is to be shown as it is.
-        """
-        super().__init__(stream, id=id, clock=clock)
-        self.label = label
-        self._cost_of = cost_of
-        self._differences = differences
-        self._is_winner = is_winner
-        self._version = version
-        self.turn: Turn | None = None
-        """The turn that it is in its pane's talk."""
-        self.own_prompt = own_prompt
-        self._next_reading_s = 0.0
-        self._sent_figures: list[str] = []
-
-    @property
-    def meters(self) -> Meters:
-        """The meters now."""
-        reply = reply_so_far(self.stream)
-        if reply.status != "running":
-            return read_meters(reply, cost=reply.cost, elapsed_s=0)
-        # While a stream runs, the output tokens that it has reported are those of its beginning: their cost would be
-        # too low, so they are estimated from the text instead.
-        usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
-        cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
-        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
-
-    def changes(self) -> list[Change]:
-        """What came since the last call, with the meters if they have changed and PERIOD_S has passed."""
-        changes = super().changes()
-        if not changes or self._clock() < self._next_reading_s:
-            return changes
-        self._next_reading_s = self._clock() + PERIOD_S
-        figures = list(self.meters)
-        if figures == self._sent_figures:
-            return changes
-        self._sent_figures = figures
-        return [*changes, ["meters", 0, figures]]
-
-    def snapshot(self) -> dict[str, Any]:
-        """All there is to draw; the answer has its differences marked if that is wanted and both have ended."""
-        snapshot = super().snapshot()
-        differences = None if snapshot["running"] else self._differences(self)
-        if differences is not None:
-            html, summary = differences
-            thinking = [block for block in snapshot["blocks"] if block["kind"] == "thinking"]
-            snapshot["blocks"] = [*thinking, {"kind": "text", "label": summary, "open": True, "html": html, "tail": ""}]
-        losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
-        return {
-            **snapshot,
-            "asked": [["user", sanitize.visible(self.own_prompt)]] if self.own_prompt else [],
-            "figures": "",
-            "notes": [*losses, *snapshot["notes"]],
-            "label": self.label,
-            "pinned": self._is_winner(self),
-            "version": list(self._version(self)),
-            "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
-        }
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -223,3 +92,137 @@ class LiveRound:
         positions = {column: index for index, column in enumerate(columns)}
         self.panes = dict(sorted(self.panes.items(), key=lambda item: positions.get(item[0], len(positions))))
         self.saved = {}
+
+
+CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
+"""What a call with that reply costs so far; None if no price is known."""
+
+
+class BoardPane(Pane):
+    """An answer on a board: a labelled stream with its meters, without a prompt that all panes share."""
+
+    def __init__(
+        self,
+        stream: StreamLike,
+        *,
+        id: str,
+        label: str,
+        cost_of: CostOf,
+        differences: Callable[[BoardPane], tuple[str, str] | None],
+        is_winner: Callable[[BoardPane], bool] = lambda _: False,
+        version: Callable[[BoardPane], tuple[int, int]] = lambda _: (0, 1),
+        own_prompt: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`own_prompt` is what this pane alone is asked; `version` is which answer it is, and of how many.
+
+        `differences` returns the answer of a pane with its differences marked, as HTML, and how many there are, or None
+        if the answer is to be shown as it is.
+        """
+        super().__init__(stream, id=id, clock=clock)
+        self.label = label
+        self._cost_of = cost_of
+        self._differences = differences
+        self._is_winner = is_winner
+        self._version = version
+        self.turn: Turn | None = None
+        """The turn that it is in its pane's talk."""
+        self.own_prompt = own_prompt
+        self._next_reading_s = 0.0
+        self._sent_figures: list[str] = []
+
+    @property
+    def meters(self) -> Meters:
+        """The meters now."""
+        reply = reply_so_far(self.stream)
+        if reply.status != "running":
+            return read_meters(reply, cost=reply.cost, elapsed_s=0)
+        # While a stream runs, the output tokens that it has reported are those of its beginning: their cost would be
+        # too low, so they are estimated from the text instead.
+        usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
+        cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
+        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
+
+    def changes(self) -> list[Change]:
+        """What came since the last call, with the meters if they have changed and METERS_PERIOD_S has passed."""
+        changes = super().changes()
+        if not changes or self._clock() < self._next_reading_s:
+            return changes
+        self._next_reading_s = self._clock() + METERS_PERIOD_S
+        figures = list(self.meters)
+        if figures == self._sent_figures:
+            return changes
+        self._sent_figures = figures
+        return [*changes, ["meters", 0, figures]]
+
+    def snapshot(self) -> dict[str, Any]:
+        """All there is to draw; the answer has its differences marked if that is wanted and both have ended."""
+        snapshot = super().snapshot()
+        differences = None if snapshot["running"] else self._differences(self)
+        if differences is not None:
+            html, summary = differences
+            thinking = [block for block in snapshot["blocks"] if block["kind"] == "thinking"]
+            snapshot["blocks"] = [*thinking, {"kind": "text", "label": summary, "open": True, "html": html, "tail": ""}]
+        losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
+        return {
+            **snapshot,
+            "asked": [["user", sanitize.visible(self.own_prompt)]] if self.own_prompt else [],
+            "figures": "",
+            "notes": [*losses, *snapshot["notes"]],
+            "label": self.label,
+            "pinned": self._is_winner(self),
+            "version": list(self._version(self)),
+            "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
+        }
+
+
+# Nobody can read figures that change faster.
+METERS_PERIOD_S = 1.0
+"""Between two readings of the meters."""
+
+
+class Meters(NamedTuple):
+    """The figures of one pane as text; empty where not known."""
+
+    first_token: str
+    answer: str
+    tokens: str
+    speed: str
+    in_all: str
+    cost: str
+
+
+METER_NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "cost")
+
+
+def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
+    """The meters of a reply; its tokens are estimated from characters while it runs, and if they were never reported.
+
+    `elapsed_s` is the time since the call began; it counts while the reply runs.
+    """
+    is_running, timing = reply.status == "running", reply.timing
+    reported = None if is_running else reply.usage.output_tokens
+    is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
+    mark = "" if is_exact else ESTIMATE_MARK
+    characters = reply.output_chars
+    tokens = round(characters * PRIOR.mid) if reported is None else reported
+    seconds = elapsed_s if is_running else timing.e2e_s
+    return Meters(
+        _format_time(timing.ttft_s),
+        _format_time(timing.ttfa_s),
+        f"{mark}{format_count(tokens)}" if tokens else "",
+        f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
+        "" if is_running else _format_time(timing.e2e_s),
+        format_cost(reply, cost),
+    )
+
+
+def format_cost(reply: Reply, cost: Cost | None) -> str:
+    """A cost in USD, with its interval if it is estimated, or why there is none."""
+    if cost is None:
+        return "not known" if prices.price(getattr(reply.request, "model", ""), service=reply.profile) else "no price"
+    return str(cost)
+
+
+def _format_time(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds, brief=True)

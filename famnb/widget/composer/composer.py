@@ -30,7 +30,7 @@ from famnb.widget.board.pane_settings import PaneSettings
 from famnb.widget.composer.conversation_view import ConversationView
 from famnb.widget.composer.panels import Panels
 from famnb.widget.default_client import default_client
-from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, read_rows, split_content
+from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, read_variable_rows, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.hints import RequestEstimator
 from famnb.widget.form.images import image_from_url
@@ -365,7 +365,7 @@ class Composer(FormWidget):
             case {"kind": "system", "text": str(text)}:
                 editor.system = text
             case {"kind": "rows", "rows": rows, "row": int(row)}:
-                editor.rows, editor.row = read_rows(rows), row
+                editor.rows, editor.row = read_variable_rows(rows), row
             case {"kind": "tool", "name": str(name), "on": bool(is_on)}:
                 editor.set_tool(name, is_on=is_on)
             case {"kind": "schema", "on": bool(is_on)}:

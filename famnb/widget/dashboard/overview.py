@@ -1,6 +1,7 @@
 """What a dashboard shows of a ledger's calls: figures, charts, a table and the list, each as numbers and words.
 
-It needs pandas and scipy, which take most of a second to load: the dashboard imports it on a thread, when it is drawn.
+`CallFeed` keeps the calls in memory and up to date; each figure says what it leaves out. The module needs pandas and
+scipy, which take most of a second to load: the dashboard imports it on a thread, when it is drawn.
 """
 
 from __future__ import annotations
@@ -23,146 +24,6 @@ from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_
 from famnb.widget.dashboard.time_ranges import ALL, RANGES
 from famnb.widget.html import sanitize
 
-COLUMNS = (
-    *("started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
-    *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
-    *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
-)
-"""What figures are made of; prompts are not among them, being most of the bytes."""
-# Calls of several processes are not recorded in the order in which they started.
-OVERLAP = timedelta(seconds=60)
-"""How far back from the newest call, or the oldest that runs, calls are read again."""
-
-
-class CallFeed:
-    """All calls of a ledger as a frame, of which each look reads only the end, if the rest cannot have changed."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._prices: object = None
-        self.frame = pd.DataFrame(columns=pd.Index(COLUMNS))
-        """The calls as of the last `refresh`, newest last."""
-
-    def refresh(self) -> bool:
-        """Look at the ledger; return whether anything is new. Raises LedgerError if it cannot be read."""
-        before, known_prices = self.frame, tuple(prices)
-        if known_prices != self._prices:
-            self.frame = self._read()
-            self._prices = known_prices
-        else:
-            least = len(self._ledger)
-            self.frame = self._read_end()
-            # Calls that were deleted, loaded, or recorded very late.
-            if not least <= len(self.frame) <= len(self._ledger):
-                self.frame = self._read()
-        return not self.frame.equals(before)
-
-    def _read_end(self) -> pd.DataFrame:
-        if not len(self.frame):
-            return self._read()
-        started_at = self.frame["started_at"]
-        running = started_at[self.frame["status"] == "running"]
-        since = min([started_at.iloc[-1], *running]) - OVERLAP
-        kept: pd.DataFrame = self.frame[started_at < since]
-        return pd.concat([kept, self._read(since=since)], ignore_index=True)
-
-    def _read(self, since: pd.Timestamp | None = None) -> pd.DataFrame:
-        frame = calls(self._ledger, since=since, columns=COLUMNS)
-        # Categories that differ cannot be joined as such.
-        words: dict[Any, type] = dict.fromkeys(frame.select_dtypes("category").columns, object)
-        plain: pd.DataFrame = frame.astype(words)
-        return plain
-
-
-TABLE_HEAD = ("calls", "failed", "spend", "first token", "whole reply")
-"""What `table_row` returns, as the head of a table; times are medians."""
-NOTHING = "–"
-
-
-class Headline(NamedTuple):
-    """One headline figure."""
-
-    name: str
-    value: str
-    note: str
-    """What the value is of, and what it leaves out."""
-
-
-def headline(frame: pd.DataFrame) -> list[Headline]:
-    """Spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
-    return [
-        Headline("spend", *spend(frame)),
-        _calls(frame),
-        _latency(frame, "ttft_s", "time to first token"),
-        _latency(frame, "e2e_s", "time to whole reply"),
-        _errors(frame),
-        _tokens(frame),
-    ]
-
-
-def table_row(frame: pd.DataFrame) -> list[str]:
-    """The figures of one model or endpoint, in the order of TABLE_HEAD."""
-    value, note = spend(frame)
-    times = (stats.median(answer_times(frame, column)) for column in ("ttft_s", "e2e_s"))
-    return [
-        f"{len(frame):,}",
-        f"{int((frame['status'] == 'failed').sum()):,}",
-        f"{value} ({note})" if value == NOTHING or value.startswith(("≥", "not known")) else value,
-        *(format_duration(median.value) if median.n else NOTHING for median in times),
-    ]
-
-
-def spend(frame: pd.DataFrame) -> tuple[str, str]:
-    """What calls have cost, and what stands in brackets behind it: the ends of an estimate, or what is left out."""
-    value, _, note = format_costs(sum_costs(frame)).partition(" (")
-    return value, note.removesuffix(")")
-
-
-def answer_times(frame: pd.DataFrame, column: str) -> pd.Series[float]:
-    """Times of answers. A call that failed early has a short time, which says nothing about how long one takes."""
-    return frame.loc[frame["status"].isin(ANSWERED), column].dropna()
-
-
-def _calls(frame: pd.DataFrame) -> Headline:
-    counts = frame["status"].value_counts()
-    others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
-    return Headline("calls", f"{len(frame):,}", ", ".join(others) or "all completed")
-
-
-def _latency(frame: pd.DataFrame, column: str, name: str) -> Headline:
-    seconds = answer_times(frame, column)
-    median, p95 = stats.median(seconds), stats.percentile(seconds, 0.95)
-    if not median.n:
-        return Headline(name, NOTHING, "no call is answered yet")
-    tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
-    left_out = len(frame) - median.n
-    rest = f"; {left_out:,} without an answer left out" if left_out else ""
-    return Headline(name, format_duration(median.value), f"median of {median.n:,}{tail}{rest}")
-
-
-def _errors(frame: pd.DataFrame) -> Headline:
-    failed = frame[frame["status"] == "failed"]
-    ended = int((frame["status"] != "running").sum())
-    if not len(failed):
-        return Headline("errors", "0", f"of {format_count(ended, 'ended call')}")
-    share = format_percent(len(failed) / ended, decimals=1)
-    kinds = failed["error"].fillna("unknown").value_counts()
-    most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
-    rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
-    return Headline("errors", f"{len(failed):,}", f"{share} of {ended:,} ended: {most}{rest}")
-
-
-def _tokens(frame: pd.DataFrame) -> Headline:
-    sums, unknown = {}, 0
-    for side in ("output", "input"):
-        counts = read_bounds(frame, f"{side}_tokens")
-        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
-        sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
-        unknown = max(unknown, int(counts.value.isna().sum()))
-    rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
-    return Headline("tokens", f"{sums['output']} out", f"{sums['input']} in{rest}")
-
-
 Span: TypeAlias = tuple[datetime, datetime]
 NO_CALLS = {"rows": [], "title": "Latest calls", "narrowed": False, "span": None}
 LIST_LENGTH = 100
@@ -171,11 +32,6 @@ _LIST_COLUMNS = (
     *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt"),
     *("e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd", "output_tokens"),
 )
-
-
-def _simulation_note(simulated: pd.Series[bool]) -> str:
-    share = "These" if simulated.all() else "Some of these"
-    return f"{share} calls were simulated: nothing was billed for them." if simulated.any() else ""
 
 
 class Overview:
@@ -205,9 +61,9 @@ class Overview:
         self.timeline = self._find_timeline(chosen, filters, since) if len(chosen) else None
         return {
             "empty": "" if len(chosen) else self._explain_nothing(others),
-            "figures": headline(chosen) if len(chosen) else [],
+            "figures": headlines(chosen) if len(chosen) else [],
             "note": _simulation_note(chosen["simulated"].fillna(False)),
-            **_draw(chosen, self.timeline, filters["by"]),
+            **_draw_charts_and_table(chosen, self.timeline, filters["by"]),
             "calls": self._list_calls(filters, since, span) if len(chosen) else NO_CALLS,
         }
 
@@ -264,7 +120,12 @@ class Overview:
         return index if is_shown else None
 
 
-def _draw(chosen: pd.DataFrame, timeline: Timeline | None, by: str) -> dict[str, Any]:
+def _simulation_note(simulated: pd.Series[bool]) -> str:
+    share = "These" if simulated.all() else "Some of these"
+    return f"{share} calls were simulated: nothing was billed for them." if simulated.any() else ""
+
+
+def _draw_charts_and_table(chosen: pd.DataFrame, timeline: Timeline | None, by: str) -> dict[str, Any]:
     """The charts, and the table by model or endpoint, which is their legend too."""
     if timeline is None:
         return {"charts": None, "table": None}
@@ -295,3 +156,143 @@ def _describe_row(row: Any) -> dict[str, str]:
 
 def _describe_cost(row: Any) -> str:
     return format_estimate(row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"], brief=True)
+
+
+TABLE_HEAD = ("calls", "failed", "spend", "first token", "whole reply")
+"""What `table_row` returns, as the head of a table; times are medians."""
+UNKNOWN = "–"
+
+
+class Headline(NamedTuple):
+    """One headline figure."""
+
+    name: str
+    value: str
+    note: str
+    """What the value is of, and what it leaves out."""
+
+
+def headlines(frame: pd.DataFrame) -> list[Headline]:
+    """Spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
+    return [
+        Headline("spend", *format_spend(frame)),
+        _calls_headline(frame),
+        _latency_headline(frame, "ttft_s", "time to first token"),
+        _latency_headline(frame, "e2e_s", "time to whole reply"),
+        _errors_headline(frame),
+        _tokens_headline(frame),
+    ]
+
+
+def table_row(frame: pd.DataFrame) -> list[str]:
+    """The figures of one model or endpoint, in the order of TABLE_HEAD."""
+    value, note = format_spend(frame)
+    times = (stats.median(answer_times(frame, column)) for column in ("ttft_s", "e2e_s"))
+    return [
+        f"{len(frame):,}",
+        f"{int((frame['status'] == 'failed').sum()):,}",
+        f"{value} ({note})" if value == UNKNOWN or value.startswith(("≥", "not known")) else value,
+        *(format_duration(median.value) if median.n else UNKNOWN for median in times),
+    ]
+
+
+def format_spend(frame: pd.DataFrame) -> tuple[str, str]:
+    """What calls have cost, and what stands in brackets behind it: the ends of an estimate, or what is left out."""
+    value, _, note = format_costs(sum_costs(frame)).partition(" (")
+    return value, note.removesuffix(")")
+
+
+def answer_times(frame: pd.DataFrame, column: str) -> pd.Series[float]:
+    """Times of answers. A call that failed early has a short time, which says nothing about how long one takes."""
+    return frame.loc[frame["status"].isin(ANSWERED), column].dropna()
+
+
+def _calls_headline(frame: pd.DataFrame) -> Headline:
+    counts = frame["status"].value_counts()
+    others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
+    return Headline("calls", f"{len(frame):,}", ", ".join(others) or "all completed")
+
+
+def _latency_headline(frame: pd.DataFrame, column: str, name: str) -> Headline:
+    seconds = answer_times(frame, column)
+    median, p95 = stats.median(seconds), stats.percentile(seconds, 0.95)
+    if not median.n:
+        return Headline(name, UNKNOWN, "no call is answered yet")
+    tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
+    left_out = len(frame) - median.n
+    rest = f"; {left_out:,} without an answer left out" if left_out else ""
+    return Headline(name, format_duration(median.value), f"median of {median.n:,}{tail}{rest}")
+
+
+def _errors_headline(frame: pd.DataFrame) -> Headline:
+    failed = frame[frame["status"] == "failed"]
+    ended = int((frame["status"] != "running").sum())
+    if not len(failed):
+        return Headline("errors", "0", f"of {format_count(ended, 'ended call')}")
+    share = format_percent(len(failed) / ended, decimals=1)
+    kinds = failed["error"].fillna("unknown").value_counts()
+    most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
+    rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
+    return Headline("errors", f"{len(failed):,}", f"{share} of {ended:,} ended: {most}{rest}")
+
+
+def _tokens_headline(frame: pd.DataFrame) -> Headline:
+    sums, unknown = {}, 0
+    for side in ("output", "input"):
+        counts = read_bounds(frame, f"{side}_tokens")
+        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
+        sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
+        unknown = max(unknown, int(counts.value.isna().sum()))
+    rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
+    return Headline("tokens", f"{sums['output']} out", f"{sums['input']} in{rest}")
+
+
+FEED_COLUMNS = (
+    *("started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
+    *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
+    *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
+)
+"""What figures are made of; prompts are not among them, being most of the bytes."""
+# Calls of several processes are not recorded in the order in which they started.
+FEED_OVERLAP = timedelta(seconds=60)
+"""How far back from the newest call, or the oldest that runs, calls are read again."""
+
+
+class CallFeed:
+    """All calls of a ledger as a frame, of which each look reads only the end, if the rest cannot have changed."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._prices: object = None
+        self.frame = pd.DataFrame(columns=pd.Index(FEED_COLUMNS))
+        """The calls as of the last `refresh`, newest last."""
+
+    def refresh(self) -> bool:
+        """Look at the ledger; return whether anything is new. Raises LedgerError if it cannot be read."""
+        before, known_prices = self.frame, tuple(prices)
+        if known_prices != self._prices:
+            self.frame = self._read()
+            self._prices = known_prices
+        else:
+            least = len(self._ledger)
+            self.frame = self._read_end()
+            # Calls that were deleted, loaded, or recorded very late.
+            if not least <= len(self.frame) <= len(self._ledger):
+                self.frame = self._read()
+        return not self.frame.equals(before)
+
+    def _read_end(self) -> pd.DataFrame:
+        if not len(self.frame):
+            return self._read()
+        started_at = self.frame["started_at"]
+        running = started_at[self.frame["status"] == "running"]
+        since = min([started_at.iloc[-1], *running]) - FEED_OVERLAP
+        kept: pd.DataFrame = self.frame[started_at < since]
+        return pd.concat([kept, self._read(since=since)], ignore_index=True)
+
+    def _read(self, since: pd.Timestamp | None = None) -> pd.DataFrame:
+        frame = calls(self._ledger, since=since, columns=FEED_COLUMNS)
+        # Categories that differ cannot be joined as such.
+        words: dict[Any, type] = dict.fromkeys(frame.select_dtypes("category").columns, object)
+        plain: pd.DataFrame = frame.astype(words)
+        return plain

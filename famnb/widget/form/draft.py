@@ -36,41 +36,6 @@ from famnb.widget.form.fields import (
 )
 from famnb.widget.form.images import PromptImage
 
-VariableRow: TypeAlias = Mapping[str, str]
-"""The values of one row of the table, by the name of the variable."""
-
-_VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
-# More than anyone fills in by hand; a table this long is an experiment.
-MAX_ROWS = 50
-"""Rows that a table can have."""
-
-
-def find_variables(*texts: str) -> tuple[str, ...]:
-    """Return the names of the variables in some texts, each once, in the order in which they first appear."""
-    return tuple(dict.fromkeys(match[1] for text in texts for match in _VARIABLE.finditer(text)))
-
-
-def fill_in(text: str, row: VariableRow) -> str:
-    """Return the text with the row's values in the place of its variables."""
-    return _VARIABLE.sub(lambda match: row.get(match[1]) or match[0], text)
-
-
-def read_rows(rows: Any) -> list[dict[str, str]]:
-    """Return the rows of a table that the page sends; what is no text is left out."""
-    if not isinstance(rows, list):
-        return []
-    return [
-        {str(name): value for name, value in row.items() if isinstance(value, str)}
-        for row in rows[:MAX_ROWS]
-        if isinstance(row, dict)
-    ]
-
-
-def row_label(row: VariableRow, names: Sequence[str]) -> str:
-    """Return a row's values on one line: the label of its pane on a board."""
-    return ", ".join(row[name] for name in names if row.get(name)) or "as it stands"
-
-
 UNWRITTEN = "…"
 """Stands for a prompt that is not written yet, since no request is valid without one."""
 _EXACT = FormField(
@@ -358,3 +323,38 @@ def _canonical(value: Any) -> str:
     `...` stands for a missing field, since None is a value: its text is no JSON.
     """
     return "missing" if value is ... else json.dumps(value, sort_keys=True)
+
+
+VariableRow: TypeAlias = Mapping[str, str]
+"""The values of one row of the table, by the name of the variable."""
+
+_VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+# More than anyone fills in by hand; a table this long is an experiment.
+MAX_VARIABLE_ROWS = 50
+"""Rows that a table of values can have."""
+
+
+def find_variables(*texts: str) -> tuple[str, ...]:
+    """Return the names of the variables in some texts, each once, in the order in which they first appear."""
+    return tuple(dict.fromkeys(match[1] for text in texts for match in _VARIABLE.finditer(text)))
+
+
+def fill_variables(text: str, row: VariableRow) -> str:
+    """Return the text with the row's values in the place of its variables."""
+    return _VARIABLE.sub(lambda match: row.get(match[1]) or match[0], text)
+
+
+def read_variable_rows(rows: Any) -> list[dict[str, str]]:
+    """Return the rows of a table of values that the page sends; what is no text is left out."""
+    if not isinstance(rows, list):
+        return []
+    return [
+        {str(name): value for name, value in row.items() if isinstance(value, str)}
+        for row in rows[:MAX_VARIABLE_ROWS]
+        if isinstance(row, dict)
+    ]
+
+
+def variable_row_label(row: VariableRow, names: Sequence[str]) -> str:
+    """Return a row's values on one line: the label of its pane on a board."""
+    return ", ".join(row[name] for name in names if row.get(name)) or "as it stands"

@@ -21,15 +21,15 @@ from famnb.widget.form.draft import (
     Reading,
     VariableRow,
     fault_text,
-    fill_in,
+    fill_variables,
     find_variables,
     form_fields,
     read_draft,
     read_request,
     replace_prompt,
     required_texts,
-    row_label,
     usage_texts,
+    variable_row_label,
 )
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
@@ -107,7 +107,7 @@ class Editor:
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         pictures = self.pictures if pictures is None else pictures
         request = self.request(prompt, pictures)
-        return replace_prompt(request, fill_in(prompt, self._chosen_row), pictures, self.endpoints)
+        return replace_prompt(request, fill_variables(prompt, self._chosen_row), pictures, self.endpoints)
 
     def row_requests(self) -> dict[str, Request]:
         """Return a request for each row of values, by a label made of them.
@@ -120,7 +120,7 @@ class Editor:
             raise InvalidRequest(
                 "rows: there are no values yet; write a variable such as {city} in the prompt and fill in the table"
             )
-        labels = [row_label(row, names) for row in rows]
+        labels = [variable_row_label(row, names) for row in rows]
         # Two panes of a board cannot have one name.
         unique = [label if labels.count(label) == 1 else f"{label} ({index + 1})" for index, label in enumerate(labels)]
         return {label: self._request(self.prompt, None, row) for label, row in zip(unique, rows, strict=True)}
@@ -289,4 +289,6 @@ class Editor:
 
 
 def _fill_draft(draft: Draft, row: VariableRow) -> Draft:
-    return dataclasses.replace(draft, prompt=fill_in(draft.prompt, row), system=fill_in(draft.system, row))
+    return dataclasses.replace(
+        draft, prompt=fill_variables(draft.prompt, row), system=fill_variables(draft.system, row)
+    )

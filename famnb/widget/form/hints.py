@@ -1,6 +1,4 @@
-"""What is said before a request is sent: what it will use and cost, what another endpoint cannot take over, and what
-may surprise.
-"""
+"""What is said before a request is sent: its tokens and cost, what another endpoint cannot take, what may surprise."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class RequestEstimator:
         """Return the input tokens of a client's request and the most that it can cost, as far as they are known."""
         model = str(getattr(request, "model", ""))
         characters = input_chars(request)
-        most = _ceiling(request, client)
+        most = _ceiling_of_client(request, client)
         if characters is None:
             tokens, basis = "", "images and stored responses are tokens of which no number is known"
         else:
@@ -74,7 +72,7 @@ class RequestEstimator:
         counts = [self._input_tokens(request) for request, _ in requests]
         known = [count for count in counts if count is not None]
         tokens = f"{ESTIMATE_MARK}{format_count(sum(known), 'token')} in" if len(known) == len(counts) else ""
-        costs = [_ceiling(request, client).usd for request, client in requests]
+        costs = [_ceiling_of_client(request, client).usd for request, client in requests]
         total = sum((cost for cost in costs if cost is not None), Decimal(0))
         cost = "cost unknown" if None in costs else f"at most {format_usd(total)}"
         help = "\n".join(dict.fromkeys(estimate.help for estimate in estimates))
@@ -93,7 +91,7 @@ class RequestEstimator:
         return self._ratios[model]
 
 
-def _ceiling(request: Request, client: BaseClient) -> Ceiling:
+def _ceiling_of_client(request: Request, client: BaseClient) -> Ceiling:
     return ceiling(request, service_names(client.base_url(request.endpoint), client.profile.name))
 
 

@@ -9,7 +9,8 @@ What a model writes is treated as hostile: nothing shows or saves it that did no
 
 TeX formulas stay in Markdown exactly as written: it would take the backslashes of `\(`, `\,` and `\\` for escapes,
 and underscores and stars for emphasis. The plugins dollarmath and texmath of mdit-py-plugins 0.7 do not do: with them a
-display formula of several lines cannot follow a line of text, which models write all the time.
+display formula of several lines cannot follow a line of text, which models write all the time. `_guard_formula` decides
+which formulas a viewer may typeset.
 """
 
 from __future__ import annotations
@@ -29,85 +30,6 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from famnb.widget.html import highlight
-
-FORMULA = (
-    r"\$\$[^$`]+\$\$(?![\d$])"
-    r"|\$(?=[^\s$])[^$`\n]*(?<=[^\s$])\$(?![\d$])"
-    r"|\\\((?:\\\\|(?!\\[()]).)+\\\)"
-    r"|\\\[(?:\\\\|(?!\\[\[\]]).)+\\\]"
-)
-"""A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
-_FORMULA = re.compile(FORMULA, re.DOTALL)
-# Without a limit, a text of opening delimiters alone would be searched to its end for each of them.
-MAX_FORMULA_LINES = 60
-"""Lines of one formula; a longer one stays Markdown."""
-_DISPLAY_DELIMITERS = {"$$": "$$", "\\[": "\\]"}
-"""How a formula of several lines begins, and how it ends."""
-
-
-def add_formula_rules(markdown: MarkdownIt) -> None:
-    """Add the rules that leave formulas as they were written to a Markdown parser."""
-    # Before the rules that would take a formula's backslashes for escapes, and its lines for other blocks. `alt` names
-    # the blocks that a formula may interrupt, since models write one right below a line of text.
-    markdown.inline.ruler.before("escape", "formula", _parse_inline)
-    markdown.block.ruler.before("fence", "formula", _parse_display, {"alt": ["paragraph", "blockquote", "list"]})
-
-
-def open_formula_line(lines: Sequence[str]) -> int | None:
-    """Return the line on which a formula of several lines begins that more text may still close, or None."""
-    first, close = None, ""
-    for number in range(max(len(lines) - MAX_FORMULA_LINES, 0), len(lines)):
-        line = lines[number].strip()
-        # An empty line ends the paragraph, and so a formula that is still open.
-        if not line or (first is not None and line.endswith(close)):
-            first = None
-        elif first is None and line[:2] in _DISPLAY_DELIMITERS and not line[2:].endswith(_DISPLAY_DELIMITERS[line[:2]]):
-            first, close = number, _DISPLAY_DELIMITERS[line[:2]]
-    return first
-
-
-def _parse_inline(state: StateInline, silent: bool) -> bool:
-    """Inline rule: add a formula inside a paragraph as text, whatever characters it has."""
-    match = _FORMULA.match(state.src, state.pos, state.posMax)
-    # Bold words with a price on either side are likelier than a formula with two stars.
-    if match is None or (not match[0].startswith(("$$", "\\")) and "**" in match[0]):
-        return False
-    if not silent:
-        state.pending += match[0]
-    state.pos = match.end()
-    return True
-
-
-def _parse_display(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Block rule: make a formula of several lines one paragraph, whatever its lines begin with."""
-    first = _line(state, start)
-    close = _DISPLAY_DELIMITERS.get(first[:2])
-    if close is None or state.is_code_block(start):
-        return False
-    line = start
-    while not (_line(state, line) if line > start else first[2:]).endswith(close):
-        line += 1
-        if line >= min(end, start + MAX_FORMULA_LINES) or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
-            return False
-    if not silent:
-        _push(state, start, line + 1)
-    return True
-
-
-def _line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
-
-
-def _push(state: StateBlock, start: int, after: int) -> None:
-    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text
-    # before it.
-    state.line = after
-    state.push("formula_open", "p", 1).map = [start, after]
-    inline = state.push("inline", "", 0)
-    inline.content = state.getLines(start, after, state.blkIndent, False).strip()
-    inline.map, inline.children = [start, after], []
-    state.push("formula_close", "p", -1)
-
 
 # Marks give a direction to the characters beside them, which honest text needs too: they are dropped. Embeddings,
 # overrides and isolates can make a text read as another one: they are shown by their code.
@@ -158,6 +80,87 @@ def escape(text: str) -> SafeHtml:
     return SafeHtml.escape(text)
 
 
+_FORMULA_PATTERN = (
+    r"\$\$[^$`]+\$\$(?![\d$])"
+    r"|\$(?=[^\s$])[^$`\n]*(?<=[^\s$])\$(?![\d$])"
+    r"|\\\((?:\\\\|(?!\\[()]).)+\\\)"
+    r"|\\\[(?:\\\\|(?!\\[\[\]]).)+\\\]"
+)
+"""A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
+_FORMULA = re.compile(_FORMULA_PATTERN, re.DOTALL)
+# Without a limit, a text of opening delimiters alone would be searched to its end for each of them.
+MAX_FORMULA_LINES = 60
+"""Lines of one formula; a longer one stays Markdown."""
+_DISPLAY_DELIMITERS = {"$$": "$$", "\\[": "\\]"}
+"""How a formula of several lines begins, and how it ends."""
+
+
+def _add_formula_rules(markdown: MarkdownIt) -> None:
+    """Add the rules that leave formulas as they were written to a Markdown parser."""
+    # Before the rules that would take a formula's backslashes for escapes, and its lines for other blocks. `alt` names
+    # the blocks that a formula may interrupt, since models write one right below a line of text.
+    markdown.inline.ruler.before("escape", "formula", _parse_inline_formula)
+    markdown.block.ruler.before(
+        "fence", "formula", _parse_display_formula, {"alt": ["paragraph", "blockquote", "list"]}
+    )
+
+
+def _open_formula_line(lines: Sequence[str]) -> int | None:
+    """Return the line on which a formula of several lines begins that more text may still close, or None."""
+    first, close = None, ""
+    for number in range(max(len(lines) - MAX_FORMULA_LINES, 0), len(lines)):
+        line = lines[number].strip()
+        # An empty line ends the paragraph, and so a formula that is still open.
+        if not line or (first is not None and line.endswith(close)):
+            first = None
+        elif first is None and line[:2] in _DISPLAY_DELIMITERS and not line[2:].endswith(_DISPLAY_DELIMITERS[line[:2]]):
+            first, close = number, _DISPLAY_DELIMITERS[line[:2]]
+    return first
+
+
+def _parse_inline_formula(state: StateInline, silent: bool) -> bool:
+    """Inline rule: add a formula inside a paragraph as text, whatever characters it has."""
+    match = _FORMULA.match(state.src, state.pos, state.posMax)
+    # Bold words with a price on either side are likelier than a formula with two stars.
+    if match is None or (not match[0].startswith(("$$", "\\")) and "**" in match[0]):
+        return False
+    if not silent:
+        state.pending += match[0]
+    state.pos = match.end()
+    return True
+
+
+def _parse_display_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule: make a formula of several lines one paragraph, whatever its lines begin with."""
+    first = _read_line(state, start)
+    close = _DISPLAY_DELIMITERS.get(first[:2])
+    if close is None or state.is_code_block(start):
+        return False
+    line = start
+    while not (_read_line(state, line) if line > start else first[2:]).endswith(close):
+        line += 1
+        if line >= min(end, start + MAX_FORMULA_LINES) or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+            return False
+    if not silent:
+        _push_formula(state, start, line + 1)
+    return True
+
+
+def _read_line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
+
+
+def _push_formula(state: StateBlock, start: int, after: int) -> None:
+    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text
+    # before it.
+    state.line = after
+    state.push("formula_open", "p", 1).map = [start, after]
+    inline = state.push("inline", "", 0)
+    inline.content = state.getLines(start, after, state.blkIndent, False).strip()
+    inline.map, inline.children = [start, after], []
+    state.push("formula_close", "p", -1)
+
+
 # What Markdown needs, and nothing that loads or acts: no img, style, form, iframe, svg or math. No h1 and h2, since
 # `render_markdown` moves headings two levels down.
 _TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
@@ -197,7 +200,7 @@ _STYLED_TAGS = {
     "<td>": '<td style="text-align:left">',
 }
 _UNSTYLED_TAG = re.compile("|".join(_STYLED_TAGS))
-_FORMULA_OR_START = re.compile(f"(?P<formula>{FORMULA})|{_FORMULA_START}", re.DOTALL)
+_FORMULA_OR_START = re.compile(f"(?P<formula>{_FORMULA_PATTERN})|{_FORMULA_START}", re.DOTALL)
 # TeX commands that make links, set attributes, read files or load extensions. A formula with one of them stays text,
 # because viewers differ in which of them they allow.
 _ACTIVE_COMMAND = re.compile(
@@ -240,12 +243,12 @@ def _highlight(code: str, language: str, _attributes: str) -> str:
 # streams and as Markdown.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlight})
 _MARKDOWN.enable(["table", "strikethrough"])
-add_formula_rules(_MARKDOWN)
+_add_formula_rules(_MARKDOWN)
 _MARKDOWN.add_render_rule("image", _render_image)
 _MARKDOWN.add_render_rule("text", _render_text)
 # Finds only where blocks begin and end; without the inline rules it takes a tenth of the time.
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
-add_formula_rules(_BLOCKS)
+_add_formula_rules(_BLOCKS)
 
 
 def _filter_attribute(_tag: str, name: str, value: str) -> str | None:
@@ -313,7 +316,7 @@ def stable_length(markdown: str) -> int:
     """Return how many characters at the start keep their meaning whatever text is appended: all but the last block."""
     lines = markdown.split("\n")
     # Until such a formula is closed, its lines parse as blocks of their own.
-    formula_line = open_formula_line(lines)
+    formula_line = _open_formula_line(lines)
     starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
     starts = [start for start in starts if formula_line is None or start <= formula_line]
     return sum(len(line) + 1 for line in lines[: starts[-1]]) if starts else 0

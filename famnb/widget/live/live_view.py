@@ -8,7 +8,8 @@ has a number; a page that is new or misses a number says `ready` and gets a snap
 arrived, because the kernel runs a cell, gets a snapshot once a second anyway. The last message of a stream is always a
 snapshot.
 
-A `FormWidget` is a live view with controls: it carries out what its page wishes, one wish at a time.
+A `FormWidget` is a live view with controls: it carries out what its page wishes, one wish at a time, and says why one
+could not be carried out.
 """
 
 from __future__ import annotations
@@ -286,18 +287,18 @@ def _kernel_id() -> str:
 
 STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
 _NOTE_HTML = SafeHtml('<p style="opacity:0.75">{}</p>')
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 
-class Computed(traitlets.TraitType[Value, Value]):
+class Computed(traitlets.TraitType[ValueT, ValueT]):
     """A trait whose value is computed whenever it is read; `FormWidget.notify` tells its observers."""
 
-    def __init__(self, function: Callable[[Any], Value]) -> None:
+    def __init__(self, function: Callable[[Any], ValueT]) -> None:
         super().__init__(read_only=True, help=function.__doc__)
         self._function = function
         self.__doc__ = function.__doc__
 
-    def get(self, obj: Any, cls: Any = None) -> Value:  # noqa: ARG002 - traitlets gives the class as well
+    def get(self, obj: Any, cls: Any = None) -> ValueT:  # noqa: ARG002 - traitlets gives the class as well
         """Return the value."""
         return self._function(obj)
 

@@ -10,7 +10,7 @@ import pytest
 import famnb
 from famnb.service import Server
 from famnb.widget.dashboard import overview
-from famnb.widget.dashboard.overview import COLUMNS, CallFeed
+from famnb.widget.dashboard.overview import FEED_COLUMNS, CallFeed
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def client(server: Server) -> Iterator[famnb.Client]:
 
 def whole(client: famnb.Client) -> pd.DataFrame:
     """All calls, as the ledger has them now."""
-    return famnb.calls(client, columns=COLUMNS)
+    return famnb.calls(client, columns=FEED_COLUMNS)
 
 
 def same(feed: CallFeed, frame: pd.DataFrame) -> bool:
@@ -39,7 +39,7 @@ def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeyp
     assert feed.refresh()
     assert same(feed, whole(client))
     assert not feed.refresh()
-    monkeypatch.setattr(overview, "OVERLAP", overview.OVERLAP * 0)
+    monkeypatch.setattr(overview, "FEED_OVERLAP", overview.FEED_OVERLAP * 0)
     client.ask("three", model="fam-2-5-mini", endpoint="responses", stream=False)
     assert feed.refresh()
     assert same(feed, whole(client))
@@ -68,4 +68,4 @@ def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(overview, "calls", calls)
     feed.refresh()
-    assert reads == [feed.frame["started_at"].iloc[-1] - overview.OVERLAP]
+    assert reads == [feed.frame["started_at"].iloc[-1] - overview.FEED_OVERLAP]
