@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from famnb.cli import integer_from
-from famnb.frame.calls import LEGEND, calls, format_calls
+from famnb.frame.calls import CALLS_LEGEND, calls, format_calls
 from famnb.frame.csv_file import write_csv
 
 _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         table, left_out = _format_frame(frame.tail(options.n), _terminal_width())
         print(table)
-        print(f"{len(frame)} calls in all; {LEGEND}")
+        print(f"{len(frame)} calls in all; {CALLS_LEGEND}")
         if left_out:
             print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
     return 0

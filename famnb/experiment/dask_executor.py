@@ -29,7 +29,7 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
 from famnb.experiment.plan import Cell
-from famnb.experiment.runner import BRIEF_WAIT_S, OnDone, Stop, outcome_of
+from famnb.experiment.runner import BRIEF_WAIT_S, OnDone, StopCall, outcome_of
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
 WATCH_S = 0.5
@@ -125,7 +125,7 @@ class DaskExecutor:
             self.close()
             raise
 
-    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> StopCall:
         """See `Executor`; raises FamnbError once there has been no worker for `GONE_S`."""
         if self._failure is not None:
             raise self._failure

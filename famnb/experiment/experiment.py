@@ -31,7 +31,7 @@ from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
-from famnb.experiment.judge import TAG, Judge, JudgeRunner, judge_calls
+from famnb.experiment.judge import JUDGE_TAG, Judge, JudgeRunner, judge_calls
 from famnb.experiment.metrics import Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport
@@ -454,7 +454,7 @@ class BaseExperiment:
     def judge_calls(self) -> pd.DataFrame:
         """The calls of this experiment's judges, as `famnb.calls` has them; they are none of its cells."""
         ids = judge_calls(self.ledger, self.name)
-        rows = calls(self.ledger, tag=TAG)
+        rows = calls(self.ledger, tag=JUDGE_TAG)
         return rows[rows["call_id"].isin(ids)].reset_index(drop=True)
 
     def judge_cost(self) -> pd.Series[Any]:

@@ -3,7 +3,10 @@
 past calls ── drawn again, up to 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
-for each possible run
+`read_history` reads past calls from a ledger, `find_similar_calls` chooses those most like a planned one, and
+`simulate_runs` draws from them:
+
+for each of up to 1,000 runs
     past calls ── drawn with replacement ── as many again: what may be true of such calls
     each planned call ── one of those: its tokens, its time, hence its cost
     the calls in their order, so many at once ── how long all of it takes
@@ -41,7 +44,7 @@ from famnb.formatting import (
     html_paragraphs,
     html_table,
 )
-from famnb.frame.calls import calls
+from famnb.frame.calls import calls as read_calls
 from famnb.frame.filters import Moment
 from famnb.profiles import find_endpoints
 from famnb.record import Ledger, prices
@@ -51,272 +54,9 @@ from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import PRIOR
 from famnb.stats import Interval
 
-MIN_CALLS = 5
-"""Calls that a group must have; with fewer the next, less specific group is tried."""
-MAX_TRUNCATED_SHARE = 0.05
-"""Share of answers that a lower cap may have cut short in a group of other settings."""
-MAX_CALLS = 500
-"""Newest calls of a group that are used: more would narrow the intervals little, and old ones may be outdated."""
-_MAX_READ = 5_000
-"""Newest calls that are read, which bounds the time of a forecast on a ledger of any size."""
-_COLUMNS = (
-    "call_id",
-    "started_at",
-    "endpoint",
-    "model",
-    "status",
-    "simulated",
-    "url",
-    "profile",
-    "e2e_s",
-    "input_tokens",
-    "output_tokens",
-    "input_tokens_source",
-    "output_tokens_source",
-)
-
-_SYSTEM_ROLES = ("system", "developer")
-
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class SimilarCalls:
-    """Past calls that stand for planned ones."""
-
-    description: str
-    """Which calls they are, in words."""
-    rows: pd.DataFrame
-    """Rows of `read_history`, one a call."""
-
-    @property
-    def n(self) -> int:
-        """Number of calls."""
-        return len(self.rows)
-
-    @property
-    def tokens_per_char(self) -> Floats:
-        """Each call's input tokens per character sent."""
-        return self.values("input_tokens") / self.values("input_chars")
-
-    def values(self, column: str) -> Floats:
-        """The numbers in a column."""
-        return self.rows[column].to_numpy(dtype=float)
-
-    def is_estimated(self, column: str) -> Flags:
-        """Of which calls the tokens in a column were estimated from the length of the text."""
-        return (self.rows[f"{column}_source"] == "estimated").to_numpy(dtype=bool)
-
-
-def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
-    """Read the newest answered calls of these models, and of all models if one of them has few; newest last.
-
-    The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (see
-    `settings_digest`). `until` leaves out calls that started then or later.
-    Raises LedgerError if the ledger cannot be read.
-    """
-    wanted = sorted(set(models))
-    rows = calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_READ, columns=_COLUMNS)
-    if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
-        rows = calls(ledger, status=ANSWERED, until=until, limit=_MAX_READ, columns=_COLUMNS)
-    requests = _read_requests(ledger, list(rows["call_id"]))
-    sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
-    return rows.assign(
-        input_chars=pd.array([chars for chars, _ in sizes_and_settings], dtype="Int64"),
-        settings=pd.array([settings for _, settings in sizes_and_settings], dtype="string"),
-    )
-
-
-def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
-    """A digest of a request's JSON body without what the user asks; equal for equal settings."""
-    prompt_field = ENDPOINTS[endpoint].request.prompt_field
-    prompt = body.get(prompt_field)
-    messages = prompt if isinstance(prompt, list) else []
-    # A system text is among the messages on some endpoints, and is a setting on all of them.
-    system = [message for message in messages if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES]
-    settings = {name: value for name, value in body.items() if name != prompt_field}
-    return hashlib.blake2b(msgspec.json.encode([endpoint, settings, system], order="sorted"), digest_size=8).hexdigest()
-
-
-def find_similar_calls(
-    history: pd.DataFrame, *, service: str, model: str, endpoint: str, settings: str, token_cap: int | None
-) -> SimilarCalls | None:
-    """Past calls to draw a forecast from: the most specific group of at least MIN_CALLS calls.
-
-    Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
-    Only calls that the planned one's service answered count, since another may be faster, and another model's host.
-    Returns None if even the last group is too small, or only such whose answers a cap below `token_cap` cut short.
-    """
-    usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
-    usable, simulated = _answered_by(service, usable[usable["input_chars"] > 0])
-    if usable.empty:
-        return None
-    same_model = usable["model"] == model
-    same_endpoint = same_model & (usable["endpoint"] == endpoint)
-    below_cap = usable["output_tokens"] < (math.inf if token_cap is None else token_cap)
-    was_truncated = (usable["status"] != ANSWERED[0]) & below_cap
-    groups = {
-        "the same model, endpoint and settings": same_endpoint & (usable["settings"] == settings),
-        "the same model and endpoint": same_endpoint,
-        "the same model": same_model,
-        "any model": pd.Series(data=True, index=usable.index),
-    }
-    for level, (description, mask) in enumerate(groups.items()):
-        is_large_enough = mask.sum() >= MIN_CALLS
-        # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
-        # the planned calls are cut short alike.
-        if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
-            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
-    return None
-
-
-def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
-    """The calls that a service answered, and whether they are simulated: at an address only if all are."""
-    simulated = history["simulated"].fillna(False).astype(bool)
-    if is_simulated(service):
-        return history[simulated], True
-    places = zip(history["url"], history["profile"], history["endpoint"], strict=True)
-    addresses = [call_address(url, find_endpoints(profile)[endpoint]) for url, profile, endpoint in places]
-    is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
-    real = history[is_own & ~simulated]
-    return (history[is_own], True) if real.empty and is_own.any() else (real, False)
-
-
-def _read_requests(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:
-    """The length and the settings of each call's request, by the call's id."""
-    sql = """
-        SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
-        FROM calls LEFT JOIN requests ON requests.key = calls.request_key
-        WHERE calls.id IN (SELECT value FROM json_each(?))"""
-    with ledger.reading() as connection:
-        rows = connection.execute(sql, (msgspec.json.encode(call_ids).decode(),)).fetchall() if connection else []
-    return {
-        row["id"]: (
-            row["input_chars"],
-            None if row["body"] is None else settings_digest(row["endpoint"], msgspec.json.decode(row["body"])),
-        )
-        for row in rows
-    }
-
-
-RUNS = 1_000
-"""Runs that are drawn."""
-MAX_DRAWS = 20_000_000
-"""Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
-BATCH = 256
-"""Planned calls that are drawn at once, which bounds the memory."""
-LOW, HIGH = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
-"""Factors from a count that was estimated from the length of a text to the least and the most that it may be."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class PlannedCall:
-    """A call still to be made, with what is known of it before."""
-
-    variant: str
-    model: str
-    ceiling: Ceiling
-    chars: int | None
-    """Characters sent; None where that says nothing of its tokens, such as with images."""
-    similar: SimilarCalls | None
-    price: Price | None
-    """Today's, for a request of its likely length."""
-
-    @property
-    def group(self) -> tuple[object, ...]:
-        """Equal for calls that differ in their length alone, and so are drawn together."""
-        return self.variant, self.ceiling.output_tokens, self.similar, self.price, self.chars is None
-
-
-def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
-    """Draw possible runs: return the sums of each variant in each run, and each run's seconds.
-
-    The sums are input tokens, output tokens and USD × lowest, best and highest × runs: the ends differ from the best
-    where counts were estimated, and where input that is read from a cache has a price of its own.
-    NaN where a call has no history.
-    """
-    rng, planned = np.random.default_rng(seed), max(len(calls), 1)
-    runs = min(RUNS, max(RUNS // 5, MAX_DRAWS // planned))
-    histories = [similar for similar in dict.fromkeys(call.similar for call in calls) if similar is not None]
-    resampled = {similar: _ResampledCalls(similar, runs, rng) for similar in histories}
-    sums: dict[str, Floats] = {}
-    every_run, free_at = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
-    for start in range(0, len(calls), BATCH):
-        batch = calls[start : start + BATCH]
-        seconds = np.full((len(batch), runs), math.nan)
-        for indexes in _group(batch):
-            call = batch[indexes[0]]
-            total = sums.setdefault(call.variant, np.zeros((3, 3, runs)))
-            chars = [batch[index].chars for index in indexes]
-            if call.similar is None or None in chars:
-                total += math.nan
-                continue
-            input_tokens, output_tokens, seconds[indexes] = resampled[call.similar].draw(
-                np.array(chars, dtype=float), call.ceiling.output_tokens, rng
-            )
-            total += np.stack([input_tokens, output_tokens, _costs(input_tokens, output_tokens, call.price)])
-        for call_seconds in seconds:
-            # As in a run: the next call takes the place that is free first.
-            free_at[every_run, free_at.argmin(axis=1)] += call_seconds
-    return sums, free_at.max(axis=1)
-
-
-def _group(calls: Sequence[PlannedCall]) -> list[list[int]]:
-    """The indexes of the calls of each group."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for index, call in enumerate(calls):
-        groups.setdefault(call.group, []).append(index)
-    return list(groups.values())
-
-
-def _costs(input_tokens: Floats, output_tokens: Floats, price: Price | None) -> Floats:
-    """The USD of some tokens (lowest, best, highest × runs); lowest and highest at the extreme prices of input."""
-    if price is None:
-        return np.full_like(input_tokens, math.nan)
-    rates = price.rates
-    input_rates = [[float(rate / MILLION)] for rate in (min(rates.inputs), rates.input, max(rates.inputs))]
-    input_costs: Floats = input_tokens * np.array(input_rates)
-    return input_costs + output_tokens * float(rates.output / MILLION)
-
-
-class _ResampledCalls:
-    """Past calls drawn anew for each run, so that what few calls cannot tell shows as uncertainty."""
-
-    def __init__(self, similar: SimilarCalls, runs: int, rng: np.random.Generator) -> None:
-        samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
-        mean = samples.mean(axis=1, keepdims=True)
-        # A bootstrap of few calls is too narrow: by the ratio of Student's t to the normal quantile, and of the spread
-        # with n - 1 to that with n.
-        stretch = float(stats.t.ppf(0.975, similar.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(
-            similar.n / (similar.n - 1)
-        )
-        tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
-        tokens_per_char = tokens_per_char * _bounds(similar.is_estimated("input_tokens"))
-        output_tokens = output_tokens * _bounds(similar.is_estimated("output_tokens"))
-        # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
-        self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
-        self._drawn = rng.integers(similar.n, size=(runs, similar.n))
-
-    def draw(self, chars: Floats, token_cap: int | None, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """Draw a call of each length in every run.
-
-        Returns the sums of the input tokens and of the output tokens (lowest, best, highest × runs), and the seconds
-        of each call (calls × runs).
-        """
-        runs, n = self._drawn.shape
-        values = self._values[self._drawn[np.arange(runs), rng.integers(n, size=(len(chars), runs))]]
-        input_tokens = np.einsum("c,cre->er", chars, values[:, :, :3])
-        output_tokens = np.minimum(values[:, :, 3:6], math.inf if token_cap is None else token_cap).sum(axis=0).T
-        return input_tokens, output_tokens, values[:, :, 6]
-
-
-def _bounds(estimated: Flags) -> Floats:
-    """Factors to the lowest, best and highest count of each call."""
-    return np.where(estimated, np.array([[LOW], [1.0], [HIGH]]), 1.0)
-
-
-_HEAD = ("variant", "from past calls of", "n", "calls", "input tokens", "output tokens", "cost", "at most")
+_TABLE_HEAD = ("variant", "from past calls of", "n", "calls", "input tokens", "output tokens", "cost", "at most")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -369,11 +109,11 @@ class Forecast:
         return pd.DataFrame([_frame_row(line) for line in self.lines]).set_index("variant")
 
     def __repr__(self) -> str:
-        table = format_table(_HEAD, self._table_rows(), left=2)
+        table = format_table(_TABLE_HEAD, self._table_rows(), left=2)
         return "\n".join([self._title(), table, self._duration(), *self.notes])
 
     def _repr_html_(self) -> str:
-        table = html_table(_HEAD, self._table_rows(), left=2)
+        table = html_table(_TABLE_HEAD, self._table_rows(), left=2)
         title = f"<p><b>{escape_html(self._title())}</b></p>"
         return f"<div>{title}{table}{html_paragraphs([self._duration(), *self.notes])}</div>"
 
@@ -518,20 +258,20 @@ def _interval(sums: Floats, calls: Sequence[PlannedCall], level: float, *, most:
 def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     """What is not known, and what to do about it."""
     notes = []
-    if models := _models(call for call in calls if call.similar is None):
+    if models := _model_names(call for call in calls if call.similar is None):
         notes.append(
-            f"The ledger has fewer than {MIN_CALLS} answered calls of this service to judge {', '.join(models)} by, or "
-            "only such that a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then "
-            "says more."
+            f"The ledger has fewer than {MIN_SIMILAR} answered calls of this service to judge {', '.join(models)} by, "
+            "or only such that a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast "
+            "then says more."
         )
-    if models := _models(call for call in calls if call.chars is None):
+    if models := _model_names(call for call in calls if call.chars is None):
         notes.append(f"What {', '.join(models)} will read is not known: images and earlier responses have no length.")
-    if models := _models(call for call in calls if call.price is None):
+    if models := _model_names(call for call in calls if call.price is None):
         notes.append(
             f"No price is known for {', '.join(models)}, so neither is the cost: "
             f"famnb.prices.set({models[0]!r}, input=…, output=…) in USD per million tokens."
         )
-    if models := _models(call for call in calls if call.ceiling.output_tokens is None):
+    if models := _model_names(call for call in calls if call.ceiling.output_tokens is None):
         notes.append(f"Nothing limits the answers of {', '.join(models)}, so there is no ceiling: give max_tokens=.")
     histories = {call.similar for call in calls if call.similar}
     if any("simulated" in past.description for past in histories):
@@ -544,5 +284,267 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     return notes
 
 
-def _models(calls: Iterable[PlannedCall]) -> list[str]:
+def _model_names(calls: Iterable[PlannedCall]) -> list[str]:
     return list(dict.fromkeys(call.model for call in calls))
+
+
+MAX_RUNS = 1_000
+"""Runs that are drawn, unless the plan is long."""
+MAX_DRAWS = 20_000_000
+"""Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
+DRAWN_AT_ONCE = 256
+"""Planned calls that are drawn at once, which bounds the memory."""
+LOW_FACTOR, HIGH_FACTOR = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
+"""Factors from a count that was estimated from the length of a text to the least and the most that it may be."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PlannedCall:
+    """A call still to be made, with what is known of it before."""
+
+    variant: str
+    model: str
+    ceiling: Ceiling
+    chars: int | None
+    """Characters sent; None where that says nothing of its tokens, such as with images."""
+    similar: SimilarCalls | None
+    price: Price | None
+    """Today's, for a request of its likely length."""
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Equal for calls that differ in their length alone, and so are drawn together."""
+        return self.variant, self.ceiling.output_tokens, self.similar, self.price, self.chars is None
+
+
+def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
+    """Draw possible runs: return the sums of each variant in each run, and each run's seconds.
+
+    The sums are input tokens, output tokens and USD × lowest, best and highest × runs: the ends differ from the best
+    where counts were estimated, and where input that is read from a cache has a price of its own.
+    NaN where a call has no history.
+    """
+    rng, planned = np.random.default_rng(seed), max(len(calls), 1)
+    runs = min(MAX_RUNS, max(MAX_RUNS // 5, MAX_DRAWS // planned))
+    histories = [similar for similar in dict.fromkeys(call.similar for call in calls) if similar is not None]
+    resampled = {similar: _ResampledCalls(similar, runs, rng) for similar in histories}
+    sums: dict[str, Floats] = {}
+    every_run, free_at = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
+    for start in range(0, len(calls), DRAWN_AT_ONCE):
+        batch = calls[start : start + DRAWN_AT_ONCE]
+        seconds = np.full((len(batch), runs), math.nan)
+        for indexes in _group_calls(batch):
+            call = batch[indexes[0]]
+            total = sums.setdefault(call.variant, np.zeros((3, 3, runs)))
+            chars = [batch[index].chars for index in indexes]
+            if call.similar is None or None in chars:
+                total += math.nan
+                continue
+            input_tokens, output_tokens, seconds[indexes] = resampled[call.similar].draw(
+                np.array(chars, dtype=float), call.ceiling.output_tokens, rng
+            )
+            total += np.stack([input_tokens, output_tokens, _token_costs(input_tokens, output_tokens, call.price)])
+        for call_seconds in seconds:
+            # As in a run: the next call takes the place that is free first.
+            free_at[every_run, free_at.argmin(axis=1)] += call_seconds
+    return sums, free_at.max(axis=1)
+
+
+def _group_calls(calls: Sequence[PlannedCall]) -> list[list[int]]:
+    """The indexes of the calls of each group."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for index, call in enumerate(calls):
+        groups.setdefault(call.group, []).append(index)
+    return list(groups.values())
+
+
+def _token_costs(input_tokens: Floats, output_tokens: Floats, price: Price | None) -> Floats:
+    """The USD of some tokens (lowest, best, highest × runs); lowest and highest at the extreme prices of input."""
+    if price is None:
+        return np.full_like(input_tokens, math.nan)
+    rates = price.rates
+    input_rates = [[float(rate / MILLION)] for rate in (min(rates.inputs), rates.input, max(rates.inputs))]
+    input_costs: Floats = input_tokens * np.array(input_rates)
+    return input_costs + output_tokens * float(rates.output / MILLION)
+
+
+class _ResampledCalls:
+    """Past calls drawn anew for each run, so that what few calls cannot tell shows as uncertainty."""
+
+    def __init__(self, similar: SimilarCalls, runs: int, rng: np.random.Generator) -> None:
+        samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
+        mean = samples.mean(axis=1, keepdims=True)
+        # A bootstrap of few calls is too narrow: by the ratio of Student's t to the normal quantile, and of the spread
+        # with n - 1 to that with n.
+        stretch = float(stats.t.ppf(0.975, similar.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(
+            similar.n / (similar.n - 1)
+        )
+        tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
+        tokens_per_char = tokens_per_char * _count_factors(similar.is_estimated("input_tokens"))
+        output_tokens = output_tokens * _count_factors(similar.is_estimated("output_tokens"))
+        # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
+        self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
+        self._drawn = rng.integers(similar.n, size=(runs, similar.n))
+
+    def draw(self, chars: Floats, token_cap: int | None, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """Draw a call of each length in every run.
+
+        Returns the sums of the input tokens and of the output tokens (lowest, best, highest × runs), and the seconds
+        of each call (calls × runs).
+        """
+        runs, n = self._drawn.shape
+        values = self._values[self._drawn[np.arange(runs), rng.integers(n, size=(len(chars), runs))]]
+        input_tokens = np.einsum("c,cre->er", chars, values[:, :, :3])
+        output_tokens = np.minimum(values[:, :, 3:6], math.inf if token_cap is None else token_cap).sum(axis=0).T
+        return input_tokens, output_tokens, values[:, :, 6]
+
+
+def _count_factors(estimated: Flags) -> Floats:
+    """Factors to the lowest, best and highest count of each call."""
+    return np.where(estimated, np.array([[LOW_FACTOR], [1.0], [HIGH_FACTOR]]), 1.0)
+
+
+MIN_SIMILAR = 5
+"""Calls that a group must have; with fewer the next, less specific group is tried."""
+MAX_TRUNCATED_SHARE = 0.05
+"""Share of answers that a lower cap may have cut short in a group of other settings."""
+MAX_SIMILAR = 500
+"""Newest calls of a group that are used: more would narrow the intervals little, and old ones may be outdated."""
+_MAX_READ = 5_000
+"""Newest calls that are read, which bounds the time of a forecast on a ledger of any size."""
+_HISTORY_COLUMNS = (
+    "call_id",
+    "started_at",
+    "endpoint",
+    "model",
+    "status",
+    "simulated",
+    "url",
+    "profile",
+    "e2e_s",
+    "input_tokens",
+    "output_tokens",
+    "input_tokens_source",
+    "output_tokens_source",
+)
+
+_SYSTEM_ROLES = ("system", "developer")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class SimilarCalls:
+    """Past calls that stand for planned ones."""
+
+    description: str
+    """Which calls they are, in words."""
+    rows: pd.DataFrame
+    """Rows of `read_history`, one a call."""
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return len(self.rows)
+
+    @property
+    def tokens_per_char(self) -> Floats:
+        """Each call's input tokens per character sent."""
+        return self.values("input_tokens") / self.values("input_chars")
+
+    def values(self, column: str) -> Floats:
+        """The numbers in a column."""
+        return self.rows[column].to_numpy(dtype=float)
+
+    def is_estimated(self, column: str) -> Flags:
+        """Of which calls the tokens in a column were estimated from the length of the text."""
+        return (self.rows[f"{column}_source"] == "estimated").to_numpy(dtype=bool)
+
+
+def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
+    """Read the newest answered calls of these models, and of all models if one of them has few; newest last.
+
+    The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (see
+    `settings_digest`). `until` leaves out calls that started then or later.
+    Raises LedgerError if the ledger cannot be read.
+    """
+    wanted = sorted(set(models))
+    rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_READ, columns=_HISTORY_COLUMNS)
+    if any((rows["model"] == model).sum() < MIN_SIMILAR for model in wanted):
+        rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_READ, columns=_HISTORY_COLUMNS)
+    requests = _read_requests(ledger, list(rows["call_id"]))
+    sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
+    return rows.assign(
+        input_chars=pd.array([chars for chars, _ in sizes_and_settings], dtype="Int64"),
+        settings=pd.array([settings for _, settings in sizes_and_settings], dtype="string"),
+    )
+
+
+def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
+    """A digest of a request's JSON body without what the user asks; equal for equal settings."""
+    prompt_field = ENDPOINTS[endpoint].request.prompt_field
+    prompt = body.get(prompt_field)
+    messages = prompt if isinstance(prompt, list) else []
+    # A system text is among the messages on some endpoints, and is a setting on all of them.
+    system = [message for message in messages if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES]
+    settings = {name: value for name, value in body.items() if name != prompt_field}
+    return hashlib.blake2b(msgspec.json.encode([endpoint, settings, system], order="sorted"), digest_size=8).hexdigest()
+
+
+def find_similar_calls(
+    history: pd.DataFrame, *, service: str, model: str, endpoint: str, settings: str, token_cap: int | None
+) -> SimilarCalls | None:
+    """Past calls to draw a forecast from: the most specific group of at least MIN_SIMILAR calls.
+
+    Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
+    Only calls that the planned one's service answered count, since another may be faster, and another model's host.
+    Returns None if even the last group is too small, or only such whose answers a cap below `token_cap` cut short.
+    """
+    usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
+    usable, simulated = _answered_by(service, usable[usable["input_chars"] > 0])
+    if usable.empty:
+        return None
+    same_model = usable["model"] == model
+    same_endpoint = same_model & (usable["endpoint"] == endpoint)
+    below_cap = usable["output_tokens"] < (math.inf if token_cap is None else token_cap)
+    was_truncated = (usable["status"] != ANSWERED[0]) & below_cap
+    groups = {
+        "the same model, endpoint and settings": same_endpoint & (usable["settings"] == settings),
+        "the same model and endpoint": same_endpoint,
+        "the same model": same_model,
+        "any model": pd.Series(data=True, index=usable.index),
+    }
+    for level, (description, mask) in enumerate(groups.items()):
+        is_large_enough = mask.sum() >= MIN_SIMILAR
+        # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
+        # the planned calls are cut short alike.
+        if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
+            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_SIMILAR))
+    return None
+
+
+def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
+    """The calls that a service answered, and whether they are simulated: at an address only if all are."""
+    simulated = history["simulated"].fillna(False).astype(bool)
+    if is_simulated(service):
+        return history[simulated], True
+    places = zip(history["url"], history["profile"], history["endpoint"], strict=True)
+    addresses = [call_address(url, find_endpoints(profile)[endpoint]) for url, profile, endpoint in places]
+    is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
+    real = history[is_own & ~simulated]
+    return (history[is_own], True) if real.empty and is_own.any() else (real, False)
+
+
+def _read_requests(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:
+    """The length and the settings of each call's request, by the call's id."""
+    sql = """
+        SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
+        FROM calls LEFT JOIN requests ON requests.key = calls.request_key
+        WHERE calls.id IN (SELECT value FROM json_each(?))"""
+    with ledger.reading() as connection:
+        rows = connection.execute(sql, (msgspec.json.encode(call_ids).decode(),)).fetchall() if connection else []
+    return {
+        row["id"]: (
+            row["input_chars"],
+            None if row["body"] is None else settings_digest(row["endpoint"], msgspec.json.decode(row["body"])),
+        )
+        for row in rows
+    }

@@ -1,10 +1,11 @@
-"""A model as judge: its requests, and how its replies are read; `JudgeRunner` sends them within a budget, recorded,
-and none again that was answered before. `scoring.py` keeps the scores.
+"""A model as judge: its requests, how its replies are read, and `JudgeRunner`, which sends them.
 
 one answer                   two answers, x and y
 ── a grade on a scale        ── asked twice: A = x, B = y, then A = y, B = x
 ── a grade a criterion          ├ both name the same answer   that one is better
                                 └ they differ                 a tie, and counted as inconsistent
+
+The requests are sent within a budget, recorded, and none again that was answered before. `scoring.py` keeps the scores.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class Judge:
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=4).hexdigest()
         parts = "\n\n".join(f"<{name} {digest}>\n{text}\n</{name} {digest}>" for name, text in texts.items())
         text = template.substitute(values, criteria=self.criteria, digest=digest, parts=parts)
-        endpoints = _endpoints(self.client)
+        endpoints = _endpoints_of(self.client)
         fields: dict[str, Any] = {"schema": schema} if endpoint(self.endpoint, endpoints).traits.format else {}
         return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, endpoints=endpoints, **fields)
 
@@ -181,7 +182,7 @@ class RubricJudge(Judge):
             return dict.fromkeys(self.score_keys, Score(None, verdict))
         scores = {criterion: self._to_score(getattr(verdict, criterion.name)) for criterion in self.rubric}
         by_name = {self._score_name(criterion): score for criterion, score in scores.items()}
-        return {self.name: _total(scores), **by_name}
+        return {self.name: _total_score(scores), **by_name}
 
     def _score_name(self, criterion: Criterion) -> str:
         return f"{self.name}_{criterion.name}"
@@ -192,7 +193,7 @@ class RubricJudge(Judge):
         return pydantic.create_model("Grades", **fields)
 
 
-def _total(scores: Mapping[Criterion, Score]) -> Score:
+def _total_score(scores: Mapping[Criterion, Score]) -> Score:
     """The weighted mean of a rubric's scores; missing if one of them is, since the mean of the others is another."""
     detail = ", ".join(f"{criterion.name} {_format_grade(score)}" for criterion, score in scores.items())
     grades = {criterion: score.value for criterion, score in scores.items() if score.value is not None}
@@ -206,7 +207,7 @@ def _format_grade(score: Score) -> str:
     return "not known" if score.value is None else f"{score.value:g}"
 
 
-_HEAD = """\
+_TEMPLATE_HEAD = """\
 $task
 
 What to look at: $criteria
@@ -217,18 +218,20 @@ $parts
 
 """
 _GRADE = string.Template(
-    _HEAD.replace("$task", "Grade the answer to the prompt below, from $low (worst) to $high (best).")
+    _TEMPLATE_HEAD.replace("$task", "Grade the answer to the prompt below, from $low (worst) to $high (best).")
     + 'Reply with one JSON object and nothing else: {"reason": "why, in one or two sentences", "grade": a number}'
 )
 _CHOICE = string.Template(
-    _HEAD.replace("$task", "Say which of the two answers to the prompt below is better. Their order means nothing.")
+    _TEMPLATE_HEAD.replace(
+        "$task", "Say which of the two answers to the prompt below is better. Their order means nothing."
+    )
     + 'Reply with one JSON object and nothing else: {"reason": "why, in one or two sentences", '
     '"winner": "A", "B" or "tie"}'
 )
 
 
 _RUBRIC = string.Template(
-    _HEAD.replace(
+    _TEMPLATE_HEAD.replace(
         "$task",
         "Grade the answer to the prompt below by each criterion on its own, from $low (worst) to $high (best).",
     )
@@ -260,7 +263,7 @@ def judge(
     created = Judge(
         name=name,
         model=model,
-        endpoint=endpoint or _endpoint(model, client),
+        endpoint=endpoint or _choose_endpoint(model, client),
         criteria=criteria.strip(),
         pairwise=pairwise,
         scale=_check_scale(scale),
@@ -306,7 +309,7 @@ def rubric(
     created = RubricJudge(
         name=name,
         model=model,
-        endpoint=endpoint or _endpoint(model, client),
+        endpoint=endpoint or _choose_endpoint(model, client),
         criteria="".join(f"\n- {label}: {text.strip()}" for label, text in criteria.items()),
         pairwise=False,
         scale=_check_scale(scale),
@@ -327,13 +330,13 @@ def _check_scale(scale: tuple[int, int]) -> tuple[int, int]:
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
 
 
-def _endpoints(client: Any) -> Endpoints:
+def _endpoints_of(client: Any) -> Endpoints:
     return ENDPOINTS if client is None else client.endpoints
 
 
-def _endpoint(model: str, client: Any) -> str:
+def _choose_endpoint(model: str, client: Any) -> str:
     """An endpoint that serves the model, one that takes a schema of the answer if there is one."""
-    endpoints = _endpoints(client)
+    endpoints = _endpoints_of(client)
     able = (target.name for target in endpoints.values() if model in target.models and target.traits.format)
     return next(able, resolve_endpoint(None, model, endpoints).name)
 
@@ -368,9 +371,9 @@ def _find_objects(text: str) -> Iterator[Any]:
     yield from reversed(objects)
 
 
-TAG = "judge"
+JUDGE_TAG = "judge"
 """The tag of judges' calls in the ledger."""
-ROUNDS = 8
+ROUNDS_PER_BATCH = 8
 """Calls sent in one batch, for each that may be in flight.
 
 More would leave more verdicts in memory before they are kept; fewer would wait more often for the slowest of a batch.
@@ -400,7 +403,7 @@ class JudgeRunner:
         """Yield the judge's replies, each with the index of its request; one that was answered before is not sent."""
         client = judge.client or self.client
         # Not under the label `experiment`: judges' calls are none of its cells.
-        labels = {"tag": TAG, "judge": judge.name, "judges": self.name}
+        labels = {"tag": JUDGE_TAG, "judge": judge.name, "judges": self.name}
         shown = self.progress if self.progress is not None else len(requests) > FEW_CALLS and is_watched()
         waiting: list[int] = []
         with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
@@ -416,7 +419,7 @@ class JudgeRunner:
             budget = self._budget(client, requests, waiting)
             while waiting:
                 check_writable(self.ledger)
-                batch = _take_affordable(budget, waiting, ROUNDS * self.concurrency)
+                batch = _take_affordable(budget, waiting, ROUNDS_PER_BATCH * self.concurrency)
                 if not batch:
                     self.unpaid[judge.name] += len(waiting)
                     return
@@ -448,7 +451,7 @@ class JudgeRunner:
 
     def _cost_so_far(self) -> Decimal:
         """What this experiment's judges have cost in USD, a call of unknown cost at its worst case."""
-        judged = calls(self.ledger, tag=TAG, columns=OUTCOME_COLUMNS)
+        judged = calls(self.ledger, tag=JUDGE_TAG, columns=OUTCOME_COLUMNS)
         own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
         simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
@@ -463,7 +466,7 @@ class JudgeRunner:
 def judge_calls(ledger: Ledger, name: str) -> list[str]:
     """The ids of all calls of an experiment's judges, however they ended."""
     where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
-    return [row["id"] for row in ledger.select(where, (TAG, name))]
+    return [row["id"] for row in ledger.select(where, (JUDGE_TAG, name))]
 
 
 def _take_affordable(budget: Budget | None, waiting: list[int], limit: int) -> list[int]:

@@ -6,8 +6,8 @@ todo ── service open? ── warm-ups over? ── due by the rate? ── l
  └────────── kept from being made ─────────── on_done ── counted
                                               └ 401, 402, 403: stopped by trouble
 
-An executor carries the calls, in this process or on a cluster (`dask_executor.py`); a run keeps nothing of a call that
-is over but its counts.
+An executor carries the calls, in this process or on a cluster (`dask_executor.py`); `Run` decides when each one starts,
+and whether at all, and keeps nothing of a call that is over but its counts.
 """
 
 from __future__ import annotations
@@ -38,46 +38,7 @@ from famnb.formatting import format_duration
 BRIEF_WAIT_S = 1.0
 """The longest wait asked for by a service that a call waits for itself; the schedule sees to longer ones, so that they
 are shown, and hold back all calls to that service."""
-OnDone: TypeAlias = Callable[[CallOutcome], object]
-Stop: TypeAlias = Callable[[], object]
-
-
-class Executor(Protocol):
-    """Carries calls; it may delay a call while the service throttles, and keeps nothing of a call that is over."""
-
-    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
-        """Start a cell's call and return a function that stops it, from any thread; does not wait for the call.
-
-        `on_done(outcome)` is called once, from any thread, when the call is over and recorded; it does not block.
-        """
-
-
-class LocalExecutor:
-    """Carries calls with clients of this process, fewer at a time while a service is throttling."""
-
-    def __init__(self, client_of: Callable[[Cell], BaseClient], *, concurrency: int) -> None:
-        """`client_of` gives the client that carries a cell's call."""
-        self._client_of = client_of
-        self._limiters = ServiceLimiters(concurrency)
-
-    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
-        client = self._client_of(cell)
-        retries = client.retries.capped(BRIEF_WAIT_S)
-        stream = client.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
-        stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
-        return stream.stop
-
-    def limit(self, cell: Cell) -> int | None:
-        """How many calls the cell's service takes at once; None unless it has asked for less."""
-        return self._client_of(cell).batch_limit(cell.request.endpoint)
-
-
-def outcome_of(exchange: Exchange) -> CallOutcome:
-    """The outcome of a call that is over."""
-    return CallOutcome.from_reply(exchange.reply, http_status=exchange.http_status, attempts=exchange.attempts)
-
-
-RECENT = 1000
+RECENT_ANSWERS = 1000
 """Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""
 TICK_S = 0.1
 """Seconds between two updates of a progress bar: often enough to look alive, seldom enough to cost nothing."""
@@ -92,6 +53,22 @@ TRIES = 3
 
 More than once, since workers come and go; not for ever, since a cell that kills its worker would kill all of them.
 """
+
+
+OnDone: TypeAlias = Callable[[CallOutcome], object]
+"""Is told how a call ended."""
+StopCall: TypeAlias = Callable[[], object]
+"""Stops one call."""
+
+
+class Executor(Protocol):
+    """Carries calls; it may delay a call while the service throttles, and keeps nothing of a call that is over."""
+
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> StopCall:
+        """Start a cell's call and return a function that stops it, from any thread; does not wait for the call.
+
+        `on_done(outcome)` is called once, from any thread, when the call is over and recorded; it does not block.
+        """
 
 
 _Outcomes: TypeAlias = "queue.SimpleQueue[tuple[str, CallOutcome] | None]"
@@ -163,7 +140,7 @@ class _VariantTally:
 
     def __init__(self) -> None:
         self.planned = self.answered = self.failed = 0
-        self.times: collections.deque[float] = collections.deque(maxlen=RECENT)
+        self.times: collections.deque[float] = collections.deque(maxlen=RECENT_ANSWERS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -270,7 +247,7 @@ class Run:
         """The cells to run, by their service."""
         for cell in job.todo:
             self._queues.setdefault(cell.service, ServiceQueue(cell.service)).add(cell)
-        self._running: dict[str, Stop] = {}
+        self._running: dict[str, StopCall] = {}
         self._warmups_running = 0
         self._cells: dict[str, Cell] = {}
         self._times_lost: collections.Counter[str] = collections.Counter()
@@ -593,3 +570,28 @@ def _postfix(progress: Progress) -> str:
     parts += [f"{progress.failed:,} failed"] if progress.failed else []
     parts += [f"paused for {format_duration(progress.pause_s, brief=True)}"] if progress.pause_s else []
     return ", ".join(parts)
+
+
+class LocalExecutor:
+    """Carries calls with clients of this process, fewer at a time while a service is throttling."""
+
+    def __init__(self, client_of: Callable[[Cell], BaseClient], *, concurrency: int) -> None:
+        """`client_of` gives the client that carries a cell's call."""
+        self._client_of = client_of
+        self._limiters = ServiceLimiters(concurrency)
+
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> StopCall:
+        client = self._client_of(cell)
+        retries = client.retries.capped(BRIEF_WAIT_S)
+        stream = client.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
+        stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
+        return stream.stop
+
+    def limit(self, cell: Cell) -> int | None:
+        """How many calls the cell's service takes at once; None unless it has asked for less."""
+        return self._client_of(cell).batch_limit(cell.request.endpoint)
+
+
+def outcome_of(exchange: Exchange) -> CallOutcome:
+    """The outcome of a call that is over."""
+    return CallOutcome.from_reply(exchange.reply, http_status=exchange.http_status, attempts=exchange.attempts)

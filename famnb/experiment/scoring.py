@@ -10,7 +10,7 @@ from typing import Any
 from famnb.errors import Interrupted
 from famnb.experiment import votes
 from famnb.experiment.fingerprint import ScoreKeys
-from famnb.experiment.judge import TAG, Judge, JudgeRunner, Letter
+from famnb.experiment.judge import JUDGE_TAG, Judge, JudgeRunner, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED
@@ -187,7 +187,9 @@ class Scoring:
         requests = [
             judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id]) for left, right in pairs
         ]
-        judged = {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (TAG,))} if pairs else {}
+        judged = (
+            {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (JUDGE_TAG,))} if pairs else {}
+        )
 
         def has_verdict(pair: tuple[AnsweredCell, AnsweredCell], request: Request) -> bool:
             """Whether there is a verdict on this very request; one whose call was pruned counts as such."""

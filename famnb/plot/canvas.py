@@ -1,4 +1,7 @@
-"""One axes to draw on, our own or the caller's, what may stand around it, and ticks of time for it."""
+"""One axes to draw on, our own or the caller's, and what may stand around it.
+
+`time_positions` and `set_date_ticks` are for an axis that shows when calls started: time since the first, or dates.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The colours of figures: a set that does not need full colour vision, and text on light or dark ground.
 
-A figure drawn in light colours is saved in those of a dark page too: both images come of one drawing.
+A figure drawn in light colours is shown in those of a dark page too: both images come of one drawing, by
+`LightAndDarkRenderer`. It is saved for a dark page within `dark_colours`.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def palette_of_style() -> Palette:
 
 
 Colour = tuple[float, float, float]
-COLOURS_OF_LINES = ("color", "markerfacecolor", "markeredgecolor", "markerfacecoloralt")
+_LINE_COLOUR_PROPERTIES = ("color", "markerfacecolor", "markeredgecolor", "markerfacecoloralt")
 
 
 @cache
@@ -114,10 +115,10 @@ def dark_counterparts() -> dict[Colour, Colour]:
     """The colours of light figures that others stand for on dark ground. Those of models and parts stay."""
     pairs = {getattr(LIGHT, name): getattr(DARK, name) for name in ("strong", "soft", "faint", "ground")}
     pairs |= {LIGHT.text_colour(colour): DARK.text_colour(colour) for colour in (*COLOURS, *PART_COLOURS.values())}
-    return {_key(light): to_rgb(dark) for light, dark in pairs.items()}
+    return {_round_colour(light): to_rgb(dark) for light, dark in pairs.items()}
 
 
-def _key(colour: Any) -> Colour:
+def _round_colour(colour: Any) -> Colour:
     red, green, blue = to_rgb(colour)
     return round(float(red), 3), round(float(green), 3), round(float(blue), 3)
 
@@ -138,7 +139,7 @@ def dark_colours(figure: matplotlib.figure.Figure) -> Iterator[None]:
 def _darken(artist: Artist, undo: list[Callable[[], Any]]) -> None:
     match artist:
         case Line2D():
-            names: tuple[str, ...] = COLOURS_OF_LINES
+            names: tuple[str, ...] = _LINE_COLOUR_PROPERTIES
         case Text():
             names = ("color",)
         case Patch() | Collection():
@@ -147,24 +148,24 @@ def _darken(artist: Artist, undo: list[Callable[[], Any]]) -> None:
             return
     for name in names:
         colour = getattr(artist, f"get_{name}")()
-        dark = _dark_rows(colour) if isinstance(colour, np.ndarray) else _dark_one(colour)
+        dark = _dark_rows(colour) if isinstance(colour, np.ndarray) else _dark_colour(colour)
         if dark is not None:
             setter = getattr(artist, f"set_{name}")
             undo.append(partial(setter, colour))
             setter(dark)
 
 
-def _dark_one(colour: Any) -> Any:
+def _dark_colour(colour: Any) -> Any:
     """The counterpart of a colour, as transparent as it is; None where there is none."""
     if isinstance(colour, str) and colour in ("none", "auto"):
         return None
-    dark = dark_counterparts().get(_key(colour))
+    dark = dark_counterparts().get(_round_colour(colour))
     return None if dark is None else (*dark, to_rgba(colour)[3])
 
 
 def _dark_rows(colours: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     """The counterparts of the colours of a collection; None where none has one."""
-    rows = [_dark_one(row) for row in colours]
+    rows = [_dark_colour(row) for row in colours]
     if not any(rows):
         return None
     return np.array([row if row is not None else tuple(old) for row, old in zip(rows, colours, strict=True)])
@@ -272,7 +273,7 @@ def _darken_rgba(colour: Any) -> Any:
     """The counterpart of a colour of numbers, or the colour itself where it has none."""
     if colour is None:
         return None
-    dark = dark_counterparts().get(_key(colour))
+    dark = dark_counterparts().get(_round_colour(colour))
     return colour if dark is None else (*dark, *colour[3:])
 
 

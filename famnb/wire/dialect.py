@@ -1,5 +1,6 @@
-"""The interface of a dialect: the functions that its module has, its reader and writer of streams, its conventions;
-and the figures of a usage object that servers of every dialect send in the same places.
+"""The interface of a dialect: the functions that its module has, its reader and writer of streams, its conventions.
+
+The functions at the end read figures of a usage object that servers of every dialect send in the same places.
 """
 
 from __future__ import annotations
