@@ -296,6 +296,8 @@ def _start_call(
     retries: Retries | None = None,
 ) -> Stream:
     """Hand a request to the engine: what every way to send one comes down to."""
+    # A function rather than a method: editors and type checkers follow it from `send` to the engine, where a method
+    # could be a subclass's.
     _check_request(request)
     exchange = client.exchange(request, labels=labels)
     limiter = None if limiters is None else limiters[origin_of(exchange.url)]

@@ -2,6 +2,8 @@
 
 start ── (found in the ledger: played) ── (turn in `send_many`) ── record opens ── attempt ── (pause ── attempt …) ──
          record closes ── over              an attempt: free connection ── POST ── headers ── body
+
+As functions: `start`, `_run`, (`_carry_in_turn`,) `_carry`, `_make_attempts`, `_attempt`, `_send`, `read_response`.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ async def read_response(
     """Read a body to its end, or to the end of what it means; raises unless that is a complete reply."""
     reader, notify = call.start_reading(streamed=streamed, mask=mask), call.buffer.notify
     sent_ns = call.sent_ns or 0
+    # A whole reply has no first event to wait for: its headers were its first sign of life.
     has_begun = not streamed
     if has_begun:
         timer.expect_more()
@@ -255,6 +258,7 @@ class CallEngine:
         self._lock = threading.Lock()
         self._io: IOThread | None = None
         self._services: dict[str, _Service] = {}
+        """What calls share, by the origin of their service."""
         self._services_before_fork: list[dict[str, _Service]] = []
         self._calls: set[LiveCall] = set()
         self._closed = False
@@ -298,6 +302,7 @@ class CallEngine:
                 self._services_before_fork.append(self._services)
                 self._io, self._services, self._calls = io, {}, set()
                 self._transport = None
+                # So that `abandon` is called at the end of the process.
                 io.call(io.open.add, self)
             self._calls.add(call)
         io.start(self._run(call))

@@ -76,6 +76,7 @@ class Exchange:
     None for a call that was not made, and while it runs.
     """
     reads: list[Read] = dataclasses.field(default_factory=list)
+    """What came from the socket in the last attempt, as it came."""
     reply: Reply = dataclasses.field(default_factory=Reply)
     """The outcome once the call is over; its `error` is the error raised, if any."""
 

@@ -83,7 +83,9 @@ class Ledger:
         self.path = Path(chosen).expanduser().resolve()
         """The file."""
         self._open: dict[str, _WriteProgress] = {}
+        """The calls that run, by id."""
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
+        """The fits that `cost` uses, by model, each with the monotonic time at which it was made."""
         # To find out loads modules. On the I/O thread, beside a busy cell, each of their files would take it a turn of
         # 20 ms, while connections run into their time limits.
         this_process()

@@ -27,13 +27,13 @@ from famnb.request.neutral import PromptTurn
 from famnb.timing import Read, Timing
 
 # Enough to know a prompt again in a list of calls.
-HEAD = 200
+PROMPT_HEAD_CHARS = 200
 """Characters of a prompt in its row, for lists of calls; all of it is in the request's body."""
 PROMPT_TAGS = "prompt_tags"
 """The label that holds the tags of a planned call's prompt, as a JSON object."""
 # A tokenizer sees marks of role and turn with each message; uncounted, they would make a short prompt's tokens per
 # character unlike a long one's. By the prior of `token_estimates` these are four tokens.
-FRAME = 16
+FRAME_CHARS = 16
 """Characters by which a message counts as longer than its text."""
 LABEL_COLUMNS = ("experiment", "variant", "cell", "tag", "prompt_id", PROMPT_TAGS)
 """The labels that have a column of their own as they are."""
@@ -112,7 +112,7 @@ def input_chars(request: Request) -> int | None:
     texts = [turn.text for turn in turns]
     texts += [request.system_turn.text] if request.system_turn else []
     texts += [part.model_dump_json(exclude_unset=True) for part in request.input_parts]
-    return sum(len(text) + FRAME for text in texts)
+    return sum(len(text) + FRAME_CHARS for text in texts)
 
 
 def hidden_cap(request: Request) -> int | None:
@@ -188,7 +188,7 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "model": getattr(request, "model", None),
         "url": exchange.url,
         "request_key": request.key(),
-        "prompt": prompt.text[:HEAD],
+        "prompt": prompt.text[:PROMPT_HEAD_CHARS],
         "prompt_hash": prompt.digest,
         "input_chars": input_chars(request),
         "hidden_cap": hidden_cap(request),

@@ -33,7 +33,7 @@ Prepare: TypeAlias = Callable[[], Record]
 IDLE_S = 5.0
 """Seconds without work after which the thread ends and the file is closed; the next job starts it again."""
 # A commit costs as much as many rows, and other processes that write wait for the whole of it.
-BATCH = 256
+MAX_BATCH = 256
 """Records in one transaction."""
 # Every `flush`, and so every read of the ledger, would wait the usual time again.
 RETRY_LOCK_S = 0.1
@@ -76,7 +76,7 @@ class LedgerWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._said: set[str] = set()
+        self._warned_topics: set[str] = set()
         self._backlog = Backlog(path, warn=self._warn_once)
         """Records that are not written yet."""
         self._changed = threading.Condition()
@@ -290,12 +290,12 @@ class LedgerWriter:
         else:
             self._failed_at = None
             # Trouble that comes again is said again; a value that SQLite cannot take is not that.
-            self._said &= {"value"}
+            self._warned_topics &= {"value"}
 
     def _write_batch(self, lock_timeout_s: float) -> None:
         """Write the oldest records in one transaction."""
         connection = self._connect(lock_timeout_s)
-        records = self._backlog.peek(BATCH)
+        records = self._backlog.peek(MAX_BATCH)
         # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
         connection.execute("BEGIN IMMEDIATE")
         for record in records:
@@ -348,9 +348,9 @@ class LedgerWriter:
 
     def _warn_once(self, topic: str, message: str) -> None:
         """Warn, once for each topic: a full disk would else warn with every call."""
-        if topic in self._said:
+        if topic in self._warned_topics:
             return
-        self._said.add(topic)
+        self._warned_topics.add(topic)
         # Where warnings are errors there is no caller on this thread to raise to.
         with contextlib.suppress(RuntimeWarning):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -406,7 +406,7 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 
 _writers: dict[Path, LedgerWriter] = {}
-_lock = threading.Lock()
+_writers_lock = threading.Lock()
 _inherited: list[LedgerWriter] = []
 """A parent's writers in a forked child, kept so that they are not collected: that would close their connections, and
 closing a file in the child drops the parent's locks on it (sqlite.org/howtocorrupt.html, on forks)."""
@@ -414,7 +414,7 @@ closing a file in the child drops the parent's locks on it (sqlite.org/howtocorr
 
 def writer(path: Path) -> LedgerWriter:
     """Return the writer of a file, one for the process."""
-    with _lock:
+    with _writers_lock:
         ledger_writer = _writers.get(path)
         if ledger_writer is None:
             ledger_writer = _writers[path] = LedgerWriter(path)
@@ -423,7 +423,7 @@ def writer(path: Path) -> LedgerWriter:
 
 def written_files() -> list[Path]:
     """Return the ledgers that this process has recorded calls in."""
-    with _lock:
+    with _writers_lock:
         return list(_writers)
 
 
@@ -436,8 +436,8 @@ def _close_all() -> None:
 
 def _forget_writers() -> None:
     """Make a forked child use new writers: it has its parent's, but not their threads."""
-    global _lock
-    _lock = threading.Lock()
+    global _writers_lock
+    _writers_lock = threading.Lock()
     _inherited.extend(_writers.values())
     _writers.clear()
 
