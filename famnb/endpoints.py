@@ -4,7 +4,10 @@ An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wi
 entry here. Nothing else matches on an endpoint's name or request class.
 
 To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
-here, its name in `request/__init__.py` and `famnb/__init__.pyi`. `tests/test_endpoints.py` keeps it so.
+here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py` and `famnb/__init__.pyi`, and
+the one that accepts vendors' fields in `request/compat.py`. `tests/test_endpoints.py` names what is missing, and what
+matches on an endpoint elsewhere. A request says in its own methods how it carries a text, parts and a system text; what
+it cannot carry goes into `with_losses`.
 """
 
 from __future__ import annotations

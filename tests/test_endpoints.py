@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import famnb
-from famnb.endpoints import ENDPOINTS, compose, endpoint, resolve_endpoint
+from famnb.endpoints import _BY_PREFERENCE, ENDPOINTS, EndpointName, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
+from famnb.request.compat import COMPAT_MODELS
 
 PACKAGE = Path(famnb.__file__).parent
 DECLARED_IN = ("request", "wire", "endpoints.py", "profiles")
@@ -40,6 +41,17 @@ def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, defaul
     assert (value.path, value.alt, value.models[0], value.request.endpoint) == (path, alt, default, name)
     assert value.request.cap in value.request.model_fields
     assert value.request.prompt_field in value.request.model_fields
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
+    """Its model among the public names, and for vendors' fields; its name for editors, and where one is chosen."""
+    value = ENDPOINTS[name]
+    assert getattr(famnb, value.request.__name__) is value.request
+    assert issubclass(COMPAT_MODELS[value.request], value.request)
+    literal, _ = get_args(EndpointName)
+    assert name in get_args(literal)
+    assert name in _BY_PREFERENCE
 
 
 def test_an_unknown_endpoint_is_answered_with_those_there_are():

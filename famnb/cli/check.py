@@ -10,6 +10,9 @@ from famnb.client.client import BlockingClient
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 
+# Two spaces follow the longest.
+_NAME_WIDTH = max(map(len, ["endpoint", *ENDPOINTS])) + 2
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """One call per endpoint, whole and streamed, as a table; exit 1 if any fails."""
@@ -20,7 +23,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Call every endpoint twice and print a row for each call as it ends."""
     with connect() as client:
-        print(f"{'endpoint':<11}{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}")
+        columns = f"{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}"
+        print(f"{'endpoint':<{_NAME_WIDTH}}{columns}")
         outcomes = [_check(client, endpoint, stream, options.prompt) for endpoint, stream in _all_modes()]
     passed = sum(outcomes)
     print(f"{passed} of {len(outcomes)} calls passed")
@@ -47,8 +51,9 @@ def _check(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str
     mode = "streamed" if stream else "whole"
     # Flushed, so that each row is seen when its call ends, through a pipe too.
     print(
-        f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_format_seconds(timing.ttft_s):>12}"
-        f"{_format_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",
+        f"{endpoint.name:<{_NAME_WIDTH}}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}"
+        f"{_format_seconds(timing.ttft_s):>12}{_format_seconds(timing.e2e_s):>10}"
+        f"{'–' if tokens is None else tokens:>6}{problem}",
         flush=True,
     )
     return passed

@@ -331,7 +331,8 @@ class BaseConversation:
         text = prompt if isinstance(prompt, str) else "…"
         request = compose(self.endpoint, text, endpoints=self._endpoints, **fields)
         if not isinstance(prompt, str):
-            request = request.with_content(prompt).with_losses(request.losses)
+            with_content = request.with_content(prompt)
+            request = with_content.with_losses((*request.losses, *with_content.losses))
         return requests_after(before, request, self._endpoints)
 
     def _add(self, turn: Turn) -> None:

@@ -6,9 +6,9 @@ import dataclasses
 
 import msgspec
 
+from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.request.neutral import GenerationSettings, PromptTurn
-from famnb.request.types import PRO_MODELS
 
 _SETTINGS = tuple(field.name for field in dataclasses.fields(GenerationSettings))
 
@@ -38,6 +38,8 @@ class GenerationPrompt(GenerationSettings):
     """The conversation without its system text, oldest first."""
     explicit: frozenset[str] = frozenset()
     """Which of `cap`, `temperature` and `top_p` the request sets; the others are the endpoint's defaults."""
+    has_default_cap: bool = False
+    """Whether the document has a default for the cap of this request."""
     is_kept: bool = False
     """Whether the whole answer is held in memory while it comes."""
     seen_turns: int = 0
@@ -48,8 +50,7 @@ class GenerationPrompt(GenerationSettings):
     @property
     def enforced_cap(self) -> int | None:
         """The cap if the request or the document sets one; None where the engine's own is in force."""
-        # The document has a default for the three alternative endpoints only, whose models these are.
-        return self.cap if "cap" in self.explicit or self.model in PRO_MODELS else None
+        return self.cap if "cap" in self.explicit or self.has_default_cap else None
 
 
 def read_turns(request: Request) -> tuple[PromptTurn, ...]:
@@ -58,6 +59,12 @@ def read_turns(request: Request) -> tuple[PromptTurn, ...]:
     return tuple(
         turn if turn.role != "developer" else msgspec.structs.replace(turn, role="system") for turn in request.turns()
     )
+
+
+def _has_default_cap(request: Request) -> bool:
+    # The document's default is meant for its own models: a gateway's others have a limit of their own.
+    is_documented = request.model in ENDPOINTS[request.endpoint].models
+    return is_documented and type(request).model_fields[request.cap].default is not None
 
 
 def build_prompt(
@@ -75,6 +82,7 @@ def build_prompt(
         system=system,
         streams=request.streams,
         is_kept=is_kept,
+        has_default_cap=_has_default_cap(request),
         explicit=frozenset(
             [
                 *(name for name in ("temperature", "top_p") if name in request.model_fields_set),

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import ENDPOINTS, compose
 from famnb.service import Server
 from famnb.wire.sse import Decoder
 
@@ -31,12 +31,10 @@ class ServiceClient(httpx.Client):
 
 def minimal_body(endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> dict[str, Any]:
     """The smallest valid body of an endpoint, with some fields changed."""
-    conversation: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}]}
-    body = {
-        "model": ENDPOINTS[endpoint].models[0],
-        **({"input": prompt} if endpoint == "responses" else conversation),
-        **fields,
-    }
+    field = ENDPOINTS[endpoint].request.prompt_field
+    is_text = isinstance(compose(endpoint, "…").body()[field], str)
+    conversation = prompt if is_text else [{"role": "user", "content": prompt}]
+    body = {"model": ENDPOINTS[endpoint].models[0], field: conversation, **fields}
     return {name: value for name, value in body.items() if value is not ...}
 
 

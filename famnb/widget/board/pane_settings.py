@@ -207,7 +207,8 @@ def _describe(pane: PaneSettings) -> dict[str, Any]:
     client = {"client": pane.client_name} if pane.client_name else {}
     if isinstance(settings, Request):
         body = settings.body()
-        hidden = {"model", "stream", "stream_options", settings.prompt_field}
+        usage_fields = pane.endpoints[settings.endpoint].traits.usage_fields
+        hidden = {"model", "stream", *usage_fields, settings.prompt_field}
         head = {**client, "endpoint": settings.endpoint, "model": body.get("model")}
         return {**head, **{name: value for name, value in body.items() if name not in hidden}}
     model = settings.get("model")

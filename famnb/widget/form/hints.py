@@ -19,7 +19,7 @@ from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_t
 from famnb.request import Request
 from famnb.request.message_parts import Reasoning
 from famnb.request.neutral import FieldPath
-from famnb.widget.form.draft import Draft, Reading, write_fields
+from famnb.widget.form.draft import UNWRITTEN, Draft, Reading, write_fields
 from famnb.widget.form.fields import EXACT, MODEL, FieldTexts, request_fields
 from famnb.widget.form.tool_picker import TOOLS_PATH, parse_list, parse_tool
 
@@ -233,10 +233,18 @@ def hazards(draft: Draft, reading: Reading) -> list[str]:
     """Return a sentence for each thing that is allowed but seldom meant; none while the draft has faults."""
     if reading.request is None:
         return []
+    hints = [*_prompt_losses(draft), *reading.request.hints()]
     if draft.pictures and not draft.target.traits.documents_images:
         endpoints = " and ".join(other.name for other in draft.endpoints.values() if other.traits.documents_images)
         return [
             f"The API's document names images at {endpoints or 'no endpoint'} only: {draft.endpoint} may refuse them.",
-            *reading.request.hints(),
+            *hints,
         ]
-    return reading.request.hints()
+    return hints
+
+
+def _prompt_losses(draft: Draft) -> tuple[str, ...]:
+    """What the endpoint cannot carry of the system text."""
+    if not draft.system.strip():
+        return ()
+    return compose(draft.endpoint, UNWRITTEN, system=draft.system, endpoints=draft.endpoints).losses
