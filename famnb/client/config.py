@@ -86,7 +86,7 @@ def check_address(name: str, address: object) -> str:
     return address.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
-def is_loopback(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     """Whether a host is this machine itself."""
     name = host.strip("[]").lower().rstrip(".")
     try:

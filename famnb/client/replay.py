@@ -14,7 +14,7 @@ import dataclasses
 from typing import Literal, Protocol, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from famnb.client.config import NO_DEADLINES, is_loopback
+from famnb.client.config import NO_DEADLINES, is_this_machine
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import io_thread
 from famnb.client.live_call import LiveCall, Stream
@@ -58,7 +58,7 @@ class Replays:
         key = request.key()
         # Counted before the first await, so that two calls at once get two recordings.
         nth, self._counts[key] = self._counts[key], self._counts[key] + 1
-        is_local = is_loopback(urlsplit(call.exchange.url).hostname or "")
+        is_local = is_this_machine(urlsplit(call.exchange.url).hostname or "")
         try:
             # On another thread: the ledger reads a file, and the I/O thread carries every other call.
             recorded = await asyncio.to_thread(

@@ -410,7 +410,7 @@ MAX_TRUNCATED_SHARE = 0.05
 """Share of answers that a lower cap may have cut short in a group of other settings."""
 MAX_SIMILAR = 500
 """Newest calls of a group that are used: more would narrow the intervals little, and old ones may be outdated."""
-_MAX_READ = 5_000
+_MAX_HISTORY = 5_000
 """Newest calls that are read, which bounds the time of a forecast on a ledger of any size."""
 _HISTORY_COLUMNS = (
     "call_id",
@@ -467,9 +467,9 @@ def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None 
     Raises LedgerError if the ledger cannot be read.
     """
     wanted = sorted(set(models))
-    rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_READ, columns=_HISTORY_COLUMNS)
+    rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     if any((rows["model"] == model).sum() < MIN_SIMILAR for model in wanted):
-        rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_READ, columns=_HISTORY_COLUMNS)
+        rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     requests = _read_requests(ledger, list(rows["call_id"]))
     sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
     return rows.assign(

@@ -362,6 +362,53 @@ class _MessageReader:
         return (1, max(number for _, number in self._calls) + 1) if address in self._calls else address
 
 
+def _attach(at: Address, kind: str, values: Any) -> list[Event]:
+    """Return values that say something about the text, each as a delta of their block."""
+    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in lenient_json.as_list(values)]
+
+
+def _read_identity(body: dict[str, Any]) -> list[Started]:
+    started = Started(
+        lenient_json.scalar_text(body.get("id")),
+        lenient_json.scalar_text(body.get("model")),
+        lenient_json.integer(body.get("created")),
+    )
+    return [] if started == Started() else [started]
+
+
+def _read_end(reason: Any) -> Ended:
+    word = lenient_json.scalar_text(reason)
+    return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
+
+
+def _read_usage(value: Any) -> list[Event]:
+    """Return the usage with reasoning counted as output."""
+    fields = lenient_json.as_object(value)
+    prompt = lenient_json.integer(fields.get("prompt_tokens"))
+    completion = lenient_json.integer(fields.get("completion_tokens"))
+    reasoning = read_reasoning(fields, fields.get("completion_tokens_details"))
+    total = lenient_json.integer(fields.get("total_tokens"))
+    input_details = lenient_json.as_object(fields.get("prompt_tokens_details"))
+    counts = Usage(
+        input_tokens=prompt,
+        output_tokens=completion,
+        reasoning_tokens=reasoning,
+        # The second is DeepSeek's.
+        cached_tokens=lenient_json.first_integer(
+            input_details.get("cached_tokens"), fields.get("prompt_cache_hit_tokens")
+        ),
+        cache_write_tokens=read_cache_writes(fields, input_details),
+        total_tokens=total,
+        cost_usd=read_cost(fields),
+        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
+    )
+    # Some servers count reasoning beside the completion instead of within it; their total gives it away.
+    if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
+        counts = counts.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
+    return [] if counts == Usage() else [counts]
+
+
 _OPEN_TAG = "<think>"
 _CLOSE_TAG = "</think>"
 # More white space than a server puts before a tag, and few enough that the first text of a reply is not held back long.
@@ -437,53 +484,6 @@ class ThinkTags:
         piece = piece.lstrip()
         self.is_settled = bool(piece)
         return [("text", piece)] if piece else []
-
-
-def _attach(at: Address, kind: str, values: Any) -> list[Event]:
-    """Return values that say something about the text, each as a delta of their block."""
-    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in lenient_json.as_list(values)]
-
-
-def _read_identity(body: dict[str, Any]) -> list[Started]:
-    started = Started(
-        lenient_json.scalar_text(body.get("id")),
-        lenient_json.scalar_text(body.get("model")),
-        lenient_json.integer(body.get("created")),
-    )
-    return [] if started == Started() else [started]
-
-
-def _read_end(reason: Any) -> Ended:
-    word = lenient_json.scalar_text(reason)
-    return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
-
-
-def _read_usage(value: Any) -> list[Event]:
-    """Return the usage with reasoning counted as output."""
-    fields = lenient_json.as_object(value)
-    prompt = lenient_json.integer(fields.get("prompt_tokens"))
-    completion = lenient_json.integer(fields.get("completion_tokens"))
-    reasoning = read_reasoning(fields, fields.get("completion_tokens_details"))
-    total = lenient_json.integer(fields.get("total_tokens"))
-    input_details = lenient_json.as_object(fields.get("prompt_tokens_details"))
-    counts = Usage(
-        input_tokens=prompt,
-        output_tokens=completion,
-        reasoning_tokens=reasoning,
-        # The second is DeepSeek's.
-        cached_tokens=lenient_json.first_integer(
-            input_details.get("cached_tokens"), fields.get("prompt_cache_hit_tokens")
-        ),
-        cache_write_tokens=read_cache_writes(fields, input_details),
-        total_tokens=total,
-        cost_usd=read_cost(fields),
-        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
-    )
-    # Some servers count reasoning beside the completion instead of within it; their total gives it away.
-    if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
-        counts = counts.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
-    return [] if counts == Usage() else [counts]
 
 
 # Writing

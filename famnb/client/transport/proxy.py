@@ -9,7 +9,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from famnb.client.config import is_loopback
+from famnb.client.config import is_this_machine
 from famnb.errors import ConnectError
 
 
@@ -50,7 +50,7 @@ def proxy_for(origin: str) -> str | None:
     """
     parts = urlsplit(origin)
     host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(parts.netloc):
+    if is_this_machine(host) or proxy_bypass(parts.netloc):
         return None
     proxies = getproxies()
     address = proxies.get(parts.scheme) or proxies.get("all")

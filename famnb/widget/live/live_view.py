@@ -30,9 +30,8 @@ from famnb.client.live_call import Stream
 from famnb.errors import InvalidRequest
 from famnb.widget.html import notices, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live import output as outputs
 from famnb.widget.live.base import FRONT, BaseWidget, join_front
-from famnb.widget.live.output import Output
+from famnb.widget.live.output import Output, mark_as_shown
 from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
 
 # Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
@@ -254,7 +253,7 @@ _open_views: collections.deque[LiveView] = collections.deque()
 def viewer(stream: Stream) -> Iterator[None]:
     """Show a stream under the cell while the body waits for it, then leave its transcript as ordinary output."""
     view = LiveView(blocking=True, remark=_RELOADED)
-    output = outputs.Output()
+    output = Output()
     output.show(view, placeholder=UNFINISHED)
     view.watch(stream)
     try:
@@ -268,10 +267,10 @@ def viewer(stream: Stream) -> Iterator[None]:
         bundle = transcript.reply_bundle(reply_so_far(stream))
         if output.captured:
             view.hide()
-            outputs.Output().show(bundle)
+            Output().show(bundle)
         else:
             output.replace(bundle)
-        outputs.mark_as_shown(stream.reply)
+        mark_as_shown(stream.reply)
         _open_views.append(view)
         while len(_open_views) > MAX_OPEN_VIEWS:
             _open_views.popleft().close()
