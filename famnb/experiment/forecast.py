@@ -260,7 +260,7 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     notes = []
     if models := _model_names(call for call in calls if call.similar is None):
         notes.append(
-            f"The ledger has fewer than {MIN_SIMILAR} answered calls of this service to judge {', '.join(models)} by, "
+            f"The ledger has fewer than {MIN_CALLS} answered calls of this service to judge {', '.join(models)} by, "
             "or only such that a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast "
             "then says more."
         )
@@ -404,11 +404,11 @@ def _count_factors(estimated: Flags) -> Floats:
     return np.where(estimated, np.array([[LOW_FACTOR], [1.0], [HIGH_FACTOR]]), 1.0)
 
 
-MIN_SIMILAR = 5
+MIN_CALLS = 5
 """Calls that a group must have; with fewer the next, less specific group is tried."""
 MAX_TRUNCATED_SHARE = 0.05
 """Share of answers that a lower cap may have cut short in a group of other settings."""
-MAX_SIMILAR = 500
+MAX_CALLS = 500
 """Newest calls of a group that are used: more would narrow the intervals little, and old ones may be outdated."""
 _MAX_HISTORY = 5_000
 """Newest calls that are read, which bounds the time of a forecast on a ledger of any size."""
@@ -468,7 +468,7 @@ def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None 
     """
     wanted = sorted(set(models))
     rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
-    if any((rows["model"] == model).sum() < MIN_SIMILAR for model in wanted):
+    if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
         rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     requests = _read_requests(ledger, list(rows["call_id"]))
     sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
@@ -492,7 +492,7 @@ def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
 def find_similar_calls(
     history: pd.DataFrame, *, service: str, model: str, endpoint: str, settings: str, token_cap: int | None
 ) -> SimilarCalls | None:
-    """Past calls to draw a forecast from: the most specific group of at least MIN_SIMILAR calls.
+    """Past calls to draw a forecast from: the most specific group of at least MIN_CALLS calls.
 
     Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
     Only calls that the planned one's service answered count, since another may be faster, and another model's host.
@@ -513,11 +513,11 @@ def find_similar_calls(
         "any model": pd.Series(data=True, index=usable.index),
     }
     for level, (description, mask) in enumerate(groups.items()):
-        is_large_enough = mask.sum() >= MIN_SIMILAR
+        is_large_enough = mask.sum() >= MIN_CALLS
         # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
         # the planned calls are cut short alike.
         if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
-            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_SIMILAR))
+            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
     return None
 
 
