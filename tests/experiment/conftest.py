@@ -24,7 +24,7 @@ from tests.support.scripted_models import service
 __all__ = ["client", "connect", "priced"]
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["famnb.experiment_api"])
+CHILDREN.set_forkserver_preload(["tests.support.shared_run", "famnb.experiment_api"])
 
 
 @pytest.fixture(scope="session")
