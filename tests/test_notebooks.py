@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -10,8 +11,15 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 import famnb
+from tests.support.forked_kernels import fork_kernels
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forked_kernels() -> Iterator[None]:
+    with fork_kernels():
+        yield
 
 
 @pytest.mark.slow
@@ -24,7 +32,7 @@ def test_a_notebook_runs_from_top_to_bottom(
     monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook, timeout=120, store_widget_state=False, resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=120, store_widget_state=False, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     saved = nbformat.writes(notebook)
     assert server.key not in saved
