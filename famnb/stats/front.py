@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ from famnb.stats.differences import (
     paired_percentile,
     paired_share,
 )
-from famnb.stats.intervals import Interval, check_share, mean, median, min_values, share
+from famnb.stats.intervals import Interval, as_floats, check_share, mean, median, min_values, share
 
 Standing = Literal["clear", "possible", "beaten"]
 _NO_STANDING = (pd.NA, pd.NA)
@@ -91,7 +91,8 @@ def front(
         name for name, intervals in figures.items() if all(math.isfinite(interval.value) for interval in intervals)
     ]
     pairs = _compare(sides, placed, objectives, level)
-    standings = {name: _stand(name, pairs) for name in placed}
+    outcomes = list(zip(pairs["first"], pairs["second"], pairs["better"].fillna(""), strict=True))
+    standings = {name: _stand(name, outcomes) for name in placed}
     table = pd.DataFrame(index=pd.Index(list(figures), name=by))
     for index, objective in enumerate(objectives):
         for end, name in (("", "value"), ("_low", "low"), ("_high", "high"), ("_n", "n")):
@@ -179,7 +180,9 @@ def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
     if objective.statistic == "median":
         return _Values(calls.dropna(), pd.DataFrame(), is_share)
     low, high = objective.bounds or (objective.column,) * 2
-    ends = pd.DataFrame({"low": side[low], "value": calls, "high": side[high]}).astype(float).dropna()
+    columns = {"low": as_floats(side[low]), "value": as_floats(calls), "high": as_floats(side[high])}
+    known = ~np.isnan(columns["low"] + columns["value"] + columns["high"])
+    ends = pd.DataFrame({name: values[known] for name, values in columns.items()}, index=side.index[known])
     # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
     return _Values(calls, average_repeats(ends), is_share)
 
@@ -195,11 +198,12 @@ def _difference(first: _Values, second: _Values, objective: Objective, level: fl
     return paired(first.means["value"], second.means["value"], level=level)
 
 
-def _stand(name: str, pairs: pd.DataFrame) -> tuple[Standing, Any]:
-    """Where one variant stands, and the first of those that beat it."""
-    own = pairs[(pairs["first"] == name) | (pairs["second"] == name)]
-    other = own["second"].where(own["first"] == name, own["first"])
-    verdicts = {str(rival): set(part) for rival, part in own["better"].fillna("").groupby(other, sort=False)}
+def _stand(name: str, outcomes: Iterable[tuple[str, str, str]]) -> tuple[Standing, Any]:
+    """Where one variant stands, and the first of those that beat it; an outcome is two variants and the better one."""
+    verdicts: dict[str, set[str]] = {}
+    for first, second, winner in outcomes:
+        if name in (first, second):
+            verdicts.setdefault(second if first == name else first, set()).add(winner)
     for rival, better in verdicts.items():
         if rival in better and better <= {rival, SAME}:
             return "beaten", rival
