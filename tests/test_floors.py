@@ -57,6 +57,12 @@ def test_what_reads_recorded_calls_imports_without_the_network(module: str):
     assert loaded_by(module, NETWORK) == "[]"
 
 
+@pytest.mark.parametrize("module", ["widget.board", "widget.dashboard"])
+def test_a_tool_opens_without_what_computes(module: str):
+    """A form says what its request can cost before anything has to be computed of recorded calls."""
+    assert loaded_by(module, ("numpy", "pandas", "scipy", "matplotlib")) == "[]"
+
+
 def test_a_dask_worker_imports_only_what_makes_calls():
     """Frames and statistics stay in the recording process; each worker would take a second longer to start."""
     assert loaded_by("client.dask_worker", ("pandas", "scipy", "matplotlib", "starlette")) == "[]"
