@@ -165,7 +165,8 @@ def start_child(
 ) -> subprocess.Popen[Any]:
     """Start a child without this process's settings; `options` are those of `subprocess.Popen`."""
     variables = environment(env)
-    if _forks_children and command[0] == sys.executable:
+    # What is loaded is this checkout's.
+    if _forks_children and command[0] == sys.executable and "PYTHONPATH" not in (env or {}):
         # It never returns, so that nothing is executed. Restored, SIGPIPE would end the child, which Python ignores.
         options |= {"preexec_fn": lambda: _become(command[1:], variables), "restore_signals": False}
     return subprocess.Popen(command, env=variables, **options)
