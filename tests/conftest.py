@@ -14,8 +14,9 @@ import pytest
 from hypothesis import settings
 
 from famnb import model_colours
-from famnb.service import Server, serve
+from famnb.service import Server
 from tests.support import forked_workers
+from tests.support.forked_service import serve_forked
 
 settings.register_profile("famnb", deadline=None, derandomize=True)
 settings.load_profile("famnb")
@@ -87,5 +88,5 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """The local service in its own process, with simulated answers that do not wait."""
-    with serve(time_scale=0) as running:
+    with serve_forked(time_scale=0) as running:
         yield running

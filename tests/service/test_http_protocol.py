@@ -18,10 +18,11 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.service.http_protocol import ServiceProtocol
 from famnb.service.server import ServiceApp
 from famnb.service.settings import Options
+from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.waiting import wait_until
 
@@ -29,7 +30,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Server]:
     """A service that waits a fraction of a second for a head."""
-    with serve(time_scale=0, upload_timeout=0.5) as running:
+    with serve_forked(time_scale=0, upload_timeout=0.5) as running:
         yield running
 
 
@@ -304,7 +305,7 @@ async def _garbage_of_requests(count: int, *, stream: bool) -> int:
 def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
     """The request that is being answered is given up, though another one came after it on the same connection."""
     body = json.dumps(minimal_body("web", "count to 99999", stream=True, max_new_tokens=99_999)).encode()
-    with serve(time_scale=1, concurrency=1) as slow, ServiceClient(slow) as other:
+    with serve_forked(time_scale=1, concurrency=1) as slow, ServiceClient(slow) as other:
         with connect(slow) as connection:
             connection.sendall(post(slow, "web", body=body) + post(slow, "messages"))
             assert connection.recv(1)

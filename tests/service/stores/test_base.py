@@ -13,13 +13,14 @@ import pytest
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.request.neutral import PromptTurn
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import PriorConversation
 from famnb.service.stores.base import Store, StoredResponse, store_events
 from famnb.service.stores.memory import MemoryStore
 from famnb.service.stores.sqlite import SqliteStore
 from famnb.wire import responses
+from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 
 PATH = PATHS["responses"]
@@ -29,7 +30,7 @@ PATH = PATHS["responses"]
 def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
     """A caller of a service with either kind of store."""
     store = tmp_path_factory.mktemp("store") / "responses.sqlite" if request.param == "file" else ""
-    with serve(time_scale=0, store=store) as server, ServiceClient(server) as caller:
+    with serve_forked(time_scale=0, store=store) as server, ServiceClient(server) as caller:
         yield caller
 
 
@@ -161,7 +162,7 @@ def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClien
 
 def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]) -> None:
     """Responses belong to the key that made them."""
-    with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
+    with serve_forked(time_scale=0, key=["first-key", "second-key"]) as shared:
         owner, other = make_client(shared), make_client(shared)
         other.headers["authorization"] = "Bearer second-key"
         id_, _ = create_response(owner, "A secret.")

@@ -22,9 +22,10 @@ import pytest
 
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.request.neutral import PromptTurn
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.service.stores.base import StoredResponse
 from famnb.service.stores.sqlite import SqliteStore
+from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 from tests.support.waiting import wait_until
 
@@ -42,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 def start_service(file: Path, **options: object) -> Server:
     """A service that keeps its responses in a file."""
-    return serve(**{"store": file, "key": KEY, "time_scale": 0, **options})
+    return serve_forked(**{"store": file, "key": KEY, "time_scale": 0, **options})
 
 
 def create_response(caller: ServiceClient, prompt: str, **fields: object) -> tuple[str, str]:
