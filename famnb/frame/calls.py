@@ -292,7 +292,7 @@ SHOWN_COLUMNS = (
     *("input_tokens", "output_tokens", "cost_usd", "prompt", "started_at", "call_id"),
 )
 """The columns that a CallsFrame shows, and after `cost_usd` scores; one without any value is left out."""
-_KNOWN_BY = {"model", "endpoint", "status", "ttft_s", "e2e_s", "cost_usd", "prompt", "call_id"}
+_IDENTIFYING_COLUMNS = {"model", "endpoint", "status", "ttft_s", "e2e_s", "cost_usd", "prompt", "call_id"}
 """The columns by which a frame is known as one of calls."""
 MISSING_VALUE = "–"
 CALLS_LEGEND = "times in s, started_at in UTC, ≈ is an estimate"
@@ -344,7 +344,11 @@ def _calls_or_plain(*arguments: Any, **options: Any) -> pd.DataFrame:
 def _has_calls(frame: pd.DataFrame) -> bool:
     """Whether the rows are calls, with the columns by which they are shown; counts of calls by column are none."""
     columns = frame.columns
-    return columns.is_unique and set(columns) >= _KNOWN_BY and pd.api.types.is_string_dtype(frame["call_id"].dtype)
+    return (
+        columns.is_unique
+        and set(columns) >= _IDENTIFYING_COLUMNS
+        and pd.api.types.is_string_dtype(frame["call_id"].dtype)
+    )
 
 
 def _html_of(frame: pd.DataFrame) -> str | None:
