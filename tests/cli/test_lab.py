@@ -31,6 +31,11 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
         port = free.getsockname()[1]
     environment = {**os.environ, "HOME": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path / "config")}
     environment |= {"JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "JUPYTER_DATA_DIR": str(tmp_path / "data")}
+    # As in `tests/conftest.py`: building this grammar takes half of JupyterLab's start, which goes without it.
+    without = tmp_path / "without"
+    without.mkdir()
+    (without / "rfc3987_syntax.py").write_text("raise ImportError")
+    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(without), os.getenv("PYTHONPATH")]))}
     command = [sys.executable, "-m", "famnb", "lab", "--no-browser", "--port", str(port)]
     command += ["--", "--IdentityProvider.token=", "--ServerApp.port_retries=0"]
     if terminal is not None:
