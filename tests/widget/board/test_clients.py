@@ -11,6 +11,7 @@ import pytest
 import famnb
 from famnb.errors import InvalidRequest
 from famnb.widget.board.board import Board
+from tests.support.forked_service import serve_forked
 
 NAMES = ("openai", "anthropic", "openrouter")
 pytestmark = pytest.mark.usefixtures("outputs")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("outputs")
 @pytest.fixture(scope="module")
 def service() -> Iterator[famnb.service.Server]:
     """The local service, which speaks the vendors' dialects."""
-    with famnb.serve(time_scale=0, compat=True) as running:
+    with serve_forked(time_scale=0, compat=True) as running:
         yield running
 
 
