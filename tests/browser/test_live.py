@@ -218,7 +218,7 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
     bundle = next(each["data"] for each in lab.save().cells[1].outputs if "text/markdown" in each.get("data", {}))
     for form in ("text/html", "text/markdown"):
         assert not any(bad in bundle[form] for bad in ("<script", "<img", "<iframe", "<svg", "\x1b", "\u202e"))
-    lab.load(lab.path.name)
+    lab.reopen()
     expect(lab.output(1)).to_contain_text("<script>alert('script')</script>")
     assert lab.dialogs == []
     assert [url for url in requested if "pixel" in url] == []

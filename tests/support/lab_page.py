@@ -85,6 +85,11 @@ class Lab:
         self.page.goto(f"{self.jupyter.url}/lab/tree/{name}?reset")
         return self.ready()
 
+    def reopen(self) -> Lab:
+        """Close the notebook, end its kernel, and open the saved file on the same page."""
+        self.page.evaluate(_CLEAR)
+        return self.open(self.path.name)
+
     def reload(self) -> Lab:
         """Reload the page; the kernel goes on."""
         self.page.reload()
