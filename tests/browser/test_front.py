@@ -116,6 +116,41 @@ def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(page: Page):
     assert page.evaluate("window.said") == ["ready", "stop", "stop"]
 
 
+@pytest.mark.parametrize("device", ["mouse", "keyboard"])
+def test_a_button_that_is_pressed_while_news_come_is_clicked(page: Page, device: str):
+    """What would draw it anew between press and release waits for the click, and is shown then, in order."""
+    snapshot(page, 1, "one")
+    stop = page.get_by_role("button", name="Stop")
+    if device == "mouse":
+        stop.hover()
+        page.mouse.down()
+    else:
+        stop.focus()
+        page.keyboard.down(" ")
+    snapshot(page, 2, "one two")
+    grows(page, 3, " three")
+    assert page.locator(".famnb-text").inner_text() == "one"
+    if device == "mouse":
+        page.mouse.up()
+    else:
+        page.keyboard.up(" ")
+    page.clock.run_for(1)
+    assert page.evaluate("window.said") == ["ready", "stop"]
+    expect(page.locator(".famnb-text")).to_have_text("one two three")
+
+
+def test_a_release_that_never_comes_holds_nothing_up_for_long(page: Page):
+    """Such as one outside the window."""
+    snapshot(page, 1, "one")
+    page.get_by_role("button", name="Stop").hover()
+    page.mouse.down()
+    grows(page, 2, " two")
+    page.clock.run_for(1900)
+    assert page.locator(".famnb-text").inner_text() == "one"
+    page.clock.run_for(200)
+    expect(page.locator(".famnb-text")).to_have_text("one two")
+
+
 def test_a_pane_that_ends_among_others_is_drawn_anew_alone(page: Page):
     """Its text is not sent again and stays; the others are left alone, and so is the focus."""
     pane = {"id": "p", "running": True, "stop": True, "waiting": "", "elapsed": 0}

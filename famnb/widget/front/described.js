@@ -4,6 +4,7 @@ import { deliver, openChannel } from "./channel.js";
 import { make, write } from "./dom.js";
 import { RUN_AGAIN } from "./kernel.js";
 import { makeOutbox } from "./outbox.js";
+import { waitForRelease } from "./press.js";
 
 const WAITING_MS = 1000; // before a page without an answer of its kernel says that it waits
 const SILENCE_MS = 10_000; // after which it says that there is none
@@ -48,6 +49,15 @@ export function describedWidget(name, drawTool) {
     if (parts.trouble !== undefined) write(view.trouble, parts.trouble);
   };
 
+  const hear = ({ kind, seq, ...parts }) => {
+    if (seq !== undefined) Object.assign(known, parts);
+    for (const view of views) {
+      if (seq === undefined) view.drawn.told?.({ kind, ...parts });
+      else tell(view, parts);
+    }
+  };
+  const presses = waitForRelease(hear);
+
   const render = ({ model, el }) => {
     const outbox = makeOutbox((message) => deliver(model, message, lose));
     const drawn = drawTool(outbox);
@@ -79,7 +89,9 @@ export function describedWidget(name, drawTool) {
       }, WAITING_MS);
     }
     if (isLost) showLost(view);
+    const unwatch = presses.watch(el);
     return () => {
+      unwatch();
       clearTimeout(view.silence);
       views.delete(view);
       outbox.flush();
@@ -90,16 +102,7 @@ export function describedWidget(name, drawTool) {
 
   return {
     initialize({ model }) {
-      openChannel(model, {
-        hear: ({ kind, seq, ...parts }) => {
-          if (seq !== undefined) Object.assign(known, parts);
-          for (const view of views) {
-            if (seq === undefined) view.drawn.told?.({ kind, ...parts });
-            else tell(view, parts);
-          }
-        },
-        lose,
-      });
+      openChannel(model, { hear: presses.hear, lose });
     },
     render,
   };

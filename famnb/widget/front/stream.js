@@ -8,6 +8,7 @@ import { deliver, openChannel } from "./channel.js";
 import { arrange, make } from "./dom.js";
 import { interruptKernel } from "./kernel.js";
 import { changes, drawPane } from "./pane.js";
+import { waitForRelease } from "./press.js";
 
 // A kernel that can hear Stop has answered by then; after that it is interrupted through the server.
 const ACKNOWLEDGE_MS = 300;
@@ -123,6 +124,8 @@ export function liveWidget(dressUp) {
     for (const view of views) view.dress?.told?.(message, rest);
   };
 
+  const presses = waitForRelease(hear);
+
   const lose = () => {
     for (const pane of panes.filter((pane) => pane.running)) {
       pane.lost = true;
@@ -150,7 +153,7 @@ export function liveWidget(dressUp) {
 
   return {
     initialize({ model }) {
-      openChannel(model, { hear, lose });
+      openChannel(model, { hear: presses.hear, lose });
     },
     render({ model, el }) {
       const flow = make("div", "famnb-panes");
@@ -164,7 +167,9 @@ export function liveWidget(dressUp) {
       else el.append(flow);
       views.add(view);
       draw(view);
+      const unwatch = presses.watch(el);
       return () => {
+        unwatch();
         views.delete(view);
         view.drawn.forEach(finish);
         view.dress?.end?.();
