@@ -121,8 +121,9 @@ def compare_variants(
 
 def number_prompts(rows: pd.DataFrame) -> pd.Series[Any]:
     """The prompt of each row as a number: prompts are looked up in every comparison, and names take longer."""
-    codes, _ = pd.factorize(rows["prompt_id"])
-    return pd.Series(codes, index=rows.index, name="prompt_id").where(codes >= 0)
+    # As texts: a frame that was read from a file may have numbers where another has their digits.
+    codes, _ = pd.factorize(rows["prompt_id"].astype(str))
+    return pd.Series(codes, index=rows.index, name="prompt_id")
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
