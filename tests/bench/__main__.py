@@ -25,8 +25,6 @@ def main() -> int:
         for name, benchmark in known.items():
             print(f"{name:<14}{benchmark.TITLE}")
         return 0
-    if options.quick:
-        harness.fork_children()
     report = {"facts": harness.facts(), "quick": options.quick, "results": []}
     for name, value in report["facts"].items():
         print(f"{name}: {value}")

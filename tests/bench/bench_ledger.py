@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness import ChildRun, Goal, Result, Table, ratio, run_child, start_child
+from harness import ChildRun, Goal, Result, Table, environment, ratio, run_child
 
 from famnb.record import schema
 
@@ -110,7 +110,9 @@ def _measure_appends(folder: Path, count: int) -> list[dict[str, Any]]:
 def _rate(code: str, processes: int, arguments: list[str]) -> float:
     """Rows a second of processes that run side by side, from the first start to the last end."""
     command = [sys.executable, "-c", code, *arguments]
-    children = [start_child(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    children = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) for _ in range(processes)
+    ]
     spans = [json.loads(child.communicate()[0]) for child in children]
     if any(child.returncode for child in children):
         raise RuntimeError("a writing process failed")

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import importlib
 import json
 import os
 import platform
 import resource
-import runpy
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 HERE = Path(__file__).parent
 PACKAGES = (
@@ -135,79 +132,11 @@ def _version(name: str) -> str | None:
         return None
 
 
-QUICK_MODULES = ("openai.resources.chat", "anthropic.resources.messages", "httpx_sse", "aiohttp", "distributed")
-QUICK_MODULES += ("famnb.api", "famnb.experiment_api", "famnb.frame", "famnb.service.server")
-"""What children import, the peers as far as they are installed."""
-_forks_children = False
-
-
-def fork_children() -> None:
-    """From now on fork children from this process, with what they import loaded, where the system allows it.
-
-    For quick sizes, which are to show that everything runs: most of their time would be imports, and no figure of an
-    import or of memory means anything then.
-    """
-    global _forks_children
-    # Elsewhere a process that is forked and goes on without an exec may not use much of the system.
-    if sys.platform != "linux":
-        return
-    # Dask reads it when it is imported: its workers, too, are forked from one process that has loaded it.
-    os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
-    for name in QUICK_MODULES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    gc.freeze()
-    _forks_children = True
-
-
-def start_child(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any
-) -> subprocess.Popen[Any]:
-    """Start a child without this process's settings; `options` are those of `subprocess.Popen`."""
-    variables = environment(env)
-    # What is loaded is this checkout's.
-    if _forks_children and command[0] == sys.executable and "PYTHONPATH" not in (env or {}):
-        # It never returns, so that nothing is executed. Restored, SIGPIPE would end the child, which Python ignores.
-        options |= {"preexec_fn": lambda: _become(command[1:], variables), "restore_signals": False}
-    return subprocess.Popen(command, env=variables, **options)
-
-
-def _become(arguments: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
-    """Run what `python` with these arguments would, in this process, which has just been forked, and end it."""
-    # The parent waits for one of these files to be closed, as an exec would close it.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    os.environ.clear()
-    os.environ.update(variables)
-    # `subprocess` has disabled it for the moments before an exec.
-    gc.enable()
-    status = 1
-    try:
-        match arguments:
-            case ["-c", code, *rest]:
-                sys.argv = ["-c", *rest]
-                exec(code, {"__name__": "__main__"})
-            case ["-m", module, *rest]:
-                sys.argv = [module, *rest]
-                runpy.run_module(module, run_name="__main__", alter_sys=True)
-            case [path, *_]:
-                sys.argv = list(arguments)
-                runpy.run_path(path, run_name="__main__")
-        status = 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else bool(end.code)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-
-
 def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> ChildRun:
     """Run a child to its end and measure it; raises RuntimeError, with the end of its output, if it fails."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
-        child = start_child(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
         status, peak_mb, usage = _wait(child, timeout_s)
         wall_s = time.monotonic() - began
         out.seek(0)
@@ -261,7 +190,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_server(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, int]]:
     """A server in its own process while the block runs: its first line, one JSON value, and its process id."""
     with tempfile.TemporaryFile() as err:
-        child = start_child(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err)
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=environment(env)
+        )
         assert child.stdout is not None
         try:
             line = child.stdout.readline()
