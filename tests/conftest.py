@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -15,7 +17,6 @@ from hypothesis import settings
 
 from famnb import model_colours
 from famnb.service import Server
-from tests.support import forked_workers
 from tests.support.forked_service import serve_forked
 
 settings.register_profile("famnb", deadline=None, derandomize=True)
@@ -38,11 +39,20 @@ sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # None: not to
 gc.disable()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Load what a run of all tests needs once, and not in each worker."""
-    if sys.platform == "linux" and config.args == ["tests"]:
-        forked_workers.fork_workers(config)
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Have each worker load another part of the modules first, so that where no bytecode is yet, not each compiles all.
+
+    At a first run, in a fresh checkout, that is half of what collecting costs.
+    """
+    worker = getattr(collector.config, "workerinput", None)
+    if worker is None or not isinstance(collector, pytest.Session) or collector.config.args != ["tests"]:
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for file in files[number::count]:
+        # What does not load is reported where it is collected.
+        with contextlib.suppress(Exception):
+            importlib.import_module(".".join(file.relative_to(collector.config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -152,10 +152,7 @@ def main() -> None:
         # It reads at its import whose end ends a kernel, and matplotlib where a kernel's figures go.
         os.environ |= {"JPY_PARENT_PID": str(os.getpid()), "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     for name in sys.argv[2:]:
-        module, _, function = name.partition(":")
-        loaded = importlib.import_module(module)
-        if function:
-            getattr(loaded, function)()
+        importlib.import_module(name)
     gc.freeze()
     while True:
         text, files, _, _ = socket.recv_fds(asked, PACKET, 3)
