@@ -10,6 +10,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 import pytest
 
@@ -38,7 +39,11 @@ def stalling(server: Server) -> Iterator[Server]:
 def dask_client(server: Server) -> Iterator[Any]:
     """A client of a cluster of two worker processes with one thread each, which know the service's key."""
     key = {"FAM_API_KEY": server.key}
+    # A cluster asks so long after it lost a worker whether that is back, and otherwise closes its place for good, even
+    # where it had come back and was lost once more: after 15 s unless told, and these tests kill a worker often.
+    patience = {"distributed.deploy.lost-worker-timeout": "1h"}
     with (
+        dask.config.set(patience),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", env=key) as cluster,
         distributed.Client(cluster) as client,
     ):
