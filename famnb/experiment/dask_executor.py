@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import math
 import os
 import secrets
 import time
@@ -36,8 +37,9 @@ WATCH_S = 0.5
 """How often the cluster is asked which workers it has."""
 GONE_S = 60.0
 """After this long without a worker, or without an answer from the scheduler, the run is given up."""
-REST_S = 60.0
-"""How long a worker that could not be used is left alone: opening it again at once would fail again."""
+REST_S = 15.0
+"""How long a worker that could not be used is left alone: opening it again at once would fail again. Much shorter than
+`GONE_S`, so that a cluster whose only workers failed once is not given up for that."""
 SETTLE_S = 1.0
 """How long a cell whose worker is lost waits before it is run again: workers often go several at a time."""
 ANSWER_S = 30.0
@@ -157,7 +159,8 @@ class DaskExecutor:
 
     async def _open(self, address: str) -> None:
         """Open an agent on a worker and begin to use it."""
-        self._left_alone[address] = time.monotonic() + REST_S
+        # However long this takes, it is not opened twice.
+        self._left_alone[address] = math.inf
         try:
             await self._ask(address, dask_worker.open_agent, *self._open_arguments)
         except CredentialError as error:
@@ -167,6 +170,8 @@ class DaskExecutor:
                 f"worker {address} cannot carry calls ({type(fault).__name__}: {fault}); it needs famnb {__version__}, "
                 "as this process has it"
             ) from fault
+        finally:
+            self._left_alone[address] = time.monotonic() + REST_S
         worker = self._workers[address] = _Worker(address)
         worker.task = self._spawn(self._serve(worker))
         self._place_waiting()

@@ -201,6 +201,22 @@ def test_workers_can_fetch_their_key_with_a_function(client, keyless, server, tm
     assert small_experiment(client).run(on=keyless, worker_key=(tmp_path / "key").read_text).completed == 12
 
 
+def test_a_worker_that_could_not_be_used_is_tried_again(connect, slow, keyless, tmp_path, monkeypatch, recwarn):
+    """Both workers are lost, those that take their place find no key at first, and the run goes on once they do."""
+    monkeypatch.setattr(dask_executor, "REST_S", 0.2)
+    key, away = tmp_path / "key", tmp_path / "away"
+    key.write_text(slow.key)
+    run = small_experiment(connect(slow), prompts=100).run(
+        concurrency=16, on=keyless, worker_key=key.read_text, wait=False
+    )
+    wait_until(lambda: run.progress.completed > 20)
+    key.rename(away)
+    kill(keyless, workers=2)
+    wait_until(lambda: any("no key of its own" in str(warning.message) for warning in recwarn))
+    away.rename(key)
+    assert run.wait().completed == 400
+
+
 def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
     """A third worker, come while the run is under way, answers some of its calls."""
     client = connect(slow)
