@@ -37,12 +37,16 @@ START = """async source => {
 
 @pytest.fixture
 def page(blank_page: Page) -> Page:
-    """A blank page with the front end on it, which can wait for a clock of its own."""
-    page = blank_page
+    """A blank page with the front end of a live view on it, which can wait for a clock of its own."""
+    return draw(blank_page, "live.js")
+
+
+def draw(page: Page, front: str) -> Page:
+    """Have a blank page draw that front end."""
     page.clock.install()
     page.route("**/*", lambda route: route.fulfill(status=204 if "api" in route.request.url else 200, body=""))
     page.goto("http://lab.test/")
-    source = base64.b64encode(join_front("live.js").encode()).decode()
+    source = base64.b64encode(join_front(front).encode()).decode()
     page.evaluate(START, f"data:text/javascript;base64,{source}")
     return page
 
@@ -116,27 +120,46 @@ def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(page: Page):
     assert page.evaluate("window.said") == ["ready", "stop", "stop"]
 
 
-@pytest.mark.parametrize("device", ["mouse", "keyboard"])
+@pytest.mark.parametrize("device", ["mouse", "mouse, from another button", "keyboard"])
 def test_a_button_that_is_pressed_while_news_come_is_clicked(page: Page, device: str):
     """What would draw it anew between press and release waits for the click, and is shown then, in order."""
     snapshot(page, 1, "one")
     stop = page.get_by_role("button", name="Stop")
-    if device == "mouse":
-        stop.hover()
-        page.mouse.down()
-    else:
+    if device == "keyboard":
         stop.focus()
         page.keyboard.down(" ")
+    else:
+        if "another" in device:
+            page.evaluate("document.body.appendChild(document.createElement('button')).focus()")
+        stop.hover()
+        page.mouse.down()
+    page.clock.run_for(1)
     snapshot(page, 2, "one two")
     grows(page, 3, " three")
     assert page.locator(".famnb-text").inner_text() == "one"
-    if device == "mouse":
-        page.mouse.up()
-    else:
+    if device == "keyboard":
         page.keyboard.up(" ")
+    else:
+        page.mouse.up()
     page.clock.run_for(1)
     assert page.evaluate("window.said") == ["ready", "stop"]
     expect(page.locator(".famnb-text")).to_have_text("one two three")
+
+
+def test_a_row_that_is_pressed_while_others_come_opens(blank_page: Page):
+    """It is not moved from under the mouse."""
+    page = draw(blank_page, "dashboard.js")
+    facts = dict.fromkeys(("time", "endpoint", "model", "took", "tokens", "cost"), "") | {"status": "completed"}
+    for seq, ids in enumerate((["first"], ["third", "second", "first"]), 1):
+        rows = [{"id": name, "prompt": name, **facts} for name in ids]
+        told = {"kind": "snapshot", "seq": seq, "calls": {"title": "Latest calls", "narrowed": False, "rows": rows}}
+        page.evaluate("message => window.hear('msg:custom', message)", told)
+        if seq == 1:
+            page.get_by_text("first").hover()
+            page.mouse.down()
+    page.mouse.up()
+    assert page.evaluate("window.said")[-1] == "open"
+    expect(page.locator("tbody tr")).to_have_count(3)
 
 
 def test_a_release_that_never_comes_holds_nothing_up_for_long(page: Page):

@@ -1,5 +1,6 @@
-// A button that is drawn anew between the press and the release of a mouse or key is never clicked. So what would draw waits.
+// What is drawn anew or moves between the press and the release of a mouse or key is never clicked: what would draw waits.
 
+const PRESSED = "button, summary, label, a, [role=button], .famnb-rows tr"; // what does something on a click
 const LONGEST_MS = 2000; // a release that never came, such as outside the window, holds nothing up for longer
 
 /**
@@ -19,12 +20,16 @@ export function waitForRelease(hear) {
     for (const message of waiting.splice(0)) hear(message);
   };
   const press = ({ type, key, target }) => {
-    if ((type === "keydown" && key !== " ") || !target.closest("button, summary, [role=button], a")) return;
+    if ((type === "keydown" && key !== " ") || !target.closest(PRESSED)) return;
     isPressed = true;
     clearTimeout(limit);
     limit = setTimeout(resume, LONGEST_MS);
   };
-  const release = () => isPressed && setTimeout(resume); // the click comes right after the release
+  const release = ({ type, target }) => {
+    if (!isPressed) return;
+    if (type === "blur" && target !== window) return; // the press itself moves the focus; only the window's loss counts
+    setTimeout(resume); // the click comes right after the release
+  };
   return {
     hear: (message) => (isPressed ? waiting.push(message) : hear(message)),
     watch(el) {
