@@ -181,7 +181,13 @@ def test_a_reload_while_a_cell_waits_shows_the_whole_reply(lab: Lab):
     expect(lab.output(1).locator(".famnb-pane")).to_contain_text("1, 2, 3")
     assert "was streaming here when this was saved" in lab.save().cells[1].outputs[0]["data"]["text/plain"]
     lab.page.reload()
-    pane = lab.ready().output(1).locator(".famnb-pane")
+    output = lab.ready().output(1)
+    expect(output).to_contain_text(re.compile("page was reloaded|model not found"))
+    if "model not found" in output.inner_text():
+        # JupyterLab looks for a widget for two seconds, but not at their very end: what a busy kernel sends in the last
+        # tenth of them is not seen until the page is loaded once more.
+        lab.reload()
+    pane = output.locator(".famnb-pane")
     expect(pane).to_contain_text("page was reloaded")
     assert numbers(pane) == list(range(1, 201))
     lab.run(2)
