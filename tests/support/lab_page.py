@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Dialog, Locator, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 import famnb
@@ -45,12 +45,20 @@ class Lab:
         self.dialogs: list[str] = []
         """Every alert that opened; hostile text wants one."""
         self._listeners: list[tuple[str, Callable[..., Any]]] = []
-        self.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.on("dialog", self._answer)
 
     def on(self, event: Any, listener: Callable[..., Any]) -> None:
         """Listen to an event of the page until `clear`."""
         self._listeners.append((event, listener))
         self.page.on(event, listener)
+
+    def _answer(self, dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":
+            # JupyterLab asks before unsaved work is left; to stay would abort what loads the page anew.
+            dialog.accept()
+        else:
+            self.dialogs.append(dialog.message)
+            dialog.dismiss()
 
     def clear(self) -> None:
         """Make the page as good as new: nothing is open, no kernel runs, nobody listens, the looks are the default."""
