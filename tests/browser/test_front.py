@@ -162,6 +162,17 @@ def test_a_row_that_is_pressed_while_others_come_opens(blank_page: Page):
     expect(page.locator("tbody tr")).to_have_count(3)
 
 
+def test_a_space_that_is_typed_holds_nothing_up(page: Page):
+    """The prompt's box, too, has a label around it."""
+    snapshot(page, 1, "one")
+    page.evaluate("document.body.appendChild(document.createElement('label')).innerHTML = '<textarea>'")
+    page.locator("textarea").focus()
+    page.keyboard.down(" ")
+    grows(page, 2, " two")
+    assert page.locator(".famnb-text").inner_text() == "one two"
+    page.keyboard.up(" ")
+
+
 def test_a_release_that_never_comes_holds_nothing_up_for_long(page: Page):
     """Such as one outside the window."""
     snapshot(page, 1, "one")

@@ -1,6 +1,6 @@
 // What is drawn anew or moves between the press and the release of a mouse or key is never clicked: what would draw waits.
 
-const PRESSED = "button, summary, label, a, [role=button], .famnb-rows tr"; // what does something on a click
+const PRESSED = "button, summary, a, [role=button], .famnb-rows tr"; // what does something on a click; who writes holds nothing up
 const LONGEST_MS = 2000; // a release that never came, such as outside the window, holds nothing up for longer
 
 /**
