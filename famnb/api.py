@@ -26,7 +26,6 @@ from famnb.profiles import DEFAULT, check_profile
 from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
-from famnb.validation import explain_arguments
 
 if TYPE_CHECKING:
     import httpx
@@ -42,7 +41,6 @@ _embedding = threading.Lock()
 class _RecordingClient(BaseClient):
     """The constructor that Client and AsyncClient share: a client with a ledger, its replays and the live view."""
 
-    @explain_arguments
     def __init__(
         self,
         *,
@@ -137,7 +135,6 @@ class AsyncClient(_RecordingClient):
         return self.aconversation(endpoint, **settings)
 
 
-@explain_arguments
 def connect(
     profile: str | Profile = "fam",
     *,

@@ -2,7 +2,7 @@
 
 FamnbError
 ├── InvalidRequest              refused before sending: a field or an argument is wrong (also a ValueError)
-│   ├── InvalidArgument         a keyword that there is not, or a value of a wrong type (also a TypeError)
+│   ├── InvalidArgument         an argument of a wrong type (also a TypeError)
 │   └── UnknownName             a call, a column, a pane or an attribute that there is not (also a KeyError)
 ├── CredentialError             refused before sending: the key is unset or malformed (also a ValueError)
 ├── APIStatusError              the service answered with an error status
@@ -72,7 +72,8 @@ class FamnbError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython (8 and 9) shows instead of a traceback: the caller's own and the message."""
-        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython else None
         if shell is not None and shell.InteractiveTB.mode == "Verbose":
             full: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__, 1)
             return full
@@ -88,7 +89,7 @@ class InvalidRequest(FamnbError, ValueError):
 
 
 class InvalidArgument(InvalidRequest, TypeError):
-    """A function was called with a keyword that it does not have, or with a value of a wrong type."""
+    """A function was called with a value of a wrong type."""
 
 
 class UnknownName(InvalidRequest, KeyError, AttributeError):

@@ -13,7 +13,6 @@ from famnb.api import connect
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient, BlockingClient
 from famnb.experiment.experiment import BaseExperiment
-from famnb.validation import explain_arguments
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.run_view import ShownRun
@@ -61,7 +60,6 @@ class Experiment(BaseExperiment):
         # With a key in the environment, `connect` starts nothing; else it would start the embedded service.
         return self.client if os.getenv(VARIABLE) else self._client
 
-    @explain_arguments
     def vote(self, n: int | None = None, *, voter: str = "", seed: int | None = None) -> Ballot:
         """A ballot: `n` pairs of answers to the same prompt, or all, to be judged without knowing whose they are.
 

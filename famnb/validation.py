@@ -6,60 +6,13 @@ least 1, got 0`.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import numbers
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from famnb.errors import InvalidArgument, InvalidRequest
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def explain_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function that is called with wrong arguments raise InvalidArgument, which names what was meant."""
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            # Without a further frame it was the call itself that failed, and nothing inside the function.
-            is_call = isinstance(error, TypeError) and (error.__traceback__ is None or not error.__traceback__.tb_next)
-            message = _describe_call(function, args, kwargs, str(error)) if is_call else ""
-            # A verbose traceback shows the variables of this frame, and an API key may be one of them.
-            kwargs.clear()
-            del args
-            if not is_call:
-                raise
-        raise InvalidArgument(message)
-
-    return call
-
-
-def explain_constructor(kind: type[R]) -> type[R]:
-    """Have a class do the same: for a dataclass, whose constructor is written by no one."""
-    kind.__init__ = explain_arguments(kind.__init__)  # type: ignore[method-assign]
-    return kind
-
-
-def _describe_call(function: Callable[..., Any], arguments: Any, keywords: Any, fault: str) -> str:
-    """Say which keyword a function does not have, and what was probably meant; else what Python says."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-    unknown = next((name for name in keywords if name not in known), None)
-    if unknown is None:
-        return fault
-    import difflib  # late, since most calls are right
-
-    close = difflib.get_close_matches(unknown, known, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    # A constructor may be a base class's, which the caller has never heard of.
-    name = type(arguments[0]).__name__ if function.__name__ == "__init__" else function.__name__
-    return f"{unknown}: {name} has no such argument{hint} It has {', '.join(known)}"
+from famnb.errors import InvalidRequest
 
 
 def check_text(name: str, value: object, *, expected: str) -> str:

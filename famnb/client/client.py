@@ -29,7 +29,7 @@ from famnb.profiles import check_profile
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.validation import check_integer, explain_arguments
+from famnb.validation import check_integer
 
 if TYPE_CHECKING:
     import httpx
@@ -192,7 +192,6 @@ class BaseClient:
         """How often it sends a call again, and how long a wait the service may ask for."""
         return self._engine.retries
 
-    @explain_arguments
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""
         _check_request(request)
@@ -347,7 +346,6 @@ def _check_request(request: object) -> None:
 class BlockingClient(BaseClient):
     """A client for programs and notebooks; `send`, `ask` and `send_many` block, their `a…` twins are awaited."""
 
-    @explain_arguments
     def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
         """Send a request and wait for its reply; raises the call's error, with what had come on its `.reply`."""
         return _start_call(self, request, labels).result()
@@ -417,7 +415,6 @@ class BlockingClient(BaseClient):
             lambda steps: run_steps(steps, self._run_send), endpoint, endpoints=self.endpoints, **settings
         )
 
-    @explain_arguments
     def send_many(
         self,
         requests: Iterable[Request],

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from famnb.endpoints import Endpoint
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles.profile import Profile
-from famnb.validation import check_number, explain_constructor
+from famnb.validation import check_number
 
 ALT_VARIABLE = "FAM_ALT_BASE_URL"
 
@@ -106,7 +106,6 @@ def _is_short_loopback(name: str) -> bool:
         return False
 
 
-@explain_constructor
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deadlines:
     """Limits in seconds on the monotonic clock; `math.inf` waits for ever.

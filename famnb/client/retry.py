@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Callable
 
 from famnb.errors import APIStatusError, ConnectError, FamnbError, StreamInterrupted
-from famnb.validation import check_integer, check_number, explain_constructor
+from famnb.validation import check_integer, check_number
 
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses of failures that may pass; no other 4xx gets better by being sent again."""
@@ -33,7 +33,6 @@ SPREAD = 0.1
 """The wait that a service asked for is lengthened by up to this share, so that not all clients return at once."""
 
 
-@explain_constructor
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retries:
     """How often a call is sent again after a failure, and how long a wait the service may ask for.

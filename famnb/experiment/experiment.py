@@ -64,7 +64,7 @@ from famnb.frame.calls import CallsFrame, calls
 from famnb.frame.spend import is_unpriced
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger
-from famnb.validation import check_integer, check_number, check_text, explain_arguments
+from famnb.validation import check_integer, check_number, check_text
 
 
 class BaseExperiment:
@@ -75,7 +75,6 @@ class BaseExperiment:
     run_clock = RunClock()
     """The time of its runs; tests replace it."""
 
-    @explain_arguments
     def __init__(
         self,
         prompts: Source,
@@ -116,8 +115,7 @@ class BaseExperiment:
         self._check_ledgers()
         requests = [check_variant(variant, self.fields, self._endpoints) for variant in self.variants]
         for loss in {loss: None for request in requests for loss in request.losses}:
-            # The frame above is that of `explain_arguments`, the next one the caller's.
-            warnings.warn(f"{self.name}: {loss}", stacklevel=3)
+            warnings.warn(f"{self.name}: {loss}", stacklevel=2)
 
     def __repr__(self) -> str:
         counts = (len(self.prompts), "prompt"), (len(self.variants), "variant"), (self.repeats, "repeat")
@@ -202,7 +200,6 @@ class BaseExperiment:
         """
         return plan_frame(self.cells, self.variants, shared=self.fields)
 
-    @explain_arguments
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
@@ -223,7 +220,6 @@ class BaseExperiment:
             concurrency=min(concurrency, self._connections()),
         )
 
-    @explain_arguments
     def run(
         self,
         *,
@@ -295,7 +291,6 @@ class BaseExperiment:
         """The cells that are answered, each with the id of its call; without warm-ups."""
         return self._answers(self._join_calls())
 
-    @explain_arguments
     def summary(
         self,
         *,
@@ -339,7 +334,6 @@ class BaseExperiment:
         )
         return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
 
-    @explain_arguments
     def against(
         self,
         earlier: str | FrameSource,
@@ -367,7 +361,6 @@ class BaseExperiment:
         """
         return save_baseline(self.frame().assign(experiment=self.name), path)
 
-    @explain_arguments
     def check(
         self,
         *,
@@ -399,7 +392,6 @@ class BaseExperiment:
                 spans |= {f"score_{name}": span for name in score_names(scorer)}
         return spans
 
-    @explain_arguments
     def score(
         self,
         *,
@@ -423,7 +415,6 @@ class BaseExperiment:
         )
         return scoring.score(self.scorers)
 
-    @explain_arguments
     def votes(self) -> pd.DataFrame:
         """One row a vote, oldest first, those of judges included.
 
@@ -434,7 +425,6 @@ class BaseExperiment:
         """
         return votes.table(votes.read_votes(self.ledger, self.name), self.cells)
 
-    @explain_arguments
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
 
@@ -554,7 +544,7 @@ class BaseExperiment:
             warnings.warn(
                 f"concurrency: {concurrency}, but the client uses {limit} connections at most; make it with "
                 f"connections={concurrency}",
-                stacklevel=5,
+                stacklevel=4,
             )
         return min(concurrency, limit)
 

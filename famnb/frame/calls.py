@@ -35,13 +35,12 @@ from famnb.record.costs import cost_columns
 from famnb.record.ledger import HasLedger
 from famnb.record.parquet import Parquet
 from famnb.record.price import ServiceNames, service_names
-from famnb.validation import check_integer, explain_arguments
+from famnb.validation import check_integer
 from famnb.wire import lenient_json
 
 CallRow: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
 
-@explain_arguments
 def calls(
     ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
     *,

@@ -18,7 +18,6 @@ from famnb.record import Ledger, RecordedCall, sql
 from famnb.record.ledger import HasLedger
 from famnb.reply import Reply
 from famnb.timing import Read
-from famnb.validation import explain_arguments
 
 CallSelection: TypeAlias = str | Reply | RecordedCall | pd.DataFrame | Iterable[str | Reply | RecordedCall]
 """Calls: an id, a reply, a recorded call, several of these, or a frame with `call_id`."""
@@ -71,7 +70,6 @@ def read_wire_events(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[Wire
         yield wire_event._replace(events=rest)
 
 
-@explain_arguments
 def deltas(call_ids: CallSelection | None = None, ledger: Ledger | str | HasLedger | None = None) -> pd.DataFrame:
     """One row a stream event, in order; all recorded streams unless `call_ids` names some.
 

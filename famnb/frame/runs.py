@@ -14,14 +14,12 @@ from famnb.frame.filters import Filters
 from famnb.frame.spend import PRICING_COLUMNS, is_unpriced
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger
-from famnb.validation import explain_arguments
 
 _KEYS = ["experiment", "variant", "profile", "endpoint", "model"]
 _MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
 _SUMS = [column.name for column in RUNS if "_tokens" in column.name or column.name.endswith("_usd")]
 
 
-@explain_arguments
 def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
     """One row for each experiment, variant, profile, endpoint and model; calls outside of experiments have rows too.
 

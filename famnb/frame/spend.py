@@ -16,7 +16,6 @@ from famnb.frame.filters import Filters, OneOrMore
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger
 from famnb.record.price import UNMADE_ERRORS
-from famnb.validation import explain_arguments
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
@@ -26,7 +25,6 @@ PRICING_COLUMNS = ("status", "http_status", "error", "attempts")
 _SUMS = [column.name for column in SPEND if not column.name.endswith("calls")]
 
 
-@explain_arguments
 def spend(
     ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
     *,

@@ -44,7 +44,6 @@ from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import Points, names_axis, place_points, read_axis
 from famnb.stats import min_values
 from famnb.stats.differences import average_repeats
-from famnb.validation import explain_arguments
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -60,7 +59,6 @@ PROMPT_COLUMNS = ("prompt_id", "prompt_hash", "prompt")
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-@explain_arguments
 def compare(
     frame: pd.DataFrame,
     *,

@@ -26,7 +26,6 @@ from famnb.plot.grouping import group_rows, require_columns, select_calls, time_
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_axis
-from famnb.validation import explain_arguments
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
@@ -48,7 +47,6 @@ HOLD_SHARE = 0.02
 """The share of the time for which stacked sums are held after the last call."""
 
 
-@explain_arguments
 def cost(
     frame: pd.DataFrame,
     *,

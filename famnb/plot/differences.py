@@ -28,7 +28,6 @@ from famnb.plot.effects import (
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.labels import capitalize
 from famnb.plot.layout import FigureSize, Width
-from famnb.validation import explain_arguments
 
 ROW_HEIGHT_IN, VARIANT_HEIGHT_IN = 0.3, 0.17
 """The height of a metric of one variant, and of each variant beyond, in inches."""
@@ -38,7 +37,6 @@ LEAST_RATIO = 0.05
 _ARROWS = {"less": " ↓", "more": " ↑", "neither": ""}
 
 
-@explain_arguments
 def differences(
     summary: Summary,
     *,

@@ -13,13 +13,11 @@ from famnb.errors import InvalidRequest
 from famnb.plot.points import Axis, Points, place_points, read_points
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
-from famnb.validation import explain_arguments
 
 if TYPE_CHECKING:
     from famnb.widget.explorer import Explorer
 
 
-@explain_arguments
 def explore(
     frame: pd.DataFrame,
     *,

@@ -19,13 +19,11 @@ from famnb.plot.grouping import group_rows, numeric_column, require_columns, sel
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.reply import Reply
-from famnb.validation import explain_arguments
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
-@explain_arguments
 def gaps(
     which: CallSelection,
     *,

@@ -38,7 +38,6 @@ from famnb.plot.labels import (
 )
 from famnb.plot.layout import FigureSize, Width, wrap_text
 from famnb.plot.points import Axis, Points, place_points, read_axis
-from famnb.validation import explain_arguments
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
 """Latencies that mean another thing for a whole reply."""
@@ -49,7 +48,6 @@ PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
-@explain_arguments
 def latency(
     frame: pd.DataFrame,
     *,

@@ -29,7 +29,6 @@ from famnb.plot.labels import (
 )
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_points
-from famnb.validation import explain_arguments
 
 _GROUP = "group of the figure"
 _COST_BOUNDS = ("cost_low_usd", "cost_high_usd")
@@ -37,7 +36,6 @@ SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
 
-@explain_arguments
 def pareto(
     frame: pd.DataFrame,
     *,

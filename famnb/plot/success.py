@@ -22,7 +22,6 @@ from famnb.plot.grouping import group_rows, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import names_axis, read_axis
-from famnb.validation import explain_arguments
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -33,7 +32,6 @@ ROW_HEIGHT_IN = 0.28
 NO_REASON = "no error named"
 
 
-@explain_arguments
 def success(
     frame: pd.DataFrame,
     *,

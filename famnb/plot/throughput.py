@@ -21,7 +21,6 @@ from famnb.plot.grouping import group_rows, numeric_column, require_columns, sel
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_axis
-from famnb.validation import explain_arguments
 
 # One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.
 BINS = (16, 120)
@@ -31,7 +30,6 @@ MAX_LINES = 3
 """Up to this many groups each have a line; more are stacked."""
 
 
-@explain_arguments
 def throughput(
     frame: pd.DataFrame,
     *,

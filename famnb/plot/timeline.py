@@ -30,7 +30,6 @@ from famnb.plot.points import Axis, Points, names_axis, place_points, read_axis
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
-from famnb.validation import explain_arguments
 
 BLOCK_PARTS = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
 """The kinds of content, and the parts of a call that they are."""
@@ -53,7 +52,6 @@ SIDES: tuple[dict[str, Any], ...] = tuple(
 AnyReply = Reply | RecordedCall | str
 
 
-@explain_arguments
 def timeline(
     reply: AnyReply | Sequence[AnyReply],
     *,

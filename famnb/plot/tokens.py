@@ -20,7 +20,6 @@ from famnb.plot.grouping import group_rows, numeric_column, require_columns, sel
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import DirectLabel, FigureSize, Width
 from famnb.plot.points import read_axis
-from famnb.validation import explain_arguments
 
 TOKEN_KINDS = {
     "cached input": "cached",
@@ -40,7 +39,6 @@ MAX_TEXT_SHARE = 0.45
 """The most of the axes' width that is given to the text after a bar."""
 
 
-@explain_arguments
 def tokens(
     frame: pd.DataFrame,
     *,

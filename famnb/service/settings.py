@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from famnb.errors import CredentialError, InvalidRequest
-from famnb.validation import check_number, explain_constructor
+from famnb.validation import check_number
 
 PROFILES = ("", "openresponses")
 """Specifications that the service can follow beyond the API document; empty for none."""
@@ -27,7 +27,6 @@ SAFE_KEY_LENGTH = 16
 """How many characters a key should have where others can reach the service."""
 
 
-@explain_constructor
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How the service runs."""

@@ -13,7 +13,6 @@ from famnb.profiles import DEFAULT, NAMES, find_profile
 from famnb.record import Ledger, RecordedCall
 from famnb.record.writer import written_files
 from famnb.reply import Reply
-from famnb.validation import explain_arguments
 from famnb.widget.default_client import connected_ledger
 from famnb.widget.form import images
 from famnb.widget.html import facts, sanitize, transcript
@@ -104,7 +103,6 @@ class Inspector(DescribedWidget):
 
     _esm = join_front("inspector.js")
 
-    @explain_arguments
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
         """Show a call; `ledger` is where it is recorded.
 

@@ -27,7 +27,6 @@ from famnb.record import Cost, Ledger
 from famnb.record.ledger import ledger_of
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.validation import explain_arguments
 from famnb.widget.board import table
 from famnb.widget.board.experiment_code import ExperimentVariant, write_experiment
 from famnb.widget.board.pane_columns import PaneColumn, SharedFields, name_columns
@@ -79,7 +78,6 @@ class Board(FormWidget):
     # The board draws the end of a round itself.
     sends_final_snapshot = False
 
-    @explain_arguments
     def __init__(
         self, client: BlockingClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
     ) -> None:

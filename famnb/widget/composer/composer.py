@@ -24,7 +24,6 @@ from famnb.profiles import DEFAULT
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.validation import explain_arguments
 from famnb.widget.board.experiment_code import variant_fields
 from famnb.widget.board.pane_settings import PaneSettings
 from famnb.widget.composer.conversation_view import ConversationView
@@ -65,7 +64,6 @@ class Composer(FormWidget):
     _esm = join_front("composer.js")
     note = "A famnb.Composer: run this cell to use it."
 
-    @explain_arguments
     def __init__(
         self,
         client: BlockingClient | None = None,

@@ -18,7 +18,6 @@ import psutil
 from famnb.endpoints import ENDPOINTS
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
-from famnb.validation import explain_arguments
 from famnb.widget.dashboard.time_ranges import RANGES, SESSION, find_start
 from famnb.widget.default_client import connected_ledger
 from famnb.widget.html import transcript
@@ -53,7 +52,6 @@ class Dashboard(DescribedWidget):
 
     _esm = join_front("dashboard.js")
 
-    @explain_arguments
     def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
         """Watch a client's ledger, a ledger or its path, or that of the latest `famnb.connect()`."""
         # Before anything can fail: ipywidgets (8.1) calls `close` when a widget is deleted, even if `__init__` failed.
