@@ -20,7 +20,7 @@ from famnb import errors
 from famnb.errors import FamnbError, Interrupted, ParseError, RateLimitError, StreamError
 from famnb.reply import Block, Reply
 from tests.support.exchanges import exchange, spoken
-from tests.support.fault_server import Do, FaultServer
+from tests.support.fault_server import Action, FaultServer
 
 
 def tree(root: type[BaseException]) -> list[type[BaseException]]:
@@ -78,7 +78,7 @@ def shell(server: famnb.service.Server, throttled: famnb.service.Server, tmp_pat
     with (
         famnb.Client(base_url=server.url, api_key=server.key, ledger=ledger, retries=once) as client,
         famnb.Client(base_url=server.url, api_key="another-key", ledger=ledger, retries=once) as stranger,
-        FaultServer([Do.HOLD]) as silent,
+        FaultServer([Action.STALL]) as silent,
     ):
         ipython.user_ns |= {"famnb": famnb, "client": client, "stranger": stranger, "ledger": ledger, "once": once}
         ipython.user_ns |= {"throttled": throttled, "silent": silent}

@@ -20,7 +20,7 @@ from famnb.client.retry import Retries
 from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamError
 from famnb.secret_patterns import MASK
 from tests.support.client_shells import KEY, reachable
-from tests.support.fault_server import Do, chunked, event, whole
+from tests.support.fault_server import Action, chunked, event, whole
 from tests.support.wire_payloads import body, delta, request, said
 
 STREAM = request("web")
@@ -93,8 +93,8 @@ def chain(error: BaseException | None) -> list[BaseException]:
         whole(f"Bearer {KEY} is unknown".encode(), 401, x_echo=f"Bearer {KEY}"),
         whole(b"", 307, location=f"http://127.0.0.1:1/?key={KEY}"),
         whole(b"", 200),
-        chunked(delta("web", "Hel"), Do.RESET, end=False),
-        [Do.RESET],
+        chunked(delta("web", "Hel"), Action.RESET, end=False),
+        [Action.RESET],
     ],
     ids=["echoed in json", "echoed in text and header", "echoed in a redirect", "no reply", "broken", "no answer"],
 )
@@ -211,7 +211,7 @@ def test_no_log_shows_the_key(serve, connect, caplog):
     caplog.set_level(logging.DEBUG)
     for name in ("httpx", "httpcore", "asyncio", "famnb"):
         caplog.set_level(logging.DEBUG, logger=name)
-    client = connect(serve(whole(body("web", "Hello")), [Do.RESET], [Do.RESET], [Do.RESET]))
+    client = connect(serve(whole(body("web", "Hello")), [Action.RESET], [Action.RESET], [Action.RESET]))
     assert client.send(WHOLE).text == "Hello"
     with pytest.raises(FamnbError):
         client.send(WHOLE)

@@ -13,7 +13,7 @@ import pytest
 
 from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest, ServerError
-from tests.support.fault_server import Do, chunked, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, delta, opening, request
 
@@ -155,7 +155,7 @@ def test_something_that_is_no_request_is_refused_before_anything_is_sent(serve, 
 
 def test_nothing_to_send_is_nothing(send_many, serve, connect):
     """No requests, no replies."""
-    assert send_many(connect(serve([Do.RESET])), []) == []
+    assert send_many(connect(serve([Action.RESET])), []) == []
 
 
 def test_failures_that_are_tried_again_end_in_place(serve, connect):

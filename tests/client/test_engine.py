@@ -18,7 +18,7 @@ from famnb.errors import (
     StreamInterrupted,
 )
 from tests.support.client_shells import KEY
-from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.fault_server import Action, chunked, head, whole
 from tests.support.wire_payloads import body, delta, opening, request, said
 
 WHOLE = request("web", stream=False)
@@ -81,7 +81,7 @@ def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, a
 def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, monkeypatch):
     """500 with half a body and then nothing: ServerError all the same."""
     monkeypatch.setattr("famnb.client.engine.ERROR_BODY_S", 0.2)
-    server = serve([head(500, content_length="100"), b"the engine", Do.HOLD])
+    server = serve([head(500, content_length="100"), b"the engine", Action.STALL])
     with pytest.raises(ServerError, match="the engine"):
         connect(server, retries=ONCE).send(WHOLE)
 
@@ -113,7 +113,7 @@ def test_a_server_that_speaks_no_tls(serve, connect):
 
 def test_a_server_that_speaks_no_http(way, serve, connect):
     """Garbage in place of a status line is no reply; the request may have done its work, so it is not repeated."""
-    server = serve([b"\x00\x01 this is not http at all\r\n\r\n", Do.CLOSE])
+    server = serve([b"\x00\x01 this is not http at all\r\n\r\n", Action.CLOSE])
     error = way.failure(connect(server), WHOLE)
     assert isinstance(error, ResponseFormatError)
     assert "127.0.0.1" in str(error)
@@ -127,18 +127,18 @@ def test_a_server_that_speaks_no_http(way, serve, connect):
             head(200, content_type="text/event-stream", content_length="9999"),
             *opening("web"),
             delta("web", "Hel"),
-            Do.CLOSE,
+            Action.CLOSE,
         ],
         [
             head(200, content_type="text/event-stream", transfer_encoding="chunked"),
             b"FFFF\r\n",
             delta("web", "Hel"),
-            Do.CLOSE,
+            Action.CLOSE,
         ],
-        [*chunked(delta("web", "Hel"), end=False), 0.05, b"this is no chunk size\r\n", Do.CLOSE],
-        [b"".join([*chunked(delta("web", "Hel"), end=False), b"this is no chunk size\r\n"]), Do.CLOSE],
-        [*chunked(delta("web", "Hel"), end=False), Do.HALF_CLOSE],
-        [*chunked(delta("web", "Hel"), end=False), Do.RESET],
+        [*chunked(delta("web", "Hel"), end=False), 0.05, b"this is no chunk size\r\n", Action.CLOSE],
+        [b"".join([*chunked(delta("web", "Hel"), end=False), b"this is no chunk size\r\n"]), Action.CLOSE],
+        [*chunked(delta("web", "Hel"), end=False), Action.HALF_CLOSE],
+        [*chunked(delta("web", "Hel"), end=False), Action.RESET],
     ],
     ids=["content-length too long", "short chunk", "broken chunk", "all in one packet", "half close", "reset"],
 )
@@ -154,7 +154,7 @@ def test_a_body_that_breaks_off_is_an_error_with_the_partial(way, serve, connect
 
 def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
     """The answer was made and perhaps paid for: one request, an error, the bytes kept."""
-    server = serve([head(200, content_type="application/json", content_length="9999"), b'{"choices": [', Do.CLOSE])
+    server = serve([head(200, content_type="application/json", content_length="9999"), b'{"choices": [', Action.CLOSE])
     with pytest.raises(StreamInterrupted) as caught:
         connect(server).send(WHOLE)
     assert caught.value.reply.raw == '{"choices": ['
@@ -163,7 +163,7 @@ def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
 
 def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect, notebook):
     """The JSON is all there, but the service announced more: an error, with the text, not a success."""
-    server = serve([*whole(body("web", "Hello"), content_length="9999"), Do.CLOSE])
+    server = serve([*whole(body("web", "Hello"), content_length="9999"), Action.CLOSE])
     with pytest.raises(StreamInterrupted, match="closed before the body was complete") as caught:
         connect(server, recorder=notebook).send(WHOLE)
     reply = caught.value.reply
@@ -173,7 +173,11 @@ def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect,
 def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
     """Half the JSON is no reply."""
     server = serve(
-        [head(200, content_type="application/json", content_length="20"), b'{"choices": [{"message": 1}]}', Do.CLOSE]
+        [
+            head(200, content_type="application/json", content_length="20"),
+            b'{"choices": [{"message": 1}]}',
+            Action.CLOSE,
+        ]
     )
     with pytest.raises(ResponseFormatError):
         connect(server).send(WHOLE)
@@ -181,7 +185,7 @@ def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
 
 def test_what_breaks_after_the_evidence_breaks_nothing(way, serve, connect):
     """A stream cut after its finish reason is complete."""
-    server = serve([*chunked(*said("web", "Hello")[:-1], end=False), Do.RESET])
+    server = serve([*chunked(*said("web", "Hello")[:-1], end=False), Action.RESET])
     reply = way.send(connect(server), STREAM)
     assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
 

@@ -12,7 +12,7 @@ import psutil
 import famnb
 from famnb.client.io_thread import io_thread
 from tests.support.client_shells import KEY
-from tests.support.fault_server import Do, chunked, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, failure, opening, request
 
@@ -25,10 +25,10 @@ ENDINGS = [
     whole(b"", 503),
     whole(b"<html>", 200),
     chunked(*opening("web"), delta("web", "Hel"), *failure("web")),
-    chunked(*opening("web"), delta("web", "Hel"), Do.RESET, end=False),
-    chunked(*opening("web"), delta("web", "Hel"), Do.CLOSE, end=False),
+    chunked(*opening("web"), delta("web", "Hel"), Action.RESET, end=False),
+    chunked(*opening("web"), delta("web", "Hel"), Action.CLOSE, end=False),
     chunked(*opening("web"), b"data: {broken\n\n"),
-    [Do.RESET],
+    [Action.RESET],
     ENDLESS,
     ENDLESS,
     ENDLESS,

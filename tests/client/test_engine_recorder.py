@@ -16,7 +16,7 @@ from famnb.endpoints import endpoint
 from famnb.errors import ServerError
 from famnb.timing import Read
 from tests.support.client_shells import Notebook
-from tests.support.fault_server import Do, chunked, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, request, said
 
@@ -188,6 +188,6 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
 
 def test_what_was_never_sent_is_recorded_too(serve, connect, notebook):
     """A connection that is refused is a call all the same."""
-    stream = connect(serve([Do.RESET]), recorder=notebook).start(STREAM)
+    stream = connect(serve([Action.RESET]), recorder=notebook).start(STREAM)
     assert stream.wait(60)
     assert (notebook.kept[0].attempts, notebook.kept[0].headers_ns, notebook.kept[0].reads) == (3, None, [])

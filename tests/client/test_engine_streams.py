@@ -12,7 +12,7 @@ import pytest
 from famnb.client.retry import Retries
 from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
 from famnb.events import Delta
-from tests.support.fault_server import DONE, END, Do, chunk, chunked, event, head, whole
+from tests.support.fault_server import DONE, END, Action, chunk, chunked, event, head, whole
 from tests.support.wire_payloads import (
     ENDPOINTS,
     body,
@@ -156,7 +156,7 @@ def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve
 
 def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_up(serve, connect):
     """The reply is there without a deadline's help, and `e2e_s` is the terminator's time."""
-    reply = connect(serve(chunked(*said("web", "Hello"), Do.HOLD))).send(STREAM)
+    reply = connect(serve(chunked(*said("web", "Hello"), Action.STALL))).send(STREAM)
     assert (reply.complete, reply.error) == (True, None)
     assert reply.timing.e2e_s == reply.reads[-1].t_ns / 1e9
 

@@ -15,7 +15,7 @@ from famnb.api import AsyncClient
 from famnb.client.client import BlockingClient
 from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
-from tests.support.fault_server import Do, chunked, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
@@ -75,7 +75,7 @@ def test_stop_after_the_end_is_nothing(serve, connect):
 
 def test_stop_while_nothing_has_come(serve, connect):
     """Before the headers there is no partial, only the status."""
-    stream = connect(serve([Do.HOLD])).start(STREAM)
+    stream = connect(serve([Action.STALL])).start(STREAM)
     stream.stop()
     assert (stream.result().status, stream.reply.text) == ("cancelled", "")
 

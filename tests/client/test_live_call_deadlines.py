@@ -20,7 +20,7 @@ from famnb.errors import (
     PoolTimeout,
     TotalTimeout,
 )
-from tests.support.fault_server import Do, chunk, chunked, head, whole
+from tests.support.fault_server import Action, chunk, chunked, head, whole
 from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
 STREAM = request("web")
@@ -29,7 +29,9 @@ DRIP = [b" ", 0.05] * 100
 STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chunked")
 
 
-@pytest.mark.parametrize("silence", [[Do.HOLD], [STREAM_HEAD, Do.HOLD], [STREAM_HEAD, chunk(b": wait\n\n"), Do.HOLD]])
+@pytest.mark.parametrize(
+    "silence", [[Action.STALL], [STREAM_HEAD, Action.STALL], [STREAM_HEAD, chunk(b": wait\n\n"), Action.STALL]]
+)
 def test_a_first_event_that_does_not_come(way, serve, connect, notebook, silence):
     """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
     server = serve(silence)
@@ -42,7 +44,7 @@ def test_a_first_event_that_does_not_come(way, serve, connect, notebook, silence
 
 def test_a_stream_that_falls_silent(way, serve, connect):
     """IdleTimeout with the partial."""
-    server = serve(chunked(*opening("web"), delta("web", "Hel"), Do.HOLD))
+    server = serve(chunked(*opening("web"), delta("web", "Hel"), Action.STALL))
     client = connect(server, deadlines=Deadlines(idle=0.2))
     error = way.failure(client, STREAM)
     assert isinstance(error, IdleTimeout)
@@ -80,7 +82,7 @@ def test_the_total_counts_the_pauses_between_tries(serve, connect):
         client.send(WHOLE)
 
 
-@pytest.mark.parametrize("silence", [[Do.HOLD], [head(200, content_length="999"), *DRIP]])
+@pytest.mark.parametrize("silence", [[Action.STALL], [head(200, content_length="999"), *DRIP]])
 def test_a_whole_reply_has_the_total_alone(way, serve, connect, silence):
     """It has no events to wait for; a drip of its body does not put the total off."""
     limits = Deadlines(first_event=0.1, total=0.4)
@@ -89,21 +91,21 @@ def test_a_whole_reply_has_the_total_alone(way, serve, connect, silence):
 
 def test_a_whole_body_that_stops_is_idle(serve, connect):
     """Once the headers are there, bytes must keep coming."""
-    server = serve([head(200, content_length="999"), b"{", Do.HOLD])
+    server = serve([head(200, content_length="999"), b"{", Action.STALL])
     with pytest.raises(IdleTimeout):
         connect(server, deadlines=Deadlines(idle=0.2)).send(WHOLE)
 
 
 def test_silence_after_the_evidence_is_the_end(serve, connect):
     """A finish reason and then nothing: complete."""
-    server = serve(chunked(*said("web", "Hello")[:-1], Do.HOLD))
+    server = serve(chunked(*said("web", "Hello")[:-1], Action.STALL))
     reply = connect(server, deadlines=Deadlines(idle=0.2)).send(STREAM)
     assert (reply.text, reply.complete, reply.error) == ("Hello", True, None)
 
 
 def test_no_free_connection(serve, connect):
     """While one call holds the only connection, the next one gives up after the pool deadline: nothing was sent."""
-    server = serve(chunked(delta("web", "Hel"), Do.HOLD))
+    server = serve(chunked(delta("web", "Hel"), Action.STALL))
     client = connect(server, connections=1, deadlines=Deadlines(pool=0.2))
     with client.stream(STREAM) as holding:
         next(iter(holding))
@@ -115,7 +117,7 @@ def test_no_free_connection(serve, connect):
 def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
     """By default nothing else ends it; the error says that nothing was sent, which nobody can bill."""
     assert Deadlines().pool == math.inf
-    server = serve(chunked(delta("web", "Hel"), Do.HOLD))
+    server = serve(chunked(delta("web", "Hel"), Action.STALL))
     client = connect(server, connections=1)
     with client.stream(STREAM) as holding:
         next(iter(holding))

@@ -20,7 +20,7 @@ from famnb.errors import (
     StreamInterrupted,
     status_error,
 )
-from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.fault_server import Action, chunked, head, whole
 from tests.support.wire_payloads import body, delta, opening, request, said
 
 GOOD = whole(body("web", "Hello"))
@@ -131,13 +131,13 @@ def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requ
 
 def test_a_connection_that_breaks_before_the_headers_is_tried_again(way, serve, connect):
     """A reset, then a reply."""
-    server = serve([Do.RESET], [Do.CLOSE], GOOD)
+    server = serve([Action.RESET], [Action.CLOSE], GOOD)
     client = connect(server)
     assert way.send(client, WHOLE).text == "Hello"
     assert len(client.pauses) == 2
 
 
-@pytest.mark.parametrize("broken", [Do.RESET, Do.CLOSE])
+@pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_tried_again_only_before_its_content(way, serve, connect, broken):
     """After the opening the call is tried again, and the caller sees one reply."""
     server = serve(chunked(*opening("web"), broken, end=False), chunked(*said("web", "Hel", "lo")))
@@ -147,7 +147,7 @@ def test_a_stream_is_tried_again_only_before_its_content(way, serve, connect, br
     assert len(reply.raw) == len(said("web", "Hel", "lo"))
 
 
-@pytest.mark.parametrize("broken", [Do.RESET, Do.CLOSE])
+@pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_not_tried_again_once_content_came(way, serve, connect, broken):
     """After the first delta: one request, StreamInterrupted, the partial reply."""
     server = serve(chunked(*opening("web"), delta("web", "Hel"), broken, end=False))

@@ -12,7 +12,7 @@ import famnb
 from famnb.experiment.schedule import MAX_FAILURES
 from tests.support import wire_payloads
 from tests.support.experiments import small_experiment, statuses
-from tests.support.fault_server import Do, FaultServer, whole
+from tests.support.fault_server import Action, FaultServer, whole
 from tests.support.run_clock import SteppedTime
 from tests.support.waiting import wait_until
 
@@ -64,7 +64,7 @@ def test_an_outage_of_two_seconds_fails_nothing(connect_to):
 
     def answer(_request):
         if is_down.is_set():
-            return [Do.RESET]
+            return [Action.RESET]
         paid.append(1)
         return ANSWER
 
@@ -226,7 +226,7 @@ def test_a_model_that_always_answers_503_holds_up_no_other(connect_to, time_step
 
 def test_a_stream_that_breaks_off_and_other_errors_are_the_models_failures(connect_to, time_steps):
     """They count, also while a service is in trouble, and prove that it takes calls."""
-    with FaultServer(refusal(500), refusal(503), ANSWER, [*ANSWER[:0], ANSWER[0][:-5], Do.RESET], ANSWER) as server:
+    with FaultServer(refusal(500), refusal(503), ANSWER, [*ANSWER[:0], ANSWER[0][:-5], Action.RESET], ANSWER) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=1)
         report = exp.run(concurrency=1)
     assert (report.completed, report.failed, report.put_back) == (2, 2, 1)

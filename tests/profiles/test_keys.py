@@ -19,7 +19,7 @@ from famnb.profiles import NAMES, find_profile
 from famnb.secret_patterns import MASK
 from famnb.widget import Composer
 from tests.support.client_shells import reachable
-from tests.support.fault_server import Do, FaultServer, chunked, whole
+from tests.support.fault_server import Action, FaultServer, chunked, whole
 from tests.support.wire_payloads import body, said
 
 KEY = "vendor-key-0123456789abcdef"
@@ -51,8 +51,8 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(
     script = {
         "refused": whole({"error": {"message": ECHO, "type": ECHO, "code": ECHO}}, 401, x_echo=ECHO, api_key=KEY),
         "refused in text": whole(f"{ECHO} /?key={QUERY}".encode(), 403),
-        "broken": chunked(*said(endpoint, ECHO)[:2], Do.RESET, end=False),
-        "no answer": [Do.RESET],
+        "broken": chunked(*said(endpoint, ECHO)[:2], Action.RESET, end=False),
+        "no answer": [Action.RESET],
         "redirected": whole(b"", 307, location=f"http://127.0.0.1:1/?key={QUERY}&again={UNNAMED}"),
     }[fault]
     server = FaultServer(script)

@@ -20,7 +20,7 @@ from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.backlog import OwnerProcess, this_process
 from tests.support.exchanges import exchange
-from tests.support.fault_server import Do, FaultServer, chunked
+from tests.support.fault_server import Action, FaultServer, chunked
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import delta, opening
 
@@ -47,7 +47,7 @@ client.ask("Hello?", endpoint="web")
 
 def test_a_killed_process_leaves_its_call(ledger: Ledger) -> None:
     """Killed in the middle of a stream, the call reads as interrupted, with the text that had arrived."""
-    script = chunked(*opening("web"), *(delta("web", text) for text in ("one ", "two ", "three")), Do.HOLD)
+    script = chunked(*opening("web"), *(delta("web", text) for text in ("one ", "two ", "three")), Action.STALL)
     server = FaultServer(script)
     child = subprocess.Popen([sys.executable, "-c", ASK, str(ledger.path), server.url], env={**os.environ, **HERE})
     try:

@@ -12,7 +12,7 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server
-from tests.support.fault_server import DONE, Do, FaultServer, Received, Script, chunked, whole
+from tests.support.fault_server import DONE, Action, FaultServer, Received, Script, chunked, whole
 from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.upstream_servers import answer_hello, chunk, completion, decode_body, fetch_reply, start_gateway
@@ -303,7 +303,7 @@ def test_an_engine_that_ignores_stop_texts_is_stopped(endpoint_: str, name: str,
     def answer(request: Received) -> Script:
         if not decode_body(request)["stream"]:
             return whole(completion("".join(pieces)))
-        return [*chunked(*(chunk({"content": piece}) for piece in pieces), end=False), Do.HOLD]
+        return [*chunked(*(chunk({"content": piece}) for piece in pieces), end=False), Action.STALL]
 
     with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:
         reply = fetch_reply(api, endpoint_, stream=stream, **{name: ["never", "three, f"]})

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from famnb.service import Server, serve
-from tests.support.fault_server import Do, FaultServer, chunked
+from tests.support.fault_server import Action, FaultServer, chunked
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 from tests.support.upstream_servers import HELLO, MODEL
 from tests.support.waiting import wait_until
@@ -109,7 +109,7 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
 
 def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
     """An upstream that has fallen silent, which would be waited for much longer, does not hold up the end."""
-    with FaultServer(chunked(*HELLO, Do.HOLD, end=False)) as upstream:
+    with FaultServer(chunked(*HELLO, Action.STALL, end=False)) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             call = Call(server, "messages", stream=True)
             wait_until(lambda: b"world" in call.content)
@@ -120,7 +120,7 @@ def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
 
 def test_whole_calls_are_answered_with_an_error() -> None:
     """A call that waits for its whole answer gets a 500 in its endpoint's shape, and the connection is closed."""
-    with FaultServer([Do.HOLD]) as upstream:
+    with FaultServer([Action.STALL]) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             calls = {endpoint: Call(server, endpoint) for endpoint in PATHS}
             wait_until(lambda: sum(request.method == "POST" for request in upstream.requests) == len(calls))

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 
-class Do(Enum):
+class Action(Enum):
     RESET = "break the connection off, so that the peer sees an error"
     CLOSE = "close the connection in order"
     HALF_CLOSE = "send no more, but keep listening until the peer leaves"
-    HOLD = "do nothing until the peer leaves"
+    STALL = "do nothing until the peer leaves"
 
 
-Step = bytes | float | threading.Event | Do
+Step = bytes | float | threading.Event | Action
 Script = Sequence[Step]
 END = b"0\r\n\r\n"
 """The end of a chunked body."""
@@ -157,7 +157,7 @@ class FaultServer:
 
     def _script(self, request: Received) -> Script:
         if request.method == "GET":
-            return self.get or [Do.CLOSE]
+            return self.get or [Action.CLOSE]
         with self._lock:
             self.requests.append(request)
             if self.choose is not None:
@@ -173,13 +173,13 @@ class FaultServer:
                     connection.sendall(step)
                 case threading.Event():
                     step.wait(10)
-                case Do.RESET:
+                case Action.RESET:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return False
-                case Do.CLOSE:
+                case Action.CLOSE:
                     return False
-                case Do.HALF_CLOSE | Do.HOLD:
-                    if step is Do.HALF_CLOSE:
+                case Action.HALF_CLOSE | Action.STALL:
+                    if step is Action.HALF_CLOSE:
                         connection.shutdown(socket.SHUT_WR)
                     self._left(connection, 30)
                     return False

@@ -16,7 +16,7 @@ import pytest
 from famnb.client.retry import Retries
 from famnb.client.transport import StampedTransport
 from famnb.client.transport.connection import Body, Connection
-from tests.support.fault_server import Do, Received, Script, chunked
+from tests.support.fault_server import Action, Received, Script, chunked
 from tests.support.proxy_server import ProxyServer
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, opening, request
@@ -31,13 +31,13 @@ def script(chance: random.Random) -> Script:
     words = [step for _ in range(chance.randint(0, 10)) for step in (chance.random() * 0.02, delta("web", "x"))]
     match chance.randrange(6):
         case 0:
-            return [chance.choice([Do.CLOSE, Do.RESET])]
+            return [chance.choice([Action.CLOSE, Action.RESET])]
         case 1:
             return chunked(*opening("web"), *words, *closing("web"))
         case 2 | 3:
-            return [*chunked(*opening("web"), *words, end=False), chance.choice([Do.CLOSE, Do.RESET])]
+            return [*chunked(*opening("web"), *words, end=False), chance.choice([Action.CLOSE, Action.RESET])]
         case _:
-            return chunked(*opening("web"), *words, Do.HOLD)
+            return chunked(*opening("web"), *words, Action.STALL)
 
 
 @pytest.mark.timeout(1800)

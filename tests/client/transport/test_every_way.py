@@ -21,7 +21,7 @@ from famnb.errors import (
     StreamError,
     StreamInterrupted,
 )
-from tests.support.fault_server import END, Do, Script, chunk, chunked, event, head, whole
+from tests.support.fault_server import END, Action, Script, chunk, chunked, event, head, whole
 from tests.support.proxy_server import ProxyServer
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, evidence, failure, opening, request, said, thinking
@@ -40,50 +40,54 @@ ANSWERED: dict[str, Script] = {
     "a stream with pauses": chunked(*[step for piece in HELLO for step in (0.01, piece)]),
     "head and body in one write": [b"".join(chunked(*HELLO))],
     "seven bytes a write": [TRICKLE[start : start + 7] for start in range(0, len(TRICKLE), 7)],
-    "no length, closed": [TO_CLOSE, *HELLO, Do.CLOSE],
-    "no length, half closed": [TO_CLOSE, *HELLO, Do.HALF_CLOSE],
+    "no length, closed": [TO_CLOSE, *HELLO, Action.CLOSE],
+    "no length, half closed": [TO_CLOSE, *HELLO, Action.HALF_CLOSE],
     "interim answers": [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nlink: a\r\n\r\n", *chunked(*HELLO)],
     "a trailer": [STREAM_HEAD, *map(chunk, HELLO), b"0\r\nx-sum: 1\r\n\r\n"],
     "gzip of several members": chunked(PACKED, content_encoding="gzip"),
     "an answer to nobody behind it": [b"".join([*chunked(*HELLO), head(200, content_length="0")])],
     "rubbish behind it": [b"".join([*chunked(*HELLO), b"rubbish"])],
-    "silence after the end": chunked(*HELLO, Do.HOLD),
-    "a reset after the evidence": [*chunked(*HEL, delta("web", "lo"), evidence("web"), end=False), Do.RESET],
+    "silence after the end": chunked(*HELLO, Action.STALL),
+    "a reset after the evidence": [*chunked(*HEL, delta("web", "lo"), evidence("web"), end=False), Action.RESET],
     "no JSON for a stream": whole(body("web", "Hello")),
     "comments": chunked(b": wait\n\n", *HEL, b": wait\n\n", delta("web", "lo"), *closing("web")),
     "a megabyte of comments": chunked(b": wait\n\n" * 120_000, *HELLO),
 }
 
 FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
-    "closed without an answer": ([Do.CLOSE], ConnectError, ""),
-    "reset without an answer": ([Do.RESET], ConnectError, ""),
-    "closed in the head": ([b"HTTP/1.1 200 O", Do.CLOSE], ConnectError, ""),
-    "no HTTP": ([b"\0\1 no HTTP\r\n\r\n", Do.CLOSE], ResponseFormatError, ""),
-    "a head without end": ([head(200)[:-2], *[b"x: " + b"y" * 60_000 + b"\r\n"] * 5, Do.HOLD], ResponseFormatError, ""),
+    "closed without an answer": ([Action.CLOSE], ConnectError, ""),
+    "reset without an answer": ([Action.RESET], ConnectError, ""),
+    "closed in the head": ([b"HTTP/1.1 200 O", Action.CLOSE], ConnectError, ""),
+    "no HTTP": ([b"\0\1 no HTTP\r\n\r\n", Action.CLOSE], ResponseFormatError, ""),
+    "a head without end": (
+        [head(200)[:-2], *[b"x: " + b"y" * 60_000 + b"\r\n"] * 5, Action.STALL],
+        ResponseFormatError,
+        "",
+    ),
     "another protocol": (
-        [b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", Do.CLOSE],
+        [b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", Action.CLOSE],
         ResponseFormatError,
         "",
     ),
     "an error body": (whole({"error": {"message": "no"}}, 401), AuthenticationError, ""),
-    "an error body that breaks off": ([head(500, content_length="99"), b"the engine", Do.CLOSE], ServerError, ""),
-    "no events": ([STREAM_HEAD, Do.HOLD], FirstEventTimeout, ""),
-    "silence": (chunked(*HEL, Do.HOLD), IdleTimeout, "Hel"),
-    "closed in the body": ([*chunked(*HEL, end=False), Do.CLOSE], StreamInterrupted, "Hel"),
-    "half closed in the body": ([*chunked(*HEL, end=False), Do.HALF_CLOSE], StreamInterrupted, "Hel"),
-    "reset in the body": ([*chunked(*HEL, end=False), Do.RESET], StreamInterrupted, "Hel"),
-    "a size that is none": ([*chunked(*HEL, end=False), 0.02, b"no size\r\n", Do.HOLD], StreamInterrupted, "Hel"),
+    "an error body that breaks off": ([head(500, content_length="99"), b"the engine", Action.CLOSE], ServerError, ""),
+    "no events": ([STREAM_HEAD, Action.STALL], FirstEventTimeout, ""),
+    "silence": (chunked(*HEL, Action.STALL), IdleTimeout, "Hel"),
+    "closed in the body": ([*chunked(*HEL, end=False), Action.CLOSE], StreamInterrupted, "Hel"),
+    "half closed in the body": ([*chunked(*HEL, end=False), Action.HALF_CLOSE], StreamInterrupted, "Hel"),
+    "reset in the body": ([*chunked(*HEL, end=False), Action.RESET], StreamInterrupted, "Hel"),
+    "a size that is none": ([*chunked(*HEL, end=False), 0.02, b"no size\r\n", Action.STALL], StreamInterrupted, "Hel"),
     "all of that in one write": (
-        [b"".join([*chunked(*HEL, end=False), b"no size\r\n"]), Do.HOLD],
+        [b"".join([*chunked(*HEL, end=False), b"no size\r\n"]), Action.STALL],
         StreamInterrupted,
         "Hel",
     ),
-    "a length that is too long": ([head(200, content_length="9999"), *HEL, Do.CLOSE], StreamInterrupted, "Hel"),
+    "a length that is too long": ([head(200, content_length="9999"), *HEL, Action.CLOSE], StreamInterrupted, "Hel"),
     "no evidence": (chunked(*HEL), StreamInterrupted, "Hel"),
-    "no length, no evidence": ([TO_CLOSE, *HEL, Do.CLOSE], StreamInterrupted, "Hel"),
+    "no length, no evidence": ([TO_CLOSE, *HEL, Action.CLOSE], StreamInterrupted, "Hel"),
     "no gzip": (chunked(*HELLO, content_encoding="gzip"), StreamInterrupted, ""),
     "gzip that breaks off": (
-        [*chunked(CUT, content_encoding="gzip", end=False), Do.CLOSE],
+        [*chunked(CUT, content_encoding="gzip", end=False), Action.CLOSE],
         StreamInterrupted,
         "Hel",
     ),
@@ -154,7 +158,7 @@ def test_a_fault_is_an_error_with_what_had_come(reach, name):
 def test_a_kept_connection_that_closed_under_a_request(reach):
     """Sent once more, on a fresh one."""
     good = chunked(*HELLO)
-    server, client, transport = reach(good, [Do.CLOSE], good, [Do.RESET], good)
+    server, client, transport = reach(good, [Action.CLOSE], good, [Action.RESET], good)
     assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
     assert client.pauses == []
     assert ends_clean(server, client, transport)

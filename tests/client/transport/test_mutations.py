@@ -19,7 +19,7 @@ from famnb.client.retry import Retries
 from famnb.client.transport import StampedTransport, pool
 from famnb.client.transport.connection import Body, Connection, ResponseParser
 from famnb.reply import Reply
-from tests.support.fault_server import Do, Received, Script, chunked, head, whole
+from tests.support.fault_server import Action, Received, Script, chunked, head, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import ENDPOINTS, body, failure, opening, request, said
 
@@ -88,7 +88,7 @@ def test_a_cut_changes_nothing(serve, connect, certificate, monkeypatch, way):
         # Which one, and how, the caller says in the prompt.
         number, shape = received.body.partition(b"answer ")[2].partition(b".")[0].split()
         data = mutated[int(number)]
-        return [*(pieces(data, random.Random(data)) if shape == b"cut" else [data]), Do.CLOSE]
+        return [*(pieces(data, random.Random(data)) if shape == b"cut" else [data]), Action.CLOSE]
 
     is_encrypted = way == "tls"
     server = serve(choose=choose, tls=certificate.server_context() if is_encrypted else None)

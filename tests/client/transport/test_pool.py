@@ -16,7 +16,7 @@ from famnb.client.retry import Retries
 from famnb.client.transport import StampedTransport
 from famnb.client.transport.tls import default_context
 from famnb.errors import ConnectError
-from tests.support.fault_server import END, Do, chunk, chunked, head, whole
+from tests.support.fault_server import END, Action, chunk, chunked, head, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, request
 
@@ -93,12 +93,12 @@ def test_a_trace_follows_the_request(serve, over):
 
 def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
     """An orderly end while it is idle: the next request takes a fresh one, and nobody notices."""
-    server = serve([*HELLO, Do.CLOSE])
+    server = serve([*HELLO, Action.CLOSE])
     assert send(over, *[post(server.url)] * 3) == ["hello"] * 3
     assert (server.connections, len(server.requests)) == (3, 3)
 
 
-@pytest.mark.parametrize("end", [Do.CLOSE, Do.RESET])
+@pytest.mark.parametrize("end", [Action.CLOSE, Action.RESET])
 def test_a_connection_that_closes_under_a_request_is_made_anew_once(serve, over, end):
     """The request that met the end is sent again; a fresh connection that does so is an error."""
     server = serve(HELLO, [end], HELLO, [end], [end])
@@ -108,7 +108,7 @@ def test_a_connection_that_closes_under_a_request_is_made_anew_once(serve, over,
 
 def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):
     """Half a head on a kept connection: one request, an error."""
-    server = serve(HELLO, [b"HTTP/1.1 200 O", Do.CLOSE])
+    server = serve(HELLO, [b"HTTP/1.1 200 O", Action.CLOSE])
     hello, error = send(over, *[post(server.url)] * 2)
     assert (hello, type(error), len(server.requests)) == ("hello", httpx.ReadError, 2)
 
@@ -120,7 +120,7 @@ def test_bytes_that_nobody_asked_for_end_a_connection(serve, over, garbage):
     assert send(over, *[post(serve(together).url)] * 2) == ["hello"] * 2
 
     async def run():
-        server = serve([*HELLO, 0.05, garbage, Do.HOLD])
+        server = serve([*HELLO, 0.05, garbage, Action.STALL])
         async with over() as (client, transport):
             first = await client.post(server.url)
             await asyncio.to_thread(wait_until, lambda: transport.connections == 0)
@@ -141,7 +141,7 @@ def test_a_body_that_nobody_reads_gives_its_connection_up(serve, over):
     """The server sees its peer leave."""
 
     async def run():
-        server = serve(chunked(b"hello", Do.HOLD))
+        server = serve(chunked(b"hello", Action.STALL))
         async with over() as (client, transport):
             async with client.stream("POST", server.url) as response:
                 assert (response.status_code, transport.connections) == (200, 1)
@@ -201,7 +201,7 @@ def test_an_answer_before_the_end_of_the_request_counts(over):
 def test_silence_has_a_limit_of_its_own(serve, over):
     """Httpx's `read` timeout, before the head and within the body."""
     limits = {"timeout": httpx.Timeout(5, read=0.1)}
-    for script in ([Do.HOLD], [head(200, content_length="9"), b"hello", Do.HOLD]):
+    for script in ([Action.STALL], [head(200, content_length="9"), b"hello", Action.STALL]):
         [error] = send(over, post(serve(script).url, **limits))
         assert isinstance(error, httpx.ReadTimeout)
     trickle = [head(200, content_length="5"), *[step for byte in b"hello" for step in (0.03, bytes([byte]))]]

@@ -13,7 +13,7 @@ from famnb.client.transport import StampedTransport
 from famnb.client.transport.proxy import Proxy, proxy_for
 from famnb.errors import ConnectError
 from tests.support.client_shells import KEY
-from tests.support.fault_server import Do, chunked, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.proxy_server import ProxyServer
 from tests.support.wire_payloads import body, request, said
 
@@ -106,8 +106,8 @@ def test_a_proxy_may_be_encrypted_itself(serve, connect, certificate):
     ("refusal", "message"),
     [
         (whole(b"", 407), "407"),
-        ([b"this is no HTTP\r\n\r\n", Do.CLOSE], "does not speak HTTP"),
-        ([Do.CLOSE], "closed the connection"),
+        ([b"this is no HTTP\r\n\r\n", Action.CLOSE], "does not speak HTTP"),
+        ([Action.CLOSE], "closed the connection"),
     ],
 )
 def test_a_proxy_that_refuses_is_said(connect, certificate, refusal, message):

@@ -13,7 +13,7 @@ import famnb
 from famnb.client.retry import Retries
 from famnb.errors import ConnectError, InvalidRequest, ResponseFormatError, ServerError, StreamInterrupted
 from tests.support.client_shells import KEY
-from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.fault_server import Action, chunked, head, whole
 from tests.support.wire_payloads import body, delta, request, said
 
 STREAM, WHOLE = request("web"), request("web", stream=False)
@@ -90,12 +90,12 @@ def test_httpxs_own_transport_says_when_it_sends(serve, connect):
 @pytest.mark.parametrize(
     ("script", "error", "requests"),
     [
-        ([Do.RESET], ConnectError, 3),
-        ([Do.CLOSE], ConnectError, 3),
+        ([Action.RESET], ConnectError, 3),
+        ([Action.CLOSE], ConnectError, 3),
         (whole(b"", 503), ServerError, 3),
-        ([b"this is no HTTP\r\n\r\n", Do.CLOSE], ResponseFormatError, 1),
-        ([*chunked(delta("web", "Hel"), end=False), Do.RESET], StreamInterrupted, 1),
-        ([*chunked(delta("web", "Hel"), end=False), Do.CLOSE], StreamInterrupted, 1),
+        ([b"this is no HTTP\r\n\r\n", Action.CLOSE], ResponseFormatError, 1),
+        ([*chunked(delta("web", "Hel"), end=False), Action.RESET], StreamInterrupted, 1),
+        ([*chunked(delta("web", "Hel"), end=False), Action.CLOSE], StreamInterrupted, 1),
     ],
 )
 @pytest.mark.parametrize("own", [True, False])
@@ -125,6 +125,6 @@ def test_a_packed_body_is_unpacked(serve, connect, own, coding):
     text = b"".join(said("web", "Hel", "lo"))
     parts = [text[:100], text[100:]]
     packed = zlib.compress(text) if coding == "deflate" else b"".join(map(gzip.compress, parts))
-    server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Do.CLOSE])
+    server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Action.CLOSE])
     client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
     assert client.send(STREAM).text == "Hello"

@@ -20,7 +20,7 @@ import pytest
 
 from famnb.errors import ConnectError, CredentialError, InvalidRequest
 from famnb.service import Server
-from tests.support.fault_server import Do, FaultServer, Received, Script, chunked, event, whole
+from tests.support.fault_server import Action, FaultServer, Received, Script, chunked, event, whole
 from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.upstream_servers import (
@@ -100,7 +100,7 @@ def test_a_model_changed_at_the_upstream_is_found_again(is_busy: bool) -> None:
         contextlib.ExitStack() as stack,
     ):
         if is_busy:
-            upstream.choose = lambda request: chunked(*stream_chunks("Hello")[:2], Do.HOLD, end=False)
+            upstream.choose = lambda request: chunked(*stream_chunks("Hello")[:2], Action.STALL, end=False)
             body = minimal_body("chat", stream=True)
             lines = stack.enter_context(api.stream("POST", PATHS["chat"], json=body)).iter_lines()
             assert next(lines).startswith("data:")
@@ -258,7 +258,7 @@ def test_the_command_line_takes_a_map_of_models() -> None:
     assert {request.headers["authorization"] for request in upstream.requests} == {f"Bearer {KEY}"}
 
 
-@pytest.mark.parametrize("words", [[*HELLO, Do.HOLD], [Do.HOLD]], ids=["in a stream", "before it"])
+@pytest.mark.parametrize("words", [[*HELLO, Action.STALL], [Action.STALL]], ids=["in a stream", "before it"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_upstream_is_left_when_the_caller_leaves(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, words: list[Any]
@@ -328,7 +328,7 @@ def test_a_kept_connection_that_is_closing_is_no_failure(
     breaking = [True]
 
     def choose(request: Received) -> Script:
-        return [Do.RESET] if breaking.pop() else answer_hello(request)
+        return [Action.RESET] if breaking.pop() else answer_hello(request)
 
     upstream.choose = choose
     breaking[:] = [False, True]

@@ -11,7 +11,7 @@ from famnb.events import Done, Event, Usage
 from famnb.request.neutral import PromptTurn
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.prompt import GenerationPrompt
-from tests.support.fault_server import DONE, Do, FaultServer, Script, chunked, event, whole
+from tests.support.fault_server import DONE, Action, FaultServer, Script, chunked, event, whole
 from tests.support.service_requests import ServiceClient
 from tests.support.upstream_servers import (
     COUNTS,
@@ -147,9 +147,9 @@ def test_tool_calls_are_told(gateway: ServiceClient, upstream: FaultServer, fini
 
 
 BROKEN = {
-    "the connection breaks": chunked(*HELLO, Do.RESET, end=False),
+    "the connection breaks": chunked(*HELLO, Action.RESET, end=False),
     "the body ends without a finish reason": chunked(*HELLO),
-    "another request killed it": chunked(*HELLO, DONE, Do.CLOSE, end=False),
+    "another request killed it": chunked(*HELLO, DONE, Action.CLOSE, end=False),
     "[DONE] without a finish reason": chunked(*HELLO, DONE),
     "an error event": chunked(*HELLO, event({"error": {"message": "out of memory", "code": 500}}), DONE),
     "an error in an object": chunked(*HELLO, event({"object": "error", "message": "out of memory", "code": 50})),
@@ -173,8 +173,8 @@ def test_an_upstream_that_dies_is_a_failure_never_an_end(
 @pytest.mark.parametrize(
     "script",
     [
-        [Do.RESET],
-        [whole(completion())[0][:-20], Do.CLOSE],
+        [Action.RESET],
+        [whole(completion())[0][:-20], Action.CLOSE],
         whole(b"<html><body>Welcome</body></html>", content_type="text/html"),
         whole(b""),
         whole({"choices": []}),
@@ -183,7 +183,7 @@ def test_an_upstream_that_dies_is_a_failure_never_an_end(
         whole({"detail": "Not authenticated"}, 401),
         whole({"error": "model not found"}, 404),
         whole(b"", 301, location="http://127.0.0.1:1/"),
-        [b"SSH-2.0-OpenSSH\r\n", Do.CLOSE],
+        [b"SSH-2.0-OpenSSH\r\n", Action.CLOSE],
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -285,7 +285,7 @@ TEXTS = ["1 2 3 4 5 ", "1 2 3 4 5 ", "1 2 3 4 5 ", "1 ", "1 2 "]
 @pytest.mark.parametrize(("words", "text"), [*zip(IGNORING.values(), TEXTS, strict=True)], ids=IGNORING.keys())
 def test_a_cap_that_the_upstream_ignores_is_enforced(endpoint: str, words: list[bytes], text: str) -> None:
     """Counted by its own usage where that grows, else by deltas: the reply is incomplete, and the engine is left."""
-    with FaultServer(chunked(*words, Do.HOLD, end=False)) as upstream, start_gateway(upstream) as api:
+    with FaultServer(chunked(*words, Action.STALL, end=False)) as upstream, start_gateway(upstream) as api:
         reply = fetch_reply(api, endpoint, stream=True, **{CAPS[endpoint]: 5})
         assert (reply.text, reply.finish_reason, reply.status) == (text, "length", "incomplete")
         wait_until(lambda: upstream.open == 0)
@@ -331,7 +331,7 @@ def test_a_body_that_stays_open_after_its_end_is_not_waited_for(
         await engine.aclose()
         return events
 
-    with FaultServer(chunked(*HELLO, *tail, Do.HOLD, end=False)) as upstream:
+    with FaultServer(chunked(*HELLO, *tail, Action.STALL, end=False)) as upstream:
         events = asyncio.run(generate(upstream.url))
     usage = [event.output_tokens for event in events if isinstance(event, Usage)]
     assert (events[-1], usage) == (Done(), [5] if DONE not in tail else [])
@@ -341,7 +341,7 @@ def test_an_upstream_that_ends_without_usage_is_not_waited_for_long(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str
 ) -> None:
     """Its body stays open, and no usage comes: the reply is complete without."""
-    answer_with(upstream, chunked(*HELLO, chunk({}, "stop"), Do.HOLD, end=False))
+    answer_with(upstream, chunked(*HELLO, chunk({}, "stop"), Action.STALL, end=False))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.text, reply.complete, reply.usage.output_tokens) == ("Hello, world.", True, None)
 
