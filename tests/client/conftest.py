@@ -9,7 +9,7 @@ import pytest
 
 from famnb.client.client import BlockingClient
 from famnb.client.config import Clock
-from tests.support.client_shells import KEY, Notebook, Way
+from tests.support.client_shells import KEY, Notebook, Caller
 from tests.support.fault_server import FaultServer, Script
 
 
@@ -50,8 +50,8 @@ def connect() -> Iterator[Callable[..., BlockingClient]]:
 
 
 @pytest.fixture(params=["sync", "async"])
-def way(request: pytest.FixtureRequest) -> Way:
-    return Way(request.param)
+def caller(request: pytest.FixtureRequest) -> Caller:
+    return Caller(request.param)
 
 
 @pytest.fixture

@@ -40,10 +40,10 @@ ONCE = Retries(tries=1)
     ],
     ids=["html", "nothing", "empty stream", "cut json", "no choices", "a list", "something else"],
 )
-def test_a_200_that_is_no_reply_says_so(way, serve, connect, asked, answer):
+def test_a_200_that_is_no_reply_says_so(caller, serve, connect, asked, answer):
     """ResponseFormatError with the status and at most 200 characters of the body; asked once."""
     server = serve(answer)
-    error = way.failure(connect(server), asked)
+    error = caller.failure(connect(server), asked)
     assert isinstance(error, ResponseFormatError)
     assert "200" in str(error)
     assert len(str(error)) < 400
@@ -86,12 +86,12 @@ def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, m
         connect(server, retries=ONCE).send(WHOLE)
 
 
-def test_nobody_listens(way, connect):
+def test_nobody_listens(caller, connect):
     """Refused three times, then a ConnectError that names the host and not the key."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     client = connect(f"http://127.0.0.1:{port}")
-    error = way.failure(client, WHOLE)
+    error = caller.failure(client, WHOLE)
     assert isinstance(error, ConnectError)
     assert f"127.0.0.1:{port}" in str(error)
     assert KEY not in str(error)
@@ -111,10 +111,10 @@ def test_a_server_that_speaks_no_tls(serve, connect):
         connect(server.url.replace("http:", "https:"), retries=ONCE, deadlines=Deadlines(connect=1)).send(WHOLE)
 
 
-def test_a_server_that_speaks_no_http(way, serve, connect):
+def test_a_server_that_speaks_no_http(caller, serve, connect):
     """Garbage in place of a status line is no reply; the request may have done its work, so it is not repeated."""
     server = serve([b"\x00\x01 this is not http at all\r\n\r\n", Action.CLOSE])
-    error = way.failure(connect(server), WHOLE)
+    error = caller.failure(connect(server), WHOLE)
     assert isinstance(error, ResponseFormatError)
     assert "127.0.0.1" in str(error)
     assert len(server.requests) == 1
@@ -142,10 +142,10 @@ def test_a_server_that_speaks_no_http(way, serve, connect):
     ],
     ids=["content-length too long", "short chunk", "broken chunk", "all in one packet", "half close", "reset"],
 )
-def test_a_body_that_breaks_off_is_an_error_with_the_partial(way, serve, connect, notebook, script):
+def test_a_body_that_breaks_off_is_an_error_with_the_partial(caller, serve, connect, notebook, script):
     """What the transport cannot finish is StreamInterrupted with what had come, recorded before it is raised."""
     client = connect(serve(script), recorder=notebook)
-    error = way.failure(client, STREAM)
+    error = caller.failure(client, STREAM)
     assert isinstance(error, StreamInterrupted)
     assert error.reply.text == "Hel"
     assert notebook.kept[0].reply.text == "Hel"
@@ -183,19 +183,19 @@ def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
         connect(server).send(WHOLE)
 
 
-def test_what_breaks_after_the_evidence_breaks_nothing(way, serve, connect):
+def test_what_breaks_after_the_evidence_breaks_nothing(caller, serve, connect):
     """A stream cut after its finish reason is complete."""
     server = serve([*chunked(*said("web", "Hello")[:-1], end=False), Action.RESET])
-    reply = way.send(connect(server), STREAM)
+    reply = caller.send(connect(server), STREAM)
     assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_the_key_does_not_follow_a_redirect(way, serve, connect, status):
+def test_the_key_does_not_follow_a_redirect(caller, serve, connect, status):
     """The other host hears nothing; the error names it and says what to do."""
     elsewhere = serve(whole(body("web", "Hello")))
     server = serve(whole(b"", status, location=f"{elsewhere.url}/v1/web/chat/completions"))
-    error = way.failure(connect(server), WHOLE)
+    error = caller.failure(connect(server), WHOLE)
     assert isinstance(error, APIStatusError)
     assert elsewhere.url in str(error)
     assert "base_url" in str(error)

@@ -23,18 +23,18 @@ from tests.support.wire_payloads import closing, delta, request, said
 STREAM = request("web")
 
 
-def test_the_record_is_durable_before_the_reply_is_returned(way, serve, connect, notebook):
+def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, notebook):
     """Opened, closed, and kept by the time the caller has the reply."""
     client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
-    reply = way.send(client, STREAM)
+    reply = caller.send(client, STREAM)
     assert notebook.steps == ["on_open", "on_close"]
     assert (notebook.kept[0].reply, notebook.kept[0].id) == (reply, reply.call_id)
 
 
-def test_the_record_is_durable_before_the_error_is_raised(way, serve, connect, notebook):
+def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect, notebook):
     """The same for a failed call: its attempts, status and body are there."""
     client = connect(serve(whole({"error": {"message": "no"}}, 500)), recorder=notebook)
-    error = way.failure(client, STREAM)
+    error = caller.failure(client, STREAM)
     kept = notebook.kept[0]
     assert isinstance(error, ServerError)
     assert (kept.attempts, kept.http_status, kept.reply.error, kept.reply is error.reply) == (3, 500, error, True)
@@ -149,7 +149,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("where", ["on_open", "on_reads", "on_close", "future"])
-def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatch, where):
+def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeypatch, where):
     """The call still answers; the warning says what is wrong, once."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.01)
     client = connect(
@@ -157,7 +157,7 @@ def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatc
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert [way.send(client, STREAM).text for _ in range(2)] == ["Hello", "Hello"]
+        assert [caller.send(client, STREAM).text for _ in range(2)] == ["Hello", "Hello"]
     assert [str(each.message) for each in caught if "not recorded" in str(each.message)] == [
         "calls are answered but not recorded: OSError: no space left on device"
     ]

@@ -30,20 +30,20 @@ STREAM = request("web")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_streamed_reply_is_read_on_every_endpoint(way, serve, connect, endpoint):
+def test_a_streamed_reply_is_read_on_every_endpoint(caller, serve, connect, endpoint):
     """Text, evidence and a free connection."""
     server = serve(chunked(*said(endpoint, "Hel", "lo")))
     client = connect(server)
-    reply = way.send(client, request(endpoint))
+    reply = caller.send(client, request(endpoint))
     assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, True)
     assert (reply.endpoint, reply.request, client.last) == (endpoint, request(endpoint), reply)
     assert client.in_use == 0
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_whole_reply_is_read_on_every_endpoint(way, serve, connect, endpoint):
+def test_a_whole_reply_is_read_on_every_endpoint(caller, serve, connect, endpoint):
     """The same text from one JSON object; its body came at `ttft_s`."""
-    reply = way.send(connect(serve(whole(body(endpoint, "Hello")))), request(endpoint, stream=False))
+    reply = caller.send(connect(serve(whole(body(endpoint, "Hello")))), request(endpoint, stream=False))
     assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, False)
     assert reply.raw == body(endpoint, "Hello")
     assert reply.timing.ttft_s == reply.timing.e2e_s
@@ -51,33 +51,35 @@ def test_a_whole_reply_is_read_on_every_endpoint(way, serve, connect, endpoint):
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(way, serve, connect, endpoint):
+def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(caller, serve, connect, endpoint):
     """Whatever its content type says."""
     for content_type in ("application/json", "text/plain", "text/event-stream"):
-        reply = way.send(connect(serve(whole(body(endpoint, "Hello"), content_type=content_type))), request(endpoint))
+        reply = caller.send(
+            connect(serve(whole(body(endpoint, "Hello"), content_type=content_type))), request(endpoint)
+        )
         assert (reply.text, reply.complete, reply.streamed, len(reply.reads)) == ("Hello", True, False, 1)
 
 
-def test_a_stream_in_answer_to_a_whole_request_is_read(way, serve, connect):
+def test_a_stream_in_answer_to_a_whole_request_is_read(caller, serve, connect):
     """The content type decides, not what was asked for."""
-    reply = way.send(connect(serve(chunked(*said("web", "Hello")))), request("web", stream=False))
+    reply = caller.send(connect(serve(chunked(*said("web", "Hello")))), request("web", stream=False))
     assert (reply.text, reply.streamed) == ("Hello", True)
 
 
-def test_events_come_typed_and_in_order(way, serve, connect):
+def test_events_come_typed_and_in_order(caller, serve, connect):
     """Iteration yields the deltas as they are."""
-    events = way.iterate(connect(serve(chunked(*said("web", "Hel", "lo")))), STREAM)
+    events = caller.iterate(connect(serve(chunked(*said("web", "Hel", "lo")))), STREAM)
     assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
-def test_bytes_cut_anywhere_say_the_same(way, serve, connect, size):
+def test_bytes_cut_anywhere_say_the_same(caller, serve, connect, size):
     """A stream in one-byte chunks, its four-byte characters and escapes cut, gives the whole text."""
     text = "𝄞 \u2028 é"
     data = b"".join(said("web", text)).replace(b"\n", b"\r\n")
     raw = data.replace(json.dumps(text).encode(), json.dumps(text, ensure_ascii=False).encode())
     pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
-    assert way.send(connect(serve(chunked(*pieces))), STREAM).text == text
+    assert caller.send(connect(serve(chunked(*pieces))), STREAM).text == text
 
 
 def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
@@ -119,9 +121,9 @@ def test_a_gzip_body_is_read(serve, connect):
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_stream_without_evidence_is_interrupted(way, serve, connect, endpoint):
+def test_a_stream_without_evidence_is_interrupted(caller, serve, connect, endpoint):
     """EOF alone proves nothing, however orderly."""
-    error = way.failure(connect(serve(chunked(*opening(endpoint), delta(endpoint, "Hel")))), request(endpoint))
+    error = caller.failure(connect(serve(chunked(*opening(endpoint), delta(endpoint, "Hel")))), request(endpoint))
     assert isinstance(error, StreamInterrupted)
     assert (error.reply.text, error.reply.complete) == ("Hel", False)
 
@@ -162,11 +164,11 @@ def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_u
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_an_error_inside_a_stream_keeps_what_came(way, serve, connect, endpoint):
+def test_an_error_inside_a_stream_keeps_what_came(caller, serve, connect, endpoint):
     """After three deltas: StreamError with the service's words, the deltas kept, one request."""
     deltas = [delta(endpoint, piece) for piece in ("a", "b", "c")]
     server = serve(chunked(*opening(endpoint), *deltas, *failure(endpoint)))
-    error = way.failure(connect(server), request(endpoint))
+    error = caller.failure(connect(server), request(endpoint))
     assert isinstance(error, StreamError)
     assert "the engine stopped" in str(error)
     assert (error.reply.text, error.reply.status, len(server.requests)) == ("abc", "failed", 1)
@@ -180,11 +182,11 @@ def test_a_whole_response_that_failed_is_an_error(serve, connect):
     assert (caught.value.code, caught.value.reply.status) == ("server_error", "failed")
 
 
-def test_malformed_json_in_an_event_is_an_error_with_the_partial(way, serve, connect):
+def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, connect):
     """StreamDecodeError, what came before it kept, the connection closed."""
     server = serve(chunked(delta("web", "Hel"), event(b'{"choices": [{]}'), *closing("web")))
     client = connect(server)
-    error = way.failure(client, STREAM)
+    error = caller.failure(client, STREAM)
     assert isinstance(error, StreamDecodeError)
     assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
 

@@ -32,44 +32,44 @@ STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chu
 @pytest.mark.parametrize(
     "silence", [[Action.STALL], [STREAM_HEAD, Action.STALL], [STREAM_HEAD, chunk(b": wait\n\n"), Action.STALL]]
 )
-def test_a_first_event_that_does_not_come(way, serve, connect, notebook, silence):
+def test_a_first_event_that_does_not_come(caller, serve, connect, notebook, silence):
     """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
     server = serve(silence)
     client = connect(server, deadlines=Deadlines(first_event=0.2), recorder=notebook)
-    error = way.failure(client, STREAM)
+    error = caller.failure(client, STREAM)
     assert isinstance(error, FirstEventTimeout)
     assert (error.seconds, len(server.requests), client.in_use) == (0.2, 1, 0)
     assert notebook.kept[0].reply.status == "failed"
 
 
-def test_a_stream_that_falls_silent(way, serve, connect):
+def test_a_stream_that_falls_silent(caller, serve, connect):
     """IdleTimeout with the partial."""
     server = serve(chunked(*opening("web"), delta("web", "Hel"), Action.STALL))
     client = connect(server, deadlines=Deadlines(idle=0.2))
-    error = way.failure(client, STREAM)
+    error = caller.failure(client, STREAM)
     assert isinstance(error, IdleTimeout)
     assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
 
 
-def test_a_drip_is_silence(way, serve, connect):
+def test_a_drip_is_silence(caller, serve, connect):
     """One byte of an unfinished event every 50 ms is no sign of life."""
     server = serve([STREAM_HEAD, chunk(delta("web", "Hel")), chunk(b"data: "), *[chunk(b" "), 0.05] * 100])
-    error = way.failure(connect(server, deadlines=Deadlines(idle=0.3)), STREAM)
+    error = caller.failure(connect(server, deadlines=Deadlines(idle=0.3)), STREAM)
     assert isinstance(error, IdleTimeout)
 
 
-def test_comments_are_signs_of_life(way, serve, connect):
+def test_comments_are_signs_of_life(caller, serve, connect):
     """A stream that says `: still here` more often than the limit is waited for."""
     # Longer than the limit in all, and each pause a tenth of it, so that a loaded machine may be late.
     waiting = [b": still here\n\n", 0.1] * 12
     server = serve(chunked(delta("web", "Hel"), *waiting, delta("web", "lo"), *closing("web")))
-    assert way.send(connect(server, deadlines=Deadlines(idle=1.0)), STREAM).text == "Hello"
+    assert caller.send(connect(server, deadlines=Deadlines(idle=1.0)), STREAM).text == "Hello"
 
 
-def test_the_total_counts_everything(way, serve, connect):
+def test_the_total_counts_everything(caller, serve, connect):
     """Comments and events for ever end at the total."""
     server = serve(chunked(*[delta("web", "x"), 0.05] * 100))
-    error = way.failure(connect(server, deadlines=Deadlines(total=0.4)), STREAM)
+    error = caller.failure(connect(server, deadlines=Deadlines(total=0.4)), STREAM)
     assert isinstance(error, TotalTimeout)
     assert set(error.reply.text) == {"x"}
 
@@ -83,10 +83,10 @@ def test_the_total_counts_the_pauses_between_tries(serve, connect):
 
 
 @pytest.mark.parametrize("silence", [[Action.STALL], [head(200, content_length="999"), *DRIP]])
-def test_a_whole_reply_has_the_total_alone(way, serve, connect, silence):
+def test_a_whole_reply_has_the_total_alone(caller, serve, connect, silence):
     """It has no events to wait for; a drip of its body does not put the total off."""
     limits = Deadlines(first_event=0.1, total=0.4)
-    assert isinstance(way.failure(connect(serve(silence), deadlines=limits), WHOLE), TotalTimeout)
+    assert isinstance(caller.failure(connect(serve(silence), deadlines=limits), WHOLE), TotalTimeout)
 
 
 def test_a_whole_body_that_stops_is_idle(serve, connect):

@@ -32,19 +32,19 @@ def refusal(status: int, **headers: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-def test_a_request_at_fault_is_sent_once(way, serve, connect, status):
+def test_a_request_at_fault_is_sent_once(caller, serve, connect, status):
     """No other 4xx gets better by being sent again."""
     server = serve(refusal(status))
-    error = way.failure(connect(server), WHOLE)
+    error = caller.failure(connect(server), WHOLE)
     assert (type(error), error.status, len(server.requests)) == (status_error(status), status, 1)
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_a_failure_that_may_pass_is_tried_three_times(way, serve, connect, status):
+def test_a_failure_that_may_pass_is_tried_three_times(caller, serve, connect, status):
     """Three requests, then the error of the last."""
     server = serve(refusal(status))
     client = connect(server)
-    error = way.failure(client, WHOLE)
+    error = caller.failure(client, WHOLE)
     assert (type(error), len(server.requests), len(client.pauses)) == (status_error(status), 3, 2)
     assert error.reply.status == "failed"
 
@@ -70,7 +70,7 @@ def test_a_call_that_fails_has_waited_too(serve, connect, notebook):
     assert notebook.kept[0].wait_ns >= notebook.kept[0].headers_ns > 0
 
 
-def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(way, serve, connect):
+def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(caller, serve, connect):
     """429 with Retry-After: 2, once: one retry after 2.0 to 2.3 s, same body, attempts = 2."""
     server = serve(refusal(429, retry_after="2"), GOOD)
     client = connect(server)
@@ -111,11 +111,11 @@ def test_a_retry_after_sent_twice_does_no_harm(serve, connect):
     assert 1.0 <= client.pauses[0] <= 2.3
 
 
-def test_a_long_wait_is_the_callers_decision(way, serve, connect):
+def test_a_long_wait_is_the_callers_decision(caller, serve, connect):
     """Retry-After: 3600: no pause, an error that says when to come back."""
     server = serve(refusal(429, retry_after="3600"))
     client = connect(server)
-    error = way.failure(client, WHOLE)
+    error = caller.failure(client, WHOLE)
     assert isinstance(error, RateLimitError)
     assert (error.retry_after, client.pauses, len(server.requests)) == (3600, [], 1)
 
@@ -129,29 +129,29 @@ def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requ
     assert len(server.requests) == requests
 
 
-def test_a_connection_that_breaks_before_the_headers_is_tried_again(way, serve, connect):
+def test_a_connection_that_breaks_before_the_headers_is_tried_again(caller, serve, connect):
     """A reset, then a reply."""
     server = serve([Action.RESET], [Action.CLOSE], GOOD)
     client = connect(server)
-    assert way.send(client, WHOLE).text == "Hello"
+    assert caller.send(client, WHOLE).text == "Hello"
     assert len(client.pauses) == 2
 
 
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
-def test_a_stream_is_tried_again_only_before_its_content(way, serve, connect, broken):
+def test_a_stream_is_tried_again_only_before_its_content(caller, serve, connect, broken):
     """After the opening the call is tried again, and the caller sees one reply."""
     server = serve(chunked(*opening("web"), broken, end=False), chunked(*said("web", "Hel", "lo")))
     client = connect(server)
-    reply = way.send(client, request("web"))
+    reply = caller.send(client, request("web"))
     assert (reply.text, len(server.requests), len(client.pauses)) == ("Hello", 2, 1)
     assert len(reply.raw) == len(said("web", "Hel", "lo"))
 
 
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
-def test_a_stream_is_not_tried_again_once_content_came(way, serve, connect, broken):
+def test_a_stream_is_not_tried_again_once_content_came(caller, serve, connect, broken):
     """After the first delta: one request, StreamInterrupted, the partial reply."""
     server = serve(chunked(*opening("web"), delta("web", "Hel"), broken, end=False))
-    error = way.failure(connect(server), request("web"))
+    error = caller.failure(connect(server), request("web"))
     assert isinstance(error, StreamInterrupted)
     assert (error.reply.text, error.reply.status, len(server.requests)) == ("Hel", "interrupted", 1)
 

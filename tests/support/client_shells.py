@@ -19,7 +19,7 @@ from famnb.request import Request
 KEY = "fam-key-0123456789abcdef"
 
 
-class Way:
+class Caller:
     """One of the ways to make a call, so that a test can hold for all of them."""
 
     def __init__(self, name: str) -> None:

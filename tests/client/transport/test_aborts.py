@@ -42,9 +42,9 @@ def script(chance: random.Random) -> Script:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", ["plain", "tls", "tunnel"])
-def test_streams_ended_by_either_side(serve, connect, certificate, way):
+def test_streams_ended_by_either_side(serve, connect, certificate, caller):
     """Each has one of the statuses; no connection, file or object of theirs is left."""
-    chance, lock = random.Random(way), threading.Lock()
+    chance, lock = random.Random(caller), threading.Lock()
 
     def choose(received: Received) -> Script:
         if b"the last" in received.body:
@@ -52,13 +52,13 @@ def test_streams_ended_by_either_side(serve, connect, certificate, way):
         with lock:
             return script(chance)
 
-    encrypted = way in ("tls", "tunnel")
+    encrypted = caller in ("tls", "tunnel")
     # A handshake costs a hundred times what a stream does.
     streams = STREAMS // 8 if encrypted else STREAMS
     server = serve(choose=choose, tls=certificate.server_context() if encrypted else None)
     with ProxyServer() as proxy:
         transport = StampedTransport(
-            tls=certificate.client_context() if encrypted else None, proxy=proxy.url if way == "tunnel" else None
+            tls=certificate.client_context() if encrypted else None, proxy=proxy.url if caller == "tunnel" else None
         )
         client = connect(server, retries=Retries(tries=1), connections=streams, transport=transport)
         assert client.send(request("web", "the last")).text == "Hello"

@@ -33,11 +33,11 @@ def answer(sent: httpx.Request) -> httpx.Response:
 
 
 @pytest.mark.parametrize("asked", [STREAM, WHOLE], ids=["stream", "whole"])
-def test_a_transport_of_the_users_tests_answers(way, connect, asked):
+def test_a_transport_of_the_users_tests_answers(caller, connect, asked):
     """httpx.MockTransport, without a socket; it sees the key, and the record says whose clock it was."""
     seen = []
     transport = httpx.MockTransport(lambda sent: seen.append(sent) or answer(sent))
-    reply = way.send(connect("http://nowhere.test", transport=transport), asked)
+    reply = caller.send(connect("http://nowhere.test", transport=transport), asked)
     assert (reply.text, reply.complete) == ("Hello", True)
     assert (reply.timing.clock, reply.timing.exact_share, reply.timing.late_max_ms) == ("user", None, None)
     assert seen[0].headers["authorization"] == f"Bearer {KEY}"
@@ -99,10 +99,10 @@ def test_httpxs_own_transport_says_when_it_sends(serve, connect):
     ],
 )
 @pytest.mark.parametrize("own", [True, False])
-def test_failures_are_the_same_errors_over_every_transport(way, serve, connect, script, error, requests, own):
+def test_failures_are_the_same_errors_over_every_transport(caller, serve, connect, script, error, requests, own):
     """Tried as often, with what had come."""
     server = serve(script)
-    failure = way.failure(connect(server, transport=None if own else httpx.AsyncHTTPTransport()), STREAM)
+    failure = caller.failure(connect(server, transport=None if own else httpx.AsyncHTTPTransport()), STREAM)
     assert (type(failure), len(server.requests)) == (error, requests)
     assert failure.reply.text == ("Hel" if error is StreamInterrupted else "")
 
