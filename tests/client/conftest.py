@@ -9,7 +9,7 @@ import pytest
 
 from famnb.client.client import BlockingClient
 from famnb.client.config import Clock
-from tests.support.client_shells import KEY, Notebook, Caller
+from tests.support.client_shells import KEY, Caller, MemoryRecorder
 from tests.support.fault_server import FaultServer, Script
 
 
@@ -55,8 +55,8 @@ def caller(request: pytest.FixtureRequest) -> Caller:
 
 
 @pytest.fixture
-def notebook() -> Notebook:
-    return Notebook()
+def recorder() -> MemoryRecorder:
+    return MemoryRecorder()
 
 
 @pytest.fixture(autouse=True)

@@ -70,12 +70,12 @@ def test_a_credential_shows_no_key():
         pickle.dumps(credential)
 
 
-def test_a_finished_call_holds_no_key(serve, connect, notebook):
+def test_a_finished_call_holds_no_key(serve, connect, recorder):
     """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=recorder)
     stream = client.start(STREAM)
     reply = stream.result()
-    assert not [text for text in reachable([stream.exchange, reply, notebook.kept]) if KEY in text]
+    assert not [text for text in reachable([stream.exchange, reply, recorder.exchanges]) if KEY in text]
     gc.collect()
     headers = [each for each in gc.get_objects() if isinstance(each, dict) and "authorization" in each]
     assert not [each for each in headers if KEY in str(each.values())]
@@ -98,16 +98,16 @@ def chain(error: BaseException | None) -> list[BaseException]:
     ],
     ids=["echoed in json", "echoed in text and header", "echoed in a redirect", "no reply", "broken", "no answer"],
 )
-def test_no_error_shows_the_key(serve, connect, notebook, script):
+def test_no_error_shows_the_key(serve, connect, recorder, script):
     """Not in the message, the reply, the record, nor in a traceback with the local variables of every frame."""
-    client = connect(serve(script), recorder=notebook, retries=Retries(tries=1))
+    client = connect(serve(script), recorder=recorder, retries=Retries(tries=1))
     with pytest.raises(FamnbError) as caught:
         client.send(STREAM)
     for error in chain(caught.value):
         report = traceback.TracebackException.from_exception(error, capture_locals=True)
         shown = "".join(line for line in report.format() if "conftest" not in line and __file__ not in line)
         assert KEY not in shown
-    assert not [text for text in reachable([caught.value.args, vars(caught.value), notebook.kept]) if KEY in text]
+    assert not [text for text in reachable([caught.value.args, vars(caught.value), recorder.exchanges]) if KEY in text]
 
 
 def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
@@ -126,11 +126,11 @@ def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
     ],
     ids=["in an event", "byte by byte", "in a body"],
 )
-def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, notebook, asked, script):
+def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, recorder, asked, script):
     """Neither the reply, nor what is recorded, raw bytes included, has it."""
-    reply = connect(serve(script), recorder=notebook).send(asked)
+    reply = connect(serve(script), recorder=recorder).send(asked)
     assert reply.text == f"your key is {MASK}"
-    assert not [text for text in reachable([reply, notebook.kept]) if KEY in text]
+    assert not [text for text in reachable([reply, recorder.exchanges]) if KEY in text]
 
 
 # Pieces that are looked for have letters which no hexadecimal id of a call can have.
@@ -149,13 +149,13 @@ SIGNS = 'fam/key+wxyz=456"78&ab\\c<d>e'
     ],
     ids=["slashes escaped", "escapes of JSON", "HTML", "other HTML", "an address"],
 )
-def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, notebook, written, status):
+def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, recorder, written, status):
     """Services escape what they echo, each in its way; what is shown and what is kept has none of these."""
     script = whole(written.encode(), status, location=f"http://127.0.0.1:1/?k={written}" if status == 307 else "/")
-    client = BlockingClient(base_url=serve(script).url, api_key=SIGNS, recorder=notebook, retries=Retries(tries=1))
+    client = BlockingClient(base_url=serve(script).url, api_key=SIGNS, recorder=recorder, retries=Retries(tries=1))
     with client, pytest.raises(FamnbError, match=r"\[key\]") as caught:
         client.send(WHOLE)
-    texts = reachable([str(caught.value), vars(caught.value), notebook.kept])
+    texts = reachable([str(caught.value), vars(caught.value), recorder.exchanges])
     assert not [text for text in texts if "wxyz" in text]
 
 
@@ -218,10 +218,10 @@ def test_no_log_shows_the_key(serve, connect, caplog):
     assert KEY not in caplog.text
 
 
-def test_headers_that_are_secrets_are_recorded_masked(serve, connect, notebook):
+def test_headers_that_are_secrets_are_recorded_masked(serve, connect, recorder):
     """A cookie is nobody's business, and a short key is not mistaken for a word of the text."""
     answer = whole(body("web", "Hello"), set_cookie="session=1", x_request_id="req_1")
-    connect(serve(answer), recorder=notebook).send(WHOLE)
-    headers = dict(notebook.kept[0].response_headers)
+    connect(serve(answer), recorder=recorder).send(WHOLE)
+    headers = dict(recorder.exchanges[0].response_headers)
     assert (headers["set-cookie"], headers["x-request-id"]) == (MASK, "req_1")
     assert Credential("k").mask("a kind word") == "a kind word"

@@ -46,12 +46,12 @@ def test_replies_come_in_the_order_of_the_requests(send_many, serve, connect):
     assert [reply.text for reply in replies] == [str(number) for number in range(12)]
 
 
-def test_one_failure_hurts_no_other(send_many, serve, connect, notebook):
+def test_one_failure_hurts_no_other(send_many, serve, connect, recorder):
     """It is returned in its place, its error set and not raised; every call is recorded."""
-    replies = send_many(connect(serve(choose=echo), recorder=notebook), prompts("a", "fail", "b"))
+    replies = send_many(connect(serve(choose=echo), recorder=recorder), prompts("a", "fail", "b"))
     assert [reply.text for reply in replies] == ["a", "", "b"]
     assert [getattr(reply.error, "status", None) for reply in replies] == [None, 400, None]
-    assert len(notebook.kept) == 3
+    assert len(recorder.exchanges) == 3
 
 
 def test_no_more_run_than_asked_for(send_many, serve, connect):
@@ -90,10 +90,10 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve
     assert 2 < limiter.limit <= 4
 
 
-def test_an_interrupt_stops_them_all(serve, connect, notebook):
+def test_an_interrupt_stops_them_all(serve, connect, recorder):
     """Those that ran are recorded as cancelled, those that waited were never sent."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
 
     def interrupt() -> None:
         wait_until(lambda: len(server.requests) == 2)
@@ -105,8 +105,8 @@ def test_an_interrupt_stops_them_all(serve, connect, notebook):
     with pytest.raises(KeyboardInterrupt):
         client.send_many([request("web")] * 10, concurrency=2, progress=False)
     assert client.in_use == 0
-    assert {exchange.reply.status for exchange in notebook.kept} == {"cancelled"}
-    assert len(server.requests) == len(notebook.kept) == 2
+    assert {exchange.reply.status for exchange in recorder.exchanges} == {"cancelled"}
+    assert len(server.requests) == len(recorder.exchanges) == 2
 
 
 def test_a_cancelled_await_stops_them_all(serve, connect):

@@ -51,11 +51,11 @@ def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
     assert [json.loads(each.body)["stream"] for each in server.requests] == [True, False]
 
 
-def test_labels_are_texts(serve, connect, notebook):
+def test_labels_are_texts(serve, connect, recorder):
     """Numbers are written as texts, None is no label."""
-    client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
+    client = connect(serve(whole(body("web", "Hello"))), recorder=recorder)
     client.send(request("web", stream=False), labels={"tag": "first", "run": 3, "note": None})
-    assert notebook.kept[0].labels == {"tag": "first", "run": "3"}
+    assert recorder.exchanges[0].labels == {"tag": "first", "run": "3"}
 
 
 @pytest.mark.parametrize("labels", ["first", ["first"], {"tag": ["first"]}, {1: "first"}, {"tag": object()}])

@@ -15,7 +15,7 @@ from famnb.client.exchange import Exchange
 from famnb.endpoints import endpoint
 from famnb.errors import ServerError
 from famnb.timing import Read
-from tests.support.client_shells import Notebook
+from tests.support.client_shells import MemoryRecorder
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, request, said
@@ -23,30 +23,30 @@ from tests.support.wire_payloads import closing, delta, request, said
 STREAM = request("web")
 
 
-def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, notebook):
+def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, recorder):
     """Opened, closed, and kept by the time the caller has the reply."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=recorder)
     reply = caller.send(client, STREAM)
-    assert notebook.steps == ["on_open", "on_close"]
-    assert (notebook.kept[0].reply, notebook.kept[0].id) == (reply, reply.call_id)
+    assert recorder.steps == ["on_open", "on_close"]
+    assert (recorder.exchanges[0].reply, recorder.exchanges[0].id) == (reply, reply.call_id)
 
 
-def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect, notebook):
+def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect, recorder):
     """The same for a failed call: its attempts, status and body are there."""
-    client = connect(serve(whole({"error": {"message": "no"}}, 500)), recorder=notebook)
+    client = connect(serve(whole({"error": {"message": "no"}}, 500)), recorder=recorder)
     error = caller.failure(client, STREAM)
-    kept = notebook.kept[0]
+    kept = recorder.exchanges[0]
     assert isinstance(error, ServerError)
     assert (kept.attempts, kept.http_status, kept.reply.error, kept.reply is error.reply) == (3, 500, error, True)
-    assert notebook.steps == ["on_open", "on_close"]
+    assert recorder.steps == ["on_open", "on_close"]
 
 
-def test_what_an_exchange_holds(serve, connect, notebook):
+def test_what_an_exchange_holds(serve, connect, recorder):
     """Where it went, what answered, the raw reads with their times, and labels."""
     headers = {"x_request_id": "req_1", "x_famnb_engine": "sim"}
     server = serve(chunked(delta("web", "Hel"), 0.05, delta("web", "lo"), *closing("web"), **headers))
-    connect(server, recorder=notebook).send(STREAM, labels={"experiment": "first"})
-    kept = notebook.kept[0]
+    connect(server, recorder=recorder).send(STREAM, labels={"experiment": "first"})
+    kept = recorder.exchanges[0]
     assert kept.url == f"{server.url}/v1/web/chat/completions"
     assert (kept.http_status, kept.request_id, kept.service, kept.streamed) == (200, "req_1", "sim", True)
     assert (kept.labels, kept.attempts, kept.reply.service) == ({"experiment": "first"}, 1, "sim")
@@ -60,7 +60,7 @@ def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.02)
     gates = [threading.Event(), threading.Event()]
 
-    class Counting(Notebook):
+    class Counting(MemoryRecorder):
         """Lets the server go on with each read that it is given."""
 
         def on_reads(self, exchange):
@@ -70,10 +70,10 @@ def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
                 gate.set()
 
     counts: list[int] = []
-    notebook = Counting()
+    recorder = Counting()
     server = serve(chunked(delta("web", "a"), gates[0], 0.1, delta("web", "b"), gates[1], 0.1, *closing("web")))
-    assert connect(server, recorder=notebook).send(STREAM).text == "ab"
-    assert notebook.steps == ["on_open", *["on_reads"] * len(counts), "on_close"]
+    assert connect(server, recorder=recorder).send(STREAM).text == "ab"
+    assert recorder.steps == ["on_open", *["on_reads"] * len(counts), "on_close"]
     assert len(counts) >= 2
     assert counts == sorted(set(counts)), "reads were handed on although nothing new had come"
 
@@ -86,7 +86,7 @@ def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods,
     exchange = Exchange(request=STREAM, endpoint=endpoint("web"), url="http://127.0.0.1:9")
     handed_on = []
 
-    class Counting(Notebook):
+    class Counting(MemoryRecorder):
         def on_reads(self, exchange):
             handed_on.append(len(exchange.reads))
 
@@ -112,7 +112,7 @@ def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods,
 def test_the_recorder_may_complete_the_reply(serve, connect):
     """What it puts on the exchange before the future is done is what the caller gets."""
 
-    class Pricing(Notebook):
+    class Pricing(MemoryRecorder):
         def on_close(self, exchange):
             exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
             return super().on_close(exchange)
@@ -176,7 +176,7 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
     monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.05)
     monkeypatch.setattr("famnb.client.engine.UNFINISHED_S", 0.1)
 
-    class Stuck(Notebook):
+    class Stuck(MemoryRecorder):
         def on_close(self, exchange):
             return Future()
 
@@ -186,8 +186,12 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
         wait_until(lambda: any("did not finish" in str(warning.message) for warning in caught))
 
 
-def test_what_was_never_sent_is_recorded_too(serve, connect, notebook):
+def test_what_was_never_sent_is_recorded_too(serve, connect, recorder):
     """A connection that is refused is a call all the same."""
-    stream = connect(serve([Action.RESET]), recorder=notebook).start(STREAM)
+    stream = connect(serve([Action.RESET]), recorder=recorder).start(STREAM)
     assert stream.wait(60)
-    assert (notebook.kept[0].attempts, notebook.kept[0].headers_ns, notebook.kept[0].reads) == (3, None, [])
+    assert (recorder.exchanges[0].attempts, recorder.exchanges[0].headers_ns, recorder.exchanges[0].reads) == (
+        3,
+        None,
+        [],
+    )

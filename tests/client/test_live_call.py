@@ -24,31 +24,31 @@ WHOLE = request("web", stream=False)
 ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
 
 
-def test_stop_from_another_thread_keeps_what_came(serve, connect, notebook):
+def test_stop_from_another_thread_keeps_what_came(serve, connect, recorder):
     """The partial reply with status `cancelled`, and no error: stopping is none."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
     stream = client.start(STREAM)
     next(iter(stream))
     threading.Thread(target=stream.stop).start()
     reply = stream.result()
     assert (reply.status, reply.error, set(reply.text) <= {"x"}) == ("cancelled", None, True)
-    assert (notebook.kept[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
+    assert (recorder.exchanges[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
     wait_until(lambda: server.open == 0)
 
 
-def test_a_stream_that_nobody_holds_is_stopped(serve, connect, notebook):
+def test_a_stream_that_nobody_holds_is_stopped(serve, connect, recorder):
     """Its answer could not be read, and would be paid for: the call ends as if stopped, with a warning that says so."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
     stream = client.start(STREAM)
     next(iter(stream))
     streams = [stream]
     del stream
     with pytest.warns(RuntimeWarning, match="a stream was dropped while its call ran, so the call was stopped"):
         streams.clear()
-    wait_until(lambda: notebook.kept)
-    assert (notebook.kept[0].reply.status, notebook.kept[0].reply.error) == ("cancelled", None)
+    wait_until(lambda: recorder.exchanges)
+    assert (recorder.exchanges[0].reply.status, recorder.exchanges[0].reply.error) == ("cancelled", None)
     wait_until(lambda: server.open == 0)
 
 
@@ -80,10 +80,10 @@ def test_stop_while_nothing_has_come(serve, connect):
     assert (stream.result().status, stream.reply.text) == ("cancelled", "")
 
 
-def test_leaving_the_block_early_stops_the_stream(serve, connect, notebook):
+def test_leaving_the_block_early_stops_the_stream(serve, connect, recorder):
     """Sync and async alike."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
     with client.stream(STREAM) as stream:
         next(iter(stream))
     assert stream.reply.status == "cancelled"
@@ -95,7 +95,7 @@ def test_leaving_the_block_early_stops_the_stream(serve, connect, notebook):
         return stream.reply.status
 
     assert asyncio.run(leave()) == "cancelled"
-    assert notebook.steps.count("on_close") == 2
+    assert recorder.steps.count("on_close") == 2
 
 
 def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, connect):
@@ -112,32 +112,32 @@ def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, co
     assert client.send(WHOLE).text == "Hello"
 
 
-def test_a_cancelled_await_stops_the_call(serve, connect, notebook):
+def test_a_cancelled_await_stops_the_call(serve, connect, recorder):
     """`asyncio.wait_for` around a call leaves nothing running."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
 
     async def impatient() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.asend(STREAM), 0.2)
 
     asyncio.run(impatient())
-    wait_until(lambda: notebook.kept and server.open == 0)
-    assert (notebook.kept[0].reply.status, client.in_use) == ("cancelled", 0)
+    wait_until(lambda: recorder.exchanges and server.open == 0)
+    assert (recorder.exchanges[0].reply.status, client.in_use) == ("cancelled", 0)
 
 
 @pytest.mark.parametrize("wait", [lambda stream: stream.result(), lambda stream: stream.wait(), list])
-def test_an_interrupt_stops_the_call_and_says_so(serve, connect, notebook, wait):
+def test_an_interrupt_stops_the_call_and_says_so(serve, connect, recorder, wait):
     """Ctrl-C in a cell: a KeyboardInterrupt with the partial, recorded as cancelled; the next call works."""
     server = serve(ENDLESS, whole(body("web", "Hello")))
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
     stream = client.start(STREAM)
     next(iter(stream))
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(Interrupted) as caught:
         wait(stream)
     assert (caught.value.reply.status, caught.value.reply.text[:1]) == ("cancelled", "x")
-    assert notebook.kept[0].reply.status == "cancelled"
+    assert recorder.exchanges[0].reply.status == "cancelled"
     assert client.send(WHOLE).text == "Hello"
 
 
@@ -232,14 +232,14 @@ def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
     assert server.connections == 2
 
 
-def test_closing_a_client_stops_its_calls(serve, connect, notebook):
+def test_closing_a_client_stops_its_calls(serve, connect, recorder):
     """What runs is cancelled and recorded; after that the client refuses, and says why."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=notebook)
+    client = connect(server, recorder=recorder)
     stream = client.start(STREAM)
     next(iter(stream))
     client.close()
-    assert (stream.reply.status, len(notebook.kept)) == ("cancelled", 1)
+    assert (stream.reply.status, len(recorder.exchanges)) == ("cancelled", 1)
     wait_until(lambda: server.open == 0)
     with pytest.raises(FamnbError, match="closed"):
         client.send(WHOLE)

@@ -32,14 +32,14 @@ STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chu
 @pytest.mark.parametrize(
     "silence", [[Action.STALL], [STREAM_HEAD, Action.STALL], [STREAM_HEAD, chunk(b": wait\n\n"), Action.STALL]]
 )
-def test_a_first_event_that_does_not_come(caller, serve, connect, notebook, silence):
+def test_a_first_event_that_does_not_come(caller, serve, connect, recorder, silence):
     """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
     server = serve(silence)
-    client = connect(server, deadlines=Deadlines(first_event=0.2), recorder=notebook)
+    client = connect(server, deadlines=Deadlines(first_event=0.2), recorder=recorder)
     error = caller.failure(client, STREAM)
     assert isinstance(error, FirstEventTimeout)
     assert (error.seconds, len(server.requests), client.in_use) == (0.2, 1, 0)
-    assert notebook.kept[0].reply.status == "failed"
+    assert recorder.exchanges[0].reply.status == "failed"
 
 
 def test_a_stream_that_falls_silent(caller, serve, connect):

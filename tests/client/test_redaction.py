@@ -35,12 +35,12 @@ def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, en
     assert words.replace("*", "") == f"{MASK}, your key is {MASK}!"
 
 
-def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, notebook):
+def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, recorder):
     """What had arrived is kept, without the key, beside the error that ended it."""
     pieces = [delta("web", piece) for piece in (KEY[:9], KEY[9:], " is it")]
-    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), recorder=notebook)
+    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), recorder=recorder)
     with pytest.raises(StreamDecodeError) as caught:
         client.send(STREAM)
     assert caught.value.reply.text == f"{MASK}* is it"
-    assert caught.value.reply.status == notebook.kept[0].reply.status == "failed"
-    assert not [text for text in reachable(notebook.kept) if KEY[9:] in text]
+    assert caught.value.reply.status == recorder.exchanges[0].reply.status == "failed"
+    assert not [text for text in reachable(recorder.exchanges) if KEY[9:] in text]

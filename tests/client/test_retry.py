@@ -49,7 +49,7 @@ def test_a_failure_that_may_pass_is_tried_three_times(caller, serve, connect, st
     assert error.reply.status == "failed"
 
 
-def test_the_wait_includes_every_attempt_and_pause(serve, connect, notebook):
+def test_the_wait_includes_every_attempt_and_pause(serve, connect, recorder):
     """On a clock that only pauses advance, the wait is what two refusals asked for, 2 s and 3 s."""
     server = serve(refusal(429, retry_after="2"), refusal(503, retry_after="3"), GOOD)
     elapsed_ns = 0
@@ -59,15 +59,15 @@ def test_the_wait_includes_every_attempt_and_pause(serve, connect, notebook):
         elapsed_ns += round(seconds * 1e9)
 
     clock = Clock(monotonic_ns=lambda: elapsed_ns, sleep=pause, uniform=lambda low, high: low)
-    stream = connect(server, recorder=notebook, clock=clock).start(WHOLE)
+    stream = connect(server, recorder=recorder, clock=clock).start(WHOLE)
     assert stream.result().timing.e2e_s == 0
-    assert (notebook.kept[0].wait_ns, notebook.kept[0].attempts) == (5_000_000_000, 3)
+    assert (recorder.exchanges[0].wait_ns, recorder.exchanges[0].attempts) == (5_000_000_000, 3)
 
 
-def test_a_call_that_fails_has_waited_too(serve, connect, notebook):
+def test_a_call_that_fails_has_waited_too(serve, connect, recorder):
     """Until it failed, its last attempt included."""
-    connect(serve(refusal(400)), recorder=notebook).start(WHOLE).wait()
-    assert notebook.kept[0].wait_ns >= notebook.kept[0].headers_ns > 0
+    connect(serve(refusal(400)), recorder=recorder).start(WHOLE).wait()
+    assert recorder.exchanges[0].wait_ns >= recorder.exchanges[0].headers_ns > 0
 
 
 def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(caller, serve, connect):

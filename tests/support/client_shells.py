@@ -49,12 +49,12 @@ class Caller:
         return caught.value
 
 
-class Notebook:
+class MemoryRecorder:
     """A recorder that remembers; its rows become durable on another thread, as a ledger's do."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self.kept: list[Exchange] = []
+        self.exchanges: list[Exchange] = []
 
     def on_open(self, exchange: Exchange) -> None:
         self.steps.append("on_open")
@@ -67,7 +67,7 @@ class Notebook:
         future: Future[None] = Future()
 
         def keep() -> None:
-            self.kept.append(exchange)
+            self.exchanges.append(exchange)
             future.set_result(None)
 
         try:

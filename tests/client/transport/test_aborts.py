@@ -41,10 +41,10 @@ def script(chance: random.Random) -> Script:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("way", ["plain", "tls", "tunnel"])
-def test_streams_ended_by_either_side(serve, connect, certificate, caller):
+@pytest.mark.parametrize("route", ["plain", "tls", "tunnel"])
+def test_streams_ended_by_either_side(serve, connect, certificate, route):
     """Each has one of the statuses; no connection, file or object of theirs is left."""
-    chance, lock = random.Random(caller), threading.Lock()
+    chance, lock = random.Random(route), threading.Lock()
 
     def choose(received: Received) -> Script:
         if b"the last" in received.body:
@@ -52,13 +52,13 @@ def test_streams_ended_by_either_side(serve, connect, certificate, caller):
         with lock:
             return script(chance)
 
-    encrypted = caller in ("tls", "tunnel")
+    encrypted = route in ("tls", "tunnel")
     # A handshake costs a hundred times what a stream does.
     streams = STREAMS // 8 if encrypted else STREAMS
     server = serve(choose=choose, tls=certificate.server_context() if encrypted else None)
     with ProxyServer() as proxy:
         transport = StampedTransport(
-            tls=certificate.client_context() if encrypted else None, proxy=proxy.url if caller == "tunnel" else None
+            tls=certificate.client_context() if encrypted else None, proxy=proxy.url if route == "tunnel" else None
         )
         client = connect(server, retries=Retries(tries=1), connections=streams, transport=transport)
         assert client.send(request("web", "the last")).text == "Hello"

@@ -100,20 +100,20 @@ FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
 @pytest.fixture(params=["plain", "tls", "forwarded", "tunnel", "unix"])
 def reach(request, serve, connect, certificate, tmp_path):
     """Serves scripts and makes a client that reaches them so; returns both."""
-    caller = request.param
-    proxy = ProxyServer() if caller in ("forwarded", "tunnel") else None
+    route = request.param
+    proxy = ProxyServer() if route in ("forwarded", "tunnel") else None
 
     def start(*scripts: Script, **options):
-        is_encrypted = caller in ("tls", "tunnel")
+        is_encrypted = route in ("tls", "tunnel")
         server = serve(
             *scripts,
             tls=certificate.server_context() if is_encrypted else None,
-            path=tmp_path / "service.sock" if caller == "unix" else None,
+            path=tmp_path / "service.sock" if route == "unix" else None,
         )
         transport = StampedTransport(
             tls=certificate.client_context() if is_encrypted else None,
             proxy=proxy.url if proxy else None,
-            uds=str(tmp_path / "service.sock") if caller == "unix" else None,
+            uds=str(tmp_path / "service.sock") if route == "unix" else None,
         )
         # A limit for what is silent on purpose, long enough for a loaded machine to make what is not.
         limits = Deadlines(first_event=3, idle=3)
