@@ -21,7 +21,7 @@ from famnb.errors import AuthenticationError, CredentialError, FamnbError, Strea
 from famnb.secret_patterns import MASK
 from tests.support.client_shells import KEY, reachable
 from tests.support.fault_server import Action, chunked, event, whole
-from tests.support.wire_payloads import body, delta, request, said
+from tests.support.wire_payloads import body, delta, request, sse_stream
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -72,7 +72,7 @@ def test_a_credential_shows_no_key():
 
 def test_a_finished_call_holds_no_key(serve, connect, recorder):
     """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=recorder)
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=recorder)
     stream = client.start(STREAM)
     reply = stream.result()
     assert not [text for text in reachable([stream.exchange, reply, recorder.exchanges]) if KEY in text]
@@ -120,8 +120,8 @@ def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
 @pytest.mark.parametrize(
     ("asked", "script"),
     [
-        (STREAM, chunked(*said("web", f"your key is {KEY}"), x_request_id=KEY)),
-        (STREAM, chunked(*(bytes([byte]) for byte in b"".join(said("web", f"your key is {KEY}"))))),
+        (STREAM, chunked(*sse_stream("web", f"your key is {KEY}"), x_request_id=KEY)),
+        (STREAM, chunked(*(bytes([byte]) for byte in b"".join(sse_stream("web", f"your key is {KEY}"))))),
         (WHOLE, whole(body("web", f"your key is {KEY}"), x_famnb_engine=KEY)),
     ],
     ids=["in an event", "byte by byte", "in a body"],

@@ -14,7 +14,7 @@ from famnb.endpoints import ENDPOINTS as ALL
 from famnb.errors import InvalidRequest
 from tests.support.client_shells import KEY
 from tests.support.fault_server import chunked, whole
-from tests.support.wire_payloads import ENDPOINTS, body, request, said
+from tests.support.wire_payloads import ENDPOINTS, body, request, sse_stream
 
 
 def test_each_endpoint_goes_to_its_own_address(serve):
@@ -43,7 +43,7 @@ def test_a_request_is_sent_as_it_is(serve, connect):
 
 def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
     """`stream` forces it, `send` and `start` leave the request alone."""
-    server = serve(chunked(*said("web", "Hello")))
+    server = serve(chunked(*sse_stream("web", "Hello")))
     client = connect(server)
     with client.stream(request("web", stream=False)) as stream:
         list(stream)
@@ -88,7 +88,7 @@ def test_something_that_is_no_request_is_refused(connect, method):
 def test_ask_finds_the_endpoint(serve, connect, asked, path):
     """The one that was named, else the model's own, else messages."""
     names = {each.path: each.name for each in ALL.values()}
-    server = serve(choose=lambda received: chunked(*said(names[received.path], "Hello")))
+    server = serve(choose=lambda received: chunked(*sse_stream(names[received.path], "Hello")))
     client = connect(server)
     assert client.ask("Hi.", **asked).text == "Hello"
     assert asyncio.run(client.aask("Hi.", **asked)).text == "Hello"
@@ -97,7 +97,7 @@ def test_ask_finds_the_endpoint(serve, connect, asked, path):
 
 def test_ask_warns_of_what_is_lost(serve, connect):
     """A field that the endpoint cannot carry is left out and said to be."""
-    server = serve(chunked(*said("web", "Hello")))
+    server = serve(chunked(*sse_stream("web", "Hello")))
     with pytest.warns(UserWarning, match="instructions"):
         connect(server).ask("Hi.", endpoint="web", instructions="Be brief.", max_tokens=9)
     sent = json.loads(server.requests[0].body)
@@ -106,7 +106,7 @@ def test_ask_warns_of_what_is_lost(serve, connect):
 
 def test_ask_is_shown_while_it_runs(serve, connect):
     """The viewer has the stream from before its first event until its end, sync and async."""
-    client = connect(serve(chunked(*said("web", "Hello"))))
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))))
     seen = []
 
     @contextlib.contextmanager

@@ -97,14 +97,14 @@ def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], 
 
 def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """On messages the thinking of earlier turns is sent again before the text, with its signature."""
-    said = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
-    reply = {"id": "m", "type": "message", "role": "assistant", "content": said, "stop_reason": "end_turn"}
+    content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
+    reply = {"id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
     server = serve(whole(reply))
     talk = connect(server).conversation("messages", stream=False)
     talk.say("One")
     talk.say("Two")
     sent = json.loads(server.requests[1].body)["messages"]
-    assert sent[1] == {"role": "assistant", "content": said}
+    assert sent[1] == {"role": "assistant", "content": content}
 
 
 def test_what_cannot_be_carried_back_is_said(client: famnb.Client):

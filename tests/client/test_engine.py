@@ -19,7 +19,7 @@ from famnb.errors import (
 )
 from tests.support.client_shells import KEY
 from tests.support.fault_server import Action, chunked, head, whole
-from tests.support.wire_payloads import body, delta, opening, request, said
+from tests.support.wire_payloads import body, delta, opening, request, sse_stream
 
 WHOLE = request("web", stream=False)
 STREAM = request("web")
@@ -185,7 +185,7 @@ def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
 
 def test_what_breaks_after_the_evidence_breaks_nothing(caller, serve, connect):
     """A stream cut after its finish reason is complete."""
-    server = serve([*chunked(*said("web", "Hello")[:-1], end=False), Action.RESET])
+    server = serve([*chunked(*sse_stream("web", "Hello")[:-1], end=False), Action.RESET])
     reply = caller.send(connect(server), STREAM)
     assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
 

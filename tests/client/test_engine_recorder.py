@@ -18,14 +18,14 @@ from famnb.timing import Read
 from tests.support.client_shells import MemoryRecorder
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
-from tests.support.wire_payloads import closing, delta, request, said
+from tests.support.wire_payloads import closing, delta, request, sse_stream
 
 STREAM = request("web")
 
 
 def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, recorder):
     """Opened, closed, and kept by the time the caller has the reply."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=recorder)
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=recorder)
     reply = caller.send(client, STREAM)
     assert recorder.steps == ["on_open", "on_close"]
     assert (recorder.exchanges[0].reply, recorder.exchanges[0].id) == (reply, reply.call_id)
@@ -117,7 +117,7 @@ def test_the_recorder_may_complete_the_reply(serve, connect):
             exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
             return super().on_close(exchange)
 
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Pricing())
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Pricing())
     assert client.send(STREAM).cost == "0.01 USD"
     assert client.last.cost == "0.01 USD"
 
@@ -165,7 +165,7 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
 
 def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
     """Even under -W error the call answers."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Broken("on_close"))
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Broken("on_close"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert client.send(STREAM).text == "Hello"
@@ -182,7 +182,7 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert connect(serve(chunked(*said("web", "Hello"))), recorder=Stuck()).send(STREAM).text == "Hello"
+        assert connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Stuck()).send(STREAM).text == "Hello"
         wait_until(lambda: any("did not finish" in str(warning.message) for warning in caught))
 
 

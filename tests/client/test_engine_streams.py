@@ -22,7 +22,7 @@ from tests.support.wire_payloads import (
     failure,
     opening,
     request,
-    said,
+    sse_stream,
     thinking,
 )
 
@@ -32,7 +32,7 @@ STREAM = request("web")
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_streamed_reply_is_read_on_every_endpoint(caller, serve, connect, endpoint):
     """Text, evidence and a free connection."""
-    server = serve(chunked(*said(endpoint, "Hel", "lo")))
+    server = serve(chunked(*sse_stream(endpoint, "Hel", "lo")))
     client = connect(server)
     reply = caller.send(client, request(endpoint))
     assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, True)
@@ -62,13 +62,13 @@ def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(caller, serve, 
 
 def test_a_stream_in_answer_to_a_whole_request_is_read(caller, serve, connect):
     """The content type decides, not what was asked for."""
-    reply = caller.send(connect(serve(chunked(*said("web", "Hello")))), request("web", stream=False))
+    reply = caller.send(connect(serve(chunked(*sse_stream("web", "Hello")))), request("web", stream=False))
     assert (reply.text, reply.streamed) == ("Hello", True)
 
 
 def test_events_come_typed_and_in_order(caller, serve, connect):
     """Iteration yields the deltas as they are."""
-    events = caller.iterate(connect(serve(chunked(*said("web", "Hel", "lo")))), STREAM)
+    events = caller.iterate(connect(serve(chunked(*sse_stream("web", "Hel", "lo")))), STREAM)
     assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
 
 
@@ -76,7 +76,7 @@ def test_events_come_typed_and_in_order(caller, serve, connect):
 def test_bytes_cut_anywhere_say_the_same(caller, serve, connect, size):
     """A stream in one-byte chunks, its four-byte characters and escapes cut, gives the whole text."""
     text = "𝄞 \u2028 é"
-    data = b"".join(said("web", text)).replace(b"\n", b"\r\n")
+    data = b"".join(sse_stream("web", text)).replace(b"\n", b"\r\n")
     raw = data.replace(json.dumps(text).encode(), json.dumps(text, ensure_ascii=False).encode())
     pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
     assert caller.send(connect(serve(chunked(*pieces))), STREAM).text == text
@@ -85,7 +85,9 @@ def test_bytes_cut_anywhere_say_the_same(caller, serve, connect, size):
 def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
     """The first delta is there although the second has not been sent."""
     compressor, seen = zlib.compressobj(wbits=31), threading.Event()
-    pieces = [compressor.compress(piece) + compressor.flush(zlib.Z_SYNC_FLUSH) for piece in said("web", "Hel", "lo")]
+    pieces = [
+        compressor.compress(piece) + compressor.flush(zlib.Z_SYNC_FLUSH) for piece in sse_stream("web", "Hel", "lo")
+    ]
     server = serve(chunked(*pieces[:2], seen, *pieces[2:], compressor.flush(), content_encoding="gzip"))
     with connect(server).stream(STREAM) as stream:
         first = next(each for each in stream if isinstance(each, Delta) and each.text)
@@ -96,7 +98,7 @@ def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_every_member_of_a_gzip_stream_is_read(serve, connect, size):
     """Some middleboxes compress each piece on its own, or fill up with zeros; gzip allows both."""
-    packed = b"".join(gzip.compress(piece) for piece in said("web", "Hel", "lo")) + b"\0" * 20
+    packed = b"".join(gzip.compress(piece) for piece in sse_stream("web", "Hel", "lo")) + b"\0" * 20
     pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
     reply = connect(serve(chunked(*pieces, content_encoding="gzip"))).send(STREAM)
     assert (reply.text, reply.complete) == ("Hello", True)
@@ -108,7 +110,7 @@ def test_every_member_of_a_gzip_stream_is_read(serve, connect, size):
 
 def test_what_only_claims_to_be_gzip_is_interrupted(serve, connect):
     """The error says what was wrong with it."""
-    server = serve(chunked(*said("web", "Hello"), content_encoding="gzip"))
+    server = serve(chunked(*sse_stream("web", "Hello"), content_encoding="gzip"))
     with pytest.raises(StreamInterrupted, match="incorrect header check"):
         connect(server, retries=Retries(tries=1)).send(STREAM)
 
@@ -150,7 +152,7 @@ def test_the_terminator_is_recognised_in_every_dress(serve, connect, done):
 
 def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve, connect):
     """The next call uses the same connection."""
-    server = serve(chunked(*said("web", "Hello"), delta("web", " again"), b"rubbish"))
+    server = serve(chunked(*sse_stream("web", "Hello"), delta("web", " again"), b"rubbish"))
     client = connect(server)
     assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
     assert (server.connections, client.in_use) == (1, 0)
@@ -158,7 +160,7 @@ def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve
 
 def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_up(serve, connect):
     """The reply is there without a deadline's help, and `e2e_s` is the terminator's time."""
-    reply = connect(serve(chunked(*said("web", "Hello"), Action.STALL))).send(STREAM)
+    reply = connect(serve(chunked(*sse_stream("web", "Hello"), Action.STALL))).send(STREAM)
     assert (reply.complete, reply.error) == (True, None)
     assert reply.timing.e2e_s == reply.reads[-1].t_ns / 1e9
 
@@ -194,14 +196,14 @@ def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, 
 def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):
     """Nothing a service adds is lost, and nothing it adds breaks the reply."""
     odd = {"type": "new.thing", "choices": [], "novelty": [1, {"a": None}]}
-    reply = connect(serve(chunked(event(odd), *said("web", "Hello")))).send(STREAM)
+    reply = connect(serve(chunked(event(odd), *sse_stream("web", "Hello")))).send(STREAM)
     assert reply.text == "Hello"
     assert reply.raw[0] == odd
 
 
 def test_comments_and_foreign_event_names_are_no_matter(serve, connect):
     """`event:` names, ids and keep-alive comments anywhere."""
-    stream = [b": hello\n\n", b"event: nonsense\nid: 1\n" + delta("web", "Hel"), b":\n", *said("web", "lo")]
+    stream = [b": hello\n\n", b"event: nonsense\nid: 1\n" + delta("web", "Hel"), b":\n", *sse_stream("web", "lo")]
     assert connect(serve(chunked(*stream))).send(STREAM).text == "Hello"
 
 
@@ -221,7 +223,7 @@ def test_several_events_in_one_read_are_one_batch(serve, connect):
             serve(
                 [
                     head(200, content_type="text/event-stream", transfer_encoding="chunked")
-                    + b"".join(map(chunk, said("web", "a", "b", "c")))
+                    + b"".join(map(chunk, sse_stream("web", "a", "b", "c")))
                     + END
                 ]
             )
@@ -229,11 +231,11 @@ def test_several_events_in_one_read_are_one_batch(serve, connect):
         .send(STREAM)
         .reads
     )
-    assert sum(len(read.data) for read in reads) == len(said("web", "a", "b", "c"))
+    assert sum(len(read.data) for read in reads) == len(sse_stream("web", "a", "b", "c"))
     assert len(reads) == 1
 
 
 def test_usage_that_is_missing_is_absent(serve, connect):
     """None, never 0."""
-    usage = connect(serve(chunked(*said("web", "Hello")))).send(STREAM).usage
+    usage = connect(serve(chunked(*sse_stream("web", "Hello")))).send(STREAM).usage
     assert (usage.output_tokens, usage.source("output_tokens")) == (None, "absent")

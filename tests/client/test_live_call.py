@@ -17,7 +17,7 @@ from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
-from tests.support.wire_payloads import body, closing, delta, opening, request, said
+from tests.support.wire_payloads import body, closing, delta, opening, request, sse_stream
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -66,7 +66,7 @@ def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
 
 def test_stop_after_the_end_is_nothing(serve, connect):
     """A reply that is complete stays complete."""
-    stream = connect(serve(chunked(*said("web", "Hello")))).start(STREAM)
+    stream = connect(serve(chunked(*sse_stream("web", "Hello")))).start(STREAM)
     assert stream.result().status == "completed"
     stream.stop()
     stream.stop()
@@ -153,7 +153,7 @@ def test_a_sync_call_inside_a_running_loop(serve, connect):
 
 def test_one_client_on_two_loops_and_four_threads(serve, connect):
     """Loops and threads come and go; the client does not care."""
-    server = serve(chunked(*said("web", "Hel", "lo")))
+    server = serve(chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server)
     texts = [asyncio.run(client.asend(STREAM)).text for _ in range(2)]
     threads = [threading.Thread(target=lambda: texts.append(client.send(STREAM).text)) for _ in range(4)]
@@ -195,7 +195,7 @@ def test_the_running_reply_grows(serve, connect):
 def test_callbacks_at_the_end(serve, connect, caplog):
     """Called once with the stream, also when it is over already; a failing one is logged and hurts nobody."""
     ready = threading.Event()
-    stream = connect(serve(chunked(ready, *said("web", "Hello")))).start(STREAM)
+    stream = connect(serve(chunked(ready, *sse_stream("web", "Hello")))).start(STREAM)
     called: list[object] = []
     stream.add_done_callback(lambda _: 1 / 0)
     stream.add_done_callback(called.append)
@@ -255,7 +255,7 @@ def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve
 
 def test_the_async_client_has_the_plain_names(serve):
     """send, ask, send_many and stream, awaited."""
-    server = serve(chunked(*said("web", "Hello")))
+    server = serve(chunked(*sse_stream("web", "Hello")))
 
     async def talk() -> list[str]:
         async with AsyncClient(base_url=server.url, api_key="a-key-of-its-own") as client:

@@ -21,7 +21,7 @@ from famnb.errors import (
     TotalTimeout,
 )
 from tests.support.fault_server import Action, chunk, chunked, head, whole
-from tests.support.wire_payloads import body, closing, delta, opening, request, said
+from tests.support.wire_payloads import body, closing, delta, opening, request, sse_stream
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -98,7 +98,7 @@ def test_a_whole_body_that_stops_is_idle(serve, connect):
 
 def test_silence_after_the_evidence_is_the_end(serve, connect):
     """A finish reason and then nothing: complete."""
-    server = serve(chunked(*said("web", "Hello")[:-1], Action.STALL))
+    server = serve(chunked(*sse_stream("web", "Hello")[:-1], Action.STALL))
     reply = connect(server, deadlines=Deadlines(idle=0.2)).send(STREAM)
     assert (reply.text, reply.complete, reply.error) == ("Hello", True, None)
 
@@ -139,7 +139,7 @@ def test_ten_streams_on_two_connections(serve, connect):
 
 def test_waiting_for_a_connection_is_not_latency(serve, connect):
     """A call that waited 0.3 s for its turn reports the time from when it was sent: the two follow one another."""
-    server = serve(chunked(0.3, *said("web", "slow")), whole(body("web", "fast")))
+    server = serve(chunked(0.3, *sse_stream("web", "slow")), whole(body("web", "fast")))
     client = connect(server, connections=1)
     start = time.monotonic()
     first, second = (stream.result().timing for stream in [client.start(STREAM), client.start(WHOLE)])

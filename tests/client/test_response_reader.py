@@ -13,7 +13,17 @@ from famnb.timing import Read
 from famnb.wire import lenient_json
 from tests.support.fault_server import DONE, event
 from tests.support.strategies import cut
-from tests.support.wire_payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, said, thinking
+from tests.support.wire_payloads import (
+    ENDPOINTS,
+    body,
+    closing,
+    delta,
+    evidence,
+    failure,
+    opening,
+    sse_stream,
+    thinking,
+)
 
 MS = 1_000_000
 
@@ -98,7 +108,7 @@ def test_a_character_that_was_held_back_counts_when_it_came():
 @given(data=st.data())
 def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
     """How the network cuts the bytes does not matter."""
-    chunks = data.draw(cut(b"".join(said(name, "Hel", "lo ☃"))))
+    chunks = data.draw(cut(b"".join(sse_stream(name, "Hel", "lo ☃"))))
     reader = read_chunks(name, *((10, chunk) for chunk in chunks))
     assert reader.outcome(None) == read_chunks(name, (10, b"".join(chunks))).outcome(None)
     assert reader.reply().text == "Hello ☃"
@@ -164,7 +174,7 @@ def test_events_of_an_abandoned_try_stay_out_of_the_reply():
     first.feed(opening("web")[0], 1)
     abandoned = len(events)
     second = ResponseReader(endpoint("web"), streamed=True, events=events)
-    for chunk in said("web", "Hello"):
+    for chunk in sse_stream("web", "Hello"):
         second.feed(chunk, 1)
     second.end(2)
     assert abandoned > 0

@@ -21,7 +21,7 @@ from famnb.errors import (
     status_error,
 )
 from tests.support.fault_server import Action, chunked, head, whole
-from tests.support.wire_payloads import body, delta, opening, request, said
+from tests.support.wire_payloads import body, delta, opening, request, sse_stream
 
 GOOD = whole(body("web", "Hello"))
 WHOLE = request("web", stream=False)
@@ -140,11 +140,11 @@ def test_a_connection_that_breaks_before_the_headers_is_tried_again(caller, serv
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_tried_again_only_before_its_content(caller, serve, connect, broken):
     """After the opening the call is tried again, and the caller sees one reply."""
-    server = serve(chunked(*opening("web"), broken, end=False), chunked(*said("web", "Hel", "lo")))
+    server = serve(chunked(*opening("web"), broken, end=False), chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server)
     reply = caller.send(client, request("web"))
     assert (reply.text, len(server.requests), len(client.pauses)) == ("Hello", 2, 1)
-    assert len(reply.raw) == len(said("web", "Hel", "lo"))
+    assert len(reply.raw) == len(sse_stream("web", "Hel", "lo"))
 
 
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])

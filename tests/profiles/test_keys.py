@@ -20,7 +20,7 @@ from famnb.secret_patterns import MASK
 from famnb.widget import Composer
 from tests.support.client_shells import reachable
 from tests.support.fault_server import Action, FaultServer, chunked, whole
-from tests.support.wire_payloads import body, said
+from tests.support.wire_payloads import body, sse_stream
 
 KEY = "vendor-key-0123456789abcdef"
 HEADER = "team-header-0123456789abcdef"
@@ -51,7 +51,7 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(
     script = {
         "refused": whole({"error": {"message": ECHO, "type": ECHO, "code": ECHO}}, 401, x_echo=ECHO, api_key=KEY),
         "refused in text": whole(f"{ECHO} /?key={QUERY}".encode(), 403),
-        "broken": chunked(*said(endpoint, ECHO)[:2], Action.RESET, end=False),
+        "broken": chunked(*sse_stream(endpoint, ECHO)[:2], Action.RESET, end=False),
         "no answer": [Action.RESET],
         "redirected": whole(b"", 307, location=f"http://127.0.0.1:1/?key={QUERY}&again={UNNAMED}"),
     }[fault]

@@ -22,7 +22,7 @@ from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
 from tests.support.fault_server import FaultServer, chunked, whole
-from tests.support.wire_payloads import body, said
+from tests.support.wire_payloads import body, sse_stream
 
 KEY = "vendor-key-0123456789abcdef"
 VENDORS = [(name, endpoint) for name in NAMES[1:] for endpoint in find_profile(name).endpoints]
@@ -347,7 +347,7 @@ def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.M
     name, model = client_line.split('"')[1], model_cell.strip("`") if "`" in model_cell else "my-model"
     profile = find_profile(name)
     endpoint = next(iter(profile.endpoints))
-    server = FaultServer(chunked(*said(endpoint, "It scatters.")))
+    server = FaultServer(chunked(*sse_stream(endpoint, "It scatters.")))
     if profile.needs_key:
         monkeypatch.setenv(key.strip("`"), KEY)
 

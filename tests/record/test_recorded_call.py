@@ -17,7 +17,7 @@ from famnb.widget.html import transcript
 from famnb.widget.live.pane import Pane
 from tests.support.exchanges import at, chunk, exchange, spoken
 from tests.support.fault_server import FaultServer, chunked, whole
-from tests.support.wire_payloads import ENDPOINTS, body, delta, opening, request, said
+from tests.support.wire_payloads import ENDPOINTS, body, delta, opening, request, sse_stream
 
 KEY = "fam-key-0123456789abcdef"
 NOWHERE = "http://127.0.0.1:9"
@@ -40,7 +40,7 @@ def iterate(one: famnb.Client, asked: Request) -> Reply:
 def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, streamed):
     """The second time nothing is sent; events, reply, timing, cost and id are those of the recorded call."""
     asked = request(endpoint, stream=streamed)
-    with FaultServer(chunked(*said(endpoint, "Hello")) if streamed else whole(body(endpoint, "Hello"))) as server:
+    with FaultServer(chunked(*sse_stream(endpoint, "Hello")) if streamed else whole(body(endpoint, "Hello"))) as server:
         live, again = (iterate(client(ledger, server.url, replay="prefer"), asked) for _ in range(2))
     assert len(server.requests) == len(ledger) == 1
     assert (live.text, live.replayed, again.replayed) == ("Hello", False, True)

@@ -66,7 +66,7 @@ def closing(endpoint: str, text: str = "") -> list[bytes]:
     return [evidence(endpoint, text)] if endpoint == "responses" else [evidence(endpoint), DONE]
 
 
-def said(endpoint: str, *pieces: str) -> list[bytes]:
+def sse_stream(endpoint: str, *pieces: str) -> list[bytes]:
     """A whole stream that says these pieces."""
     return [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, "".join(pieces))]
 

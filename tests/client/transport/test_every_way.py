@@ -24,11 +24,11 @@ from famnb.errors import (
 from tests.support.fault_server import END, Action, Script, chunk, chunked, event, head, whole
 from tests.support.proxy_server import ProxyServer
 from tests.support.waiting import wait_until
-from tests.support.wire_payloads import body, closing, delta, evidence, failure, opening, request, said, thinking
+from tests.support.wire_payloads import body, closing, delta, evidence, failure, opening, request, sse_stream, thinking
 
 STREAM, WHOLE = request("web"), request("web", stream=False)
 HEL = [*opening("web"), delta("web", "Hel")]
-HELLO = said("web", "Hel", "lo")
+HELLO = sse_stream("web", "Hel", "lo")
 STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chunked")
 TO_CLOSE = head(200, content_type="text/event-stream", connection="close")
 PACKED = b"".join(gzip.compress(piece) for piece in HELLO)

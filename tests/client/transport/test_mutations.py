@@ -21,20 +21,20 @@ from famnb.client.transport.connection import Body, Connection, ResponseParser
 from famnb.reply import Reply
 from tests.support.fault_server import Action, Received, Script, chunked, head, whole
 from tests.support.waiting import wait_until
-from tests.support.wire_payloads import ENDPOINTS, body, failure, opening, request, said
+from tests.support.wire_payloads import ENDPOINTS, body, failure, opening, request, sse_stream
 
 MUTATIONS = int(os.getenv("FAMNB_MUTATIONS", "400"))
 AT_ONCE = 8
 ANSWERS = {
     endpoint: [
-        chunked(*said(endpoint, "Hel", "lo ☃")),
-        chunked(b"".join(said(endpoint, "Hel", "lo ☃"))),
-        [head(200, content_type="text/event-stream"), *said(endpoint, "Hel", "lo")],
-        chunked(gzip.compress(b"".join(said(endpoint, "Hel", "lo"))), content_encoding="gzip"),
+        chunked(*sse_stream(endpoint, "Hel", "lo ☃")),
+        chunked(b"".join(sse_stream(endpoint, "Hel", "lo ☃"))),
+        [head(200, content_type="text/event-stream"), *sse_stream(endpoint, "Hel", "lo")],
+        chunked(gzip.compress(b"".join(sse_stream(endpoint, "Hel", "lo"))), content_encoding="gzip"),
         chunked(*opening(endpoint), *failure(endpoint)),
         whole(body(endpoint, "Hello")),
         whole({"error": {"message": "no"}}, 400),
-        [b"HTTP/1.1 100 Continue\r\n\r\n", *chunked(*said(endpoint, "Hello"))],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", *chunked(*sse_stream(endpoint, "Hello"))],
     ]
     for endpoint in ENDPOINTS
 }

@@ -15,7 +15,7 @@ from famnb.errors import ConnectError
 from tests.support.client_shells import KEY
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.proxy_server import ProxyServer
-from tests.support.wire_payloads import body, request, said
+from tests.support.wire_payloads import body, request, sse_stream
 
 WHOLE = request("web", stream=False)
 ONCE = Retries(tries=1)
@@ -95,7 +95,7 @@ def test_an_encrypted_address_is_reached_through_a_tunnel(serve, connect, certif
 def test_a_proxy_may_be_encrypted_itself(serve, connect, certificate):
     """A session within a session."""
     context = certificate.server_context()
-    server = serve(chunked(*said("web", "Hel", "lo")), tls=context)
+    server = serve(chunked(*sse_stream("web", "Hel", "lo")), tls=context)
     with ProxyServer(tls=context) as proxy:
         client = connect(server, transport=StampedTransport(proxy=proxy.url, tls=certificate.client_context()))
         assert [client.send(request("web")).text for _ in range(2)] == ["Hello"] * 2

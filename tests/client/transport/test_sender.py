@@ -14,7 +14,7 @@ from famnb.client.retry import Retries
 from famnb.errors import ConnectError, InvalidRequest, ResponseFormatError, ServerError, StreamInterrupted
 from tests.support.client_shells import KEY
 from tests.support.fault_server import Action, chunked, head, whole
-from tests.support.wire_payloads import body, delta, request, said
+from tests.support.wire_payloads import body, delta, request, sse_stream
 
 STREAM, WHOLE = request("web"), request("web", stream=False)
 ONCE = Retries(tries=1)
@@ -26,7 +26,7 @@ def answer(sent: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=body("web", "Hello"))
 
     async def pieces():
-        for piece in said("web", "Hel", "lo"):
+        for piece in sse_stream("web", "Hel", "lo"):
             yield piece
 
     return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=pieces())
@@ -79,7 +79,7 @@ def test_the_transport_is_closed_with_its_client(connect):
 
 def test_httpxs_own_transport_says_when_it_sends(serve, connect):
     """By its trace: connecting is apart from all else, and a kept connection needs none."""
-    server = serve(chunked(*said("web", "Hel", "lo")))
+    server = serve(chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server, transport=httpx.AsyncHTTPTransport())
     first, second = (client.send(STREAM).timing for _ in range(2))
     assert first.connect_s > 0
@@ -122,7 +122,7 @@ def test_a_transport_that_breaks_a_promise_is_an_error_of_ours(connect):
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate"])
 def test_a_packed_body_is_unpacked(serve, connect, own, coding):
     """Also in a coding that httpx decodes, and gzip of several members that httpx (0.28) does not."""
-    text = b"".join(said("web", "Hel", "lo"))
+    text = b"".join(sse_stream("web", "Hel", "lo"))
     parts = [text[:100], text[100:]]
     packed = zlib.compress(text) if coding == "deflate" else b"".join(map(gzip.compress, parts))
     server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Action.CLOSE])
