@@ -12,7 +12,7 @@ from famnb.events import Closed, Delta
 from famnb.widget.html import sanitize
 from famnb.widget.live.base import join_front
 from famnb.widget.live.pane import Pane
-from tests.widget.conftest import Scripted
+from tests.support.scripted_stream import ScriptedStream
 
 pytestmark = pytest.mark.browser
 
@@ -208,16 +208,16 @@ def test_a_pane_that_ends_among_others_is_drawn_anew_alone(page: Page):
 def test_the_page_adds_what_changes_leave_out(page: Page):
     """Paragraphs and drafts that it has are sent by their length: what it shows is the Markdown all the same."""
     text = "Tall 🌊 “waves”\n\n\nof *two* kinds\n\n- one\n- **two** <b>\n\nare seen & told,\na fact\n\nin the end"
-    stream = Scripted()
+    stream = ScriptedStream()
     pane = Pane(stream, id="p", clock=lambda: 0.0)
     hears(page, "snapshot", 1, [pane.snapshot()])
     changes = []
     for index, character in enumerate(text):
-        stream.says(Delta((0, 1), "text", character))
+        stream.add(Delta((0, 1), "text", character))
         told = pane.changes()
         hears(page, "changes", 2 + index, {"0": told})
         changes += told
-    stream.says(Closed((0, 1)))
+    stream.add(Closed((0, 1)))
     for seq in (len(text) + 2, len(text) + 3):
         hears(page, "changes", seq, {"0": pane.changes()})
     assert {"paragraphs", "draft", "settle"} <= {name for name, *_ in changes}

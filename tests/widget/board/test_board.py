@@ -11,6 +11,7 @@ import famnb
 from famnb.client.client import BlockingClient
 from famnb.widget.board.board import Board
 from tests.support.forked_service import serve_forked
+from tests.support.scripted_stream import ScriptedStream
 
 MIXED = [
     {"model": "fam-mini"},
@@ -114,13 +115,13 @@ def test_what_is_no_client_is_refused(client: famnb.Client):
         Board(7, MIXED)
 
 
-def test_a_second_send_while_streaming_sends_nothing(scripted):
+def test_a_second_send_while_streaming_sends_nothing():
     """One wish, one round; stop reaches one pane or all of them."""
     made = []
 
     class Slow(BlockingClient):
         def start(self, request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
-            made.append(scripted())
+            made.append(ScriptedStream())
             return made[-1]
 
     board = Board(Slow(base_url="http://127.0.0.1:9", api_key="k"), {"a": {}, "b": {}}, prompt="Hi")
@@ -134,7 +135,7 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     with pytest.raises(KeyError, match="there is no pane 'c'; there are 'a', 'b'"):
         board.stop("c")
     for stream in made:
-        stream.ends(status="cancelled")
+        stream.end(status="cancelled")
     end_round(board)
 
 

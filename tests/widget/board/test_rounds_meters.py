@@ -48,7 +48,7 @@ def test_meters_go_out_with_the_text_at_most_once_a_second(stream):
     sent = []
     for tenth in range(1, 31):
         now[0] = 10 + tenth / 10
-        stream.says(Delta(TEXT, "text", "word"))
+        stream.add(Delta(TEXT, "text", "word"))
         sent += [change for change in pane.changes() if change[0] == "meters"]
     assert [change[2][2] for change in sent] == ["≈ 1", "≈ 11", "≈ 21"]
     assert {change[2][5] for change in sent} == {"≈ $0.0012 ($0.001–$0.0021)"}

@@ -20,6 +20,7 @@ from tests.support.composers import (
     wait_until_idle,
     write_field,
 )
+from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("outputs")
@@ -82,13 +83,13 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
     assert composer.reply is None
 
 
-def test_a_second_send_while_streaming_sends_nothing(scripted):
+def test_a_second_send_while_streaming_sends_nothing():
     """One wish, one request; once the reply has ended, the next is sent."""
     started = []
 
     class Slow(Client):
         def start(self, request: famnb.MessagesRequest, labels: object) -> object:
-            started.append(scripted())
+            started.append(ScriptedStream())
             return started[-1]
 
     composer = Composer(Slow(base_url="http://127.0.0.1:9", api_key="k"), prompt="Hi")
@@ -97,12 +98,12 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     assert composer.send() is started[0]
     composer.stop()
     assert started[0].stopped
-    started[0].ends(status="cancelled")
+    started[0].end(status="cancelled")
     wait_until_idle(composer, replies=1)
     receive(composer, kind="prompt", text="Hi again")
     assert composer.send() is started[1]
     assert len(started) == 2
-    started[1].ends(status="completed")
+    started[1].end(status="completed")
 
 
 def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):

@@ -11,6 +11,7 @@ import pytest
 from famnb.events import Delta
 from famnb.widget.live.live_view import UNHEARD_FLUSHES, Flusher, LiveView
 from famnb.widget.live.pane import Pane
+from tests.support.scripted_stream import ScriptedStream
 
 TEXT = (0, 1)
 
@@ -50,7 +51,7 @@ def view(stream) -> Recording:
 def test_a_look_sends_at_most_one_message(view: Recording, stream):
     """However many deltas came; with nothing new, none."""
     for _ in range(500):
-        stream.says(Delta(TEXT, "text", "x"))
+        stream.add(Delta(TEXT, "text", "x"))
     view.flush()
     view.flush()
     (message,) = view.sent
@@ -58,18 +59,18 @@ def test_a_look_sends_at_most_one_message(view: Recording, stream):
     assert list(message["panes"].values()) == [[["open", 0, "text", ""], ["text", 0, "x" * 500]]]
 
 
-def test_a_message_is_hardly_longer_than_the_text_that_it_brings(view: Recording, scripted):
+def test_a_message_is_hardly_longer_than_the_text_that_it_brings(view: Recording):
     """However long the ids of its panes are: at most 25 bytes a pane and 60 in all, and a paragraph is sent once."""
-    streams = [scripted() for _ in range(8)]
+    streams = [ScriptedStream() for _ in range(8)]
     view.follow([Pane(stream, id=f"0123456789abcdef.{number}") for number, stream in enumerate(streams)])
     for stream in streams:
-        stream.says(Delta(TEXT, "text", "It begins"))
+        stream.add(Delta(TEXT, "text", "It begins"))
     view.flush()
     view.sent.clear()
     words = ["five words of each pane ", "to the end of this.\n\n", "Then the next one begins "]
     for text in words:
         for stream in streams:
-            stream.says(Delta(TEXT, "text", text))
+            stream.add(Delta(TEXT, "text", text))
         view.flush()
     sizes = [len(json.dumps(message, separators=(",", ":"))) for message in view.sent]
     assert len(sizes) == len(words)
@@ -81,7 +82,7 @@ def test_a_message_is_hardly_longer_than_the_text_that_it_brings(view: Recording
 def test_messages_are_numbered_without_a_gap(view: Recording, stream):
     """So that a view can tell that it missed one."""
     for word in ("a", "b", "c"):
-        stream.says(Delta(TEXT, "text", word))
+        stream.add(Delta(TEXT, "text", word))
         view.flush()
     first, *rest = [message["seq"] for message in view.sent]
     assert rest == [first + 1, first + 2]
@@ -89,7 +90,7 @@ def test_messages_are_numbered_without_a_gap(view: Recording, stream):
 
 def test_a_view_that_says_ready_gets_everything_at_once(view: Recording, stream):
     """A new page, or one that missed a message."""
-    stream.says(Delta(TEXT, "text", "all of it"))
+    stream.add(Delta(TEXT, "text", "all of it"))
     view.hear(kind="ready", page="page-1")
     assert view.sent[-1]["kind"] == "snapshot"
     assert view.sent[-1]["panes"][0]["blocks"][0]["tail"] == "all of it"
@@ -100,7 +101,7 @@ def test_a_view_that_says_ready_gets_everything_at_once(view: Recording, stream)
 
 def test_a_view_that_was_hidden_comes_back_with_a_reload(view: Recording, stream):
     """What stands in an output meanwhile is not seen by a page that was away; the view is."""
-    stream.says(Delta(TEXT, "text", "done")).ends(status="completed")
+    stream.add(Delta(TEXT, "text", "done")).end(status="completed")
     view.flush()
     view.hide()
     assert view.sent[-1]["panes"] == []
@@ -115,7 +116,7 @@ def test_a_view_that_was_never_heard_gets_everything_now_and_then(stream):
     view = Recording(flusher=Idle())
     view.watch(stream)
     for _ in range(3 * UNHEARD_FLUSHES):
-        stream.says(Delta(TEXT, "text", "x"))
+        stream.add(Delta(TEXT, "text", "x"))
         view.flush()
     kinds = [message["kind"] for message in view.sent]
     assert kinds[: UNHEARD_FLUSHES + 1] == ["snapshot"] * (UNHEARD_FLUSHES + 1)
@@ -126,7 +127,7 @@ def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording
     """A run ends with a snapshot that says so, exactly once, whatever came before."""
     ended = []
     view.watch(stream, on_end=lambda: ended.append(view.sent[-1]))
-    stream.says(Delta(TEXT, "text", "done")).ends(status="completed", complete=True)
+    stream.add(Delta(TEXT, "text", "done")).end(status="completed", complete=True)
     view.hear(kind="ready", page="page-1")
     view.flush()
     view.flush()
@@ -135,14 +136,14 @@ def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording
     assert ended[0]["panes"][0]["running"] is False
 
 
-def test_one_pane_of_several_ends_without_the_others(view: Recording, scripted):
+def test_one_pane_of_several_ends_without_the_others(view: Recording):
     """Its last words come first, then what else it says, its text not again; the end is told when all have ended."""
-    left, right = scripted(), scripted()
+    left, right = ScriptedStream(), ScriptedStream()
     ended = []
     view.follow([Pane(left, id="left"), Pane(right, id="right")], on_end=lambda: ended.append(view.sent[-1]))
     view.sent.clear()
-    left.says(Delta(TEXT, "tool_call", "{}")).ends(status="completed")
-    right.says(Delta(TEXT, "text", "more"))
+    left.add(Delta(TEXT, "tool_call", "{}")).end(status="completed")
+    right.add(Delta(TEXT, "text", "more"))
     view.flush()
     words, rest = view.sent
     assert words["panes"]["0"][-1] == ["text", 0, "{}"]
@@ -150,7 +151,7 @@ def test_one_pane_of_several_ends_without_the_others(view: Recording, scripted):
     (again,) = rest["anew"]
     assert (again["id"], again["running"], again["blocks"]) == ("left", False, None)
     assert not ended
-    right.ends(status="failed")
+    right.end(status="failed")
     view.flush()
     assert [pane["running"] for pane in ended[0]["panes"]] == [False, False]
 
@@ -169,7 +170,7 @@ def test_on_a_reloaded_page_a_reply_that_has_ended_says_how_to_save_it(stream):
     view = Recording(flusher=Idle(), remark="show it again")
     view.watch(stream)
     view.hear(kind="ready", page="page-1")
-    stream.ends(status="completed")
+    stream.end(status="completed")
     view.flush()
     assert "show it again" not in str(view.sent)
     view.hear(kind="ready", page="page-2")
@@ -188,47 +189,47 @@ def test_stop_is_acknowledged_and_stops(view: Recording, stream):
 
 def test_no_model_text_is_held_in_a_trait(view: Recording, stream):
     """Widget state may be saved in the notebook, in clear; what was streamed is not in it."""
-    stream.says(Delta(TEXT, "text", "only in messages"))
+    stream.add(Delta(TEXT, "text", "only in messages"))
     view.flush()
     assert "only in messages" not in str(view.get_state())
 
 
-def test_the_flusher_carries_a_view_to_its_end(scripted):
+def test_the_flusher_carries_a_view_to_its_end():
     """One thread for all views; each ends by itself."""
     flusher = Flusher(period_s=0.001)
-    streams = [scripted(), scripted()]
+    streams = [ScriptedStream(), ScriptedStream()]
     ends = [threading.Event(), threading.Event()]
     for stream, end in zip(streams, ends, strict=True):
         Recording(flusher=flusher).watch(stream, on_end=end.set)
     for stream, end in zip(streams, ends, strict=True):
-        stream.says(Delta(TEXT, "text", "x")).ends(status="completed")
+        stream.add(Delta(TEXT, "text", "x")).end(status="completed")
         assert end.wait(60)
 
 
-def test_a_view_that_cannot_be_drawn_stops_nothing(scripted, caplog: pytest.LogCaptureFixture):
+def test_a_view_that_cannot_be_drawn_stops_nothing(caplog: pytest.LogCaptureFixture):
     """Its failure is logged once; its own stream's end is still told, and the other views go on."""
     flusher = Flusher(period_s=0.001)
-    streams = [scripted(), scripted()]
+    streams = [ScriptedStream(), ScriptedStream()]
     ends = [threading.Event(), threading.Event()]
     views = [Recording(flusher=flusher), Recording(flusher=flusher)]
     for view, stream, end in zip(views, streams, ends, strict=True):
         view.watch(stream, on_end=end.set)
     views[0].send = lambda *_: 1 / 0
     for stream, end in zip(streams, ends, strict=True):
-        stream.says(Delta(TEXT, "text", "x"))
-        stream.ends(status="completed")
+        stream.add(Delta(TEXT, "text", "x"))
+        stream.end(status="completed")
         assert end.wait(60)
     assert caplog.text.count("cannot be drawn") == 1
 
 
-def test_a_view_can_be_given_the_next_stream_as_soon_as_one_has_ended(scripted):
+def test_a_view_can_be_given_the_next_stream_as_soon_as_one_has_ended():
     """The flusher does not forget a view that has something to do again."""
     view = Recording(flusher=Flusher(period_s=0.001))
     over = threading.Event()
 
     def follow(left: int) -> None:
         if left:
-            view.watch(scripted().ends(status="completed"), on_end=lambda: follow(left - 1))
+            view.watch(ScriptedStream().end(status="completed"), on_end=lambda: follow(left - 1))
         else:
             over.set()
 

@@ -12,6 +12,7 @@ from famnb.events import Closed, Delta, Ended, Opened, Started, Usage
 from famnb.timing import Timing
 from famnb.widget.html import sanitize
 from famnb.widget.live.pane import Pane
+from tests.support.scripted_stream import ScriptedStream
 
 TEXT = (0, 1)
 THINKING = (0, 0)
@@ -66,13 +67,13 @@ def test_thinking_is_open_until_the_answer_begins(stream):
     pane, view = Pane(stream, id="p"), View()
     view.take(pane.changes())
     assert view.blocks == []
-    stream.says(Started("id"), Opened(THINKING, "thinking"), Delta(THINKING, "thinking", "hmm"))
+    stream.add(Started("id"), Opened(THINKING, "thinking"), Delta(THINKING, "thinking", "hmm"))
     view.take(pane.changes())
     assert view.blocks == [{"kind": "thinking", "label": "thinking", "open": True, "html": "", "tail": "hmm"}]
-    stream.says(Closed(THINKING), Opened(TEXT, "text"))
+    stream.add(Closed(THINKING), Opened(TEXT, "text"))
     view.take(pane.changes())
     assert [block["open"] for block in view.blocks] == [True, True]
-    stream.says(Delta(TEXT, "text", "So")).knows(timing=Timing(think_s=2.345))
+    stream.add(Delta(TEXT, "text", "So")).update(timing=Timing(think_s=2.345))
     view.take(pane.changes())
     assert [block["open"] for block in view.blocks] == [False, True]
     assert view.blocks[0]["label"] == "thought for 2.3 s"
@@ -82,7 +83,7 @@ def test_thinking_is_open_until_the_answer_begins(stream):
 def test_thinking_of_unknown_length_folds_at_the_next_look(stream):
     """How long it took may follow the first word of the answer by a moment, or never be known."""
     pane, view = Pane(stream, id="p"), View()
-    stream.says(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
+    stream.add(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
     view.take(pane.changes())
     assert view.blocks[0]["open"]
     view.take(pane.changes())
@@ -92,17 +93,17 @@ def test_thinking_of_unknown_length_folds_at_the_next_look(stream):
 def test_text_goes_out_once_and_coalesced(stream):
     """Many deltas between two looks are one change; nothing new is no change."""
     pane = Pane(stream, id="p")
-    stream.says(*(Delta(TEXT, "text", word) for word in ("a ", "b ", "c")))
+    stream.add(*(Delta(TEXT, "text", word) for word in ("a ", "b ", "c")))
     assert pane.changes() == [["open", 0, "text", ""], ["text", 0, "a b c"]]
     assert pane.changes() == []
-    stream.says(Delta(TEXT, "text", " d"))
+    stream.add(Delta(TEXT, "text", " d"))
     assert pane.changes() == [["text", 0, " d"]]
 
 
 def test_finished_markdown_is_frozen_as_html(stream):
     """A paragraph goes out as clean HTML once the next has begun, and only the rest stays text."""
     pane = Pane(stream, id="p")
-    stream.says(Delta(TEXT, "text", "**one** <img src=x>\n\ntwo"))
+    stream.add(Delta(TEXT, "text", "**one** <img src=x>\n\ntwo"))
     _, settle = pane.changes()
     assert settle == [
         "settle",
@@ -116,7 +117,7 @@ def test_finished_markdown_is_frozen_as_html(stream):
 def test_a_closed_block_is_rendered_as_a_whole(stream):
     """At the next look, so that its last words need not wait; the final text of the wire wins over the deltas."""
     pane, view = Pane(stream, id="p"), View()
-    stream.says(Delta(TEXT, "text", "*on"), Closed(TEXT, "*one*"))
+    stream.add(Delta(TEXT, "text", "*on"), Closed(TEXT, "*one*"))
     view.take(pane.changes())
     assert (view.blocks[0]["html"], view.blocks[0]["tail"]) == ("", "*on")
     view.take(pane.changes())
@@ -129,7 +130,7 @@ def test_a_closed_block_is_rendered_as_a_whole(stream):
 def test_a_tool_call_is_laid_out_and_stays_text(stream):
     """Arguments are JSON, not Markdown."""
     pane, view = Pane(stream, id="p"), View()
-    stream.says(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
+    stream.add(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
     view.take(pane.changes())
     assert view.blocks == [{"kind": "code", "label": "calls f", "open": True, "html": "", "tail": '{\n  "a": "*b*"\n}'}]
 
@@ -141,14 +142,14 @@ def test_a_tool_call_is_laid_out_and_stays_text(stream):
     ),
     st.lists(st.integers(1, 8), min_size=1),
 )
-def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: list[int]):
+def test_any_looks_add_up_to_the_whole(pieces: list[str], strides: list[int]):
     """Wherever the looks fall, what is frozen and what is not add up to the text, as does a late snapshot."""
-    stream = scripted()
+    stream = ScriptedStream()
     pane, view = Pane(stream, id="p"), View()
     deltas = [Delta(TEXT, "text", piece) for piece in pieces]
     while deltas:
         stride = strides[len(deltas) % len(strides)]
-        stream.says(*deltas[:stride])
+        stream.add(*deltas[:stride])
         del deltas[:stride]
         view.take(pane.changes())
     assert pane.snapshot()["blocks"] == view.blocks
@@ -159,7 +160,7 @@ def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: lis
 def test_a_snapshot_holds_all_and_later_changes_follow_it(stream):
     """A view that starts late is told everything once."""
     pane = Pane(stream, id="p", clock=iter([10.0, 12.5]).__next__)
-    stream.says(Delta(TEXT, "text", "so far"))
+    stream.add(Delta(TEXT, "text", "so far"))
     shown = pane.snapshot()
     assert shown["running"]
     assert shown["elapsed"] == 2.5
@@ -171,9 +172,9 @@ def test_a_snapshot_holds_all_and_later_changes_follow_it(stream):
 def test_the_last_snapshot_is_the_reply_itself(stream):
     """Final texts, badges and figures come from the reply, not from what was shown on the way."""
     pane = Pane(stream, id="p")
-    stream.says(Delta(TEXT, "text", "*x*"), Ended("length", "max_tokens"), Usage(output_tokens=3))
+    stream.add(Delta(TEXT, "text", "*x*"), Ended("length", "max_tokens"), Usage(output_tokens=3))
     pane.changes()
-    stream.ends(status="incomplete")
+    stream.end(status="incomplete")
     shown = pane.snapshot()
     assert not shown["running"]
     assert shown["badges"] == [["cut off at the token cap", "warn"]]
@@ -184,25 +185,25 @@ def test_the_last_snapshot_is_the_reply_itself(stream):
 def test_what_changes_have_told_is_not_summed_up_again(stream):
     """What they have not told is: a block whose last words were shown and that was not rendered since."""
     pane = Pane(stream, id="p")
-    stream.says(Delta(TEXT, "text", "one\n\ntwo"), Closed(TEXT))
+    stream.add(Delta(TEXT, "text", "one\n\ntwo"), Closed(TEXT))
     assert pane.changes()
     assert [block["tail"] for block in pane.summary()["blocks"]] == [""]
     assert pane.changes() == []
     assert pane.summary()["blocks"] is None
-    stream.ends(status="completed")
+    stream.end(status="completed")
     assert pane.summary()["blocks"] is None
 
 
 def test_growing_markdown_is_rendered_as_far_as_it_has_come(stream):
     """A table, a list, code: clean HTML of what is not finished; prose goes out as its text, which looks the same."""
     pane = Pane(stream, id="p", clock=lambda: 0.0)
-    stream.says(Delta(TEXT, "text", "Some prose"))
+    stream.add(Delta(TEXT, "text", "Some prose"))
     assert pane.changes()[1:] == [["text", 0, "Some prose"]]
-    stream.says(Delta(TEXT, "text", " and **bold** <img src=x>"))
+    stream.add(Delta(TEXT, "text", " and **bold** <img src=x>"))
     ((name, _, _, html, text),) = pane.changes()
     assert (name, text) == ("draft", " and **bold** <img src=x>")
     assert "<strong>bold</strong> &lt;img" in html
-    stream.says(Delta(TEXT, "text", "\n\n- one"))
+    stream.add(Delta(TEXT, "text", "\n\n- one"))
     settled, draft = pane.changes()
     assert settled[0] == "settle"
     assert draft[:3] == ["draft", 0, 0]
@@ -213,19 +214,19 @@ def test_growing_markdown_is_rendered_as_far_as_it_has_come(stream):
 def test_what_the_page_has_is_not_sent_again(stream):
     """Paragraphs without markup are told by their length, and HTML by how much of the last draft it begins with."""
     pane, view = Pane(stream, id="p", clock=lambda: 0.0), View()
-    stream.says(Delta(TEXT, "text", "A “wave” \N{WATER WAVE}\n\n\nis ~"))
+    stream.add(Delta(TEXT, "text", "A “wave” \N{WATER WAVE}\n\n\nis ~"))
     opened, text, paragraphs, draft = pane.changes()
     assert (text, paragraphs) == (["text", 0, "A “wave” \N{WATER WAVE}\n\n\nis ~"], ["paragraphs", 0, 14])
     view.take([opened, text, paragraphs, draft])
-    stream.says(Delta(TEXT, "text", "*tall*"))
+    stream.add(Delta(TEXT, "text", "*tall*"))
     (draft,) = pane.changes()
     assert draft == ["draft", 0, len('<p dir="auto" style="text-align:start">is ~<'), "em>tall</em></p>\n", "*tall*"]
     view.take([draft])
-    stream.says(Delta(TEXT, "text", "\n\nAnd"))
+    stream.add(Delta(TEXT, "text", "\n\nAnd"))
     (settled,) = pane.changes()
     assert settled == ["settle", 0, len(view.drafts[0]), "", "And"]
     view.take([settled])
-    stream.says(Closed(TEXT))
+    stream.add(Closed(TEXT))
     assert pane.changes() == []
     view.take(pane.changes())
     assert view.blocks[0]["html"] == sanitize.render_markdown("A “wave” \N{WATER WAVE}\n\n\nis ~*tall*\n\nAnd")
@@ -234,10 +235,10 @@ def test_what_the_page_has_is_not_sent_again(stream):
 def test_a_draft_after_a_snapshot_is_whole(stream):
     """A page that draws a snapshot has the text alone."""
     pane = Pane(stream, id="p", clock=lambda: 0.0)
-    stream.says(Delta(TEXT, "text", "*one*"))
+    stream.add(Delta(TEXT, "text", "*one*"))
     pane.changes()
     pane.snapshot()
-    stream.says(Delta(TEXT, "text", " two"))
+    stream.add(Delta(TEXT, "text", " two"))
     (draft,) = pane.changes()
     assert draft[2:4] == [0, sanitize.render_markdown("*one* two")]
 
@@ -249,20 +250,20 @@ def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream):
     pane.sharers = 2
     kinds = []
     for seconds in (0.0, 0.1, 0.19, 10.0):
-        stream.says(Delta(TEXT, "text", "*x* "))
+        stream.add(Delta(TEXT, "text", "*x* "))
         now[0] = seconds
         kinds.append(pane.changes()[-1][0])
     assert kinds == ["draft"] * 4
     slow = iter([20.0, 21.0])
     pane._clock = lambda: next(slow)
-    stream.says(Delta(TEXT, "text", "*y* "))
+    stream.add(Delta(TEXT, "text", "*y* "))
     assert pane.changes()[-1][0] == "draft"
     pane._clock = lambda: now[0]
     for seconds, kind in ((21.1, "text"), (38.9, "text"), (39.0, "draft")):
         now[0] = seconds
-        stream.says(Delta(TEXT, "text", "*z* "))
+        stream.add(Delta(TEXT, "text", "*z* "))
         assert pane.changes()[-1][0] == kind, seconds
-    stream.says(Delta(TEXT, "text", "*" * 3_000))
+    stream.add(Delta(TEXT, "text", "*" * 3_000))
     now[0] = 100.0
     assert pane.changes()[-1][0] == "text"
 
@@ -270,10 +271,10 @@ def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream):
 def test_html_is_sent_as_plain_text(stream):
     """A host may write a value that knows how to show itself into a message as an object, as marimo does."""
     pane = Pane(stream, id="p", clock=lambda: 0.0)
-    stream.says(Delta(TEXT, "text", "*one*\n\n*two*"))
+    stream.add(Delta(TEXT, "text", "*one*\n\n*two*"))
     changes = pane.changes()
-    stream.says(Closed(TEXT))
+    stream.add(Closed(TEXT))
     changes += [*pane.changes(), *pane.changes()]
-    stream.ends(status="completed")
+    stream.end(status="completed")
     values = [value for change in changes for value in change] + [pane.snapshot()["blocks"][0]["html"]]
     assert {type(value) for value in values} == {str, int}
