@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[2]
 BEGIN = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from tests.support.client_shells import KEY, Notebook
+from tests.support.client_shells import KEY, MemoryRecorder
 from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import body, delta, request
 from famnb.client.client import BlockingClient
 
-class Telling(Notebook):
+class Telling(MemoryRecorder):
     def on_close(self, exchange):
         print("recorded", exchange.reply.status, flush=True)
         return super().on_close(exchange)
