@@ -1,54 +1,56 @@
 """famnb: a notebook workbench and measuring instrument for a text-generation API.
 
-The public names stand in `__init__.pyi`. Each loads its module on first use, so that `import famnb` costs next to
-nothing. Exceptions can be imported from here, too, but live in `famnb.errors`, so that `famnb.` completes to few names.
+Each public name loads its module on first use, so that `import famnb` costs next to nothing. Exceptions can be imported
+from here, too, but live in `famnb.errors`, so that `famnb.` completes to few names.
 """
 
-import ast
-import contextlib
-import gc
 import importlib
-from collections.abc import Iterator
-from pathlib import Path
+import typing
 
 __version__ = "0.1.0"
 
-# The stub is what type checkers and editors read; a second list here would one day differ from it.
-_stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-_MODULES = {
-    alias.name: statement.module
-    for statement in _stub.body
-    if isinstance(statement, ast.ImportFrom)
-    for alias in statement.names
-    if alias.name != "*"
+# The same names as in `__init__.pyi`, which is what type checkers and editors read.
+_PATHS = {
+    "AsyncClient": "api",
+    "Board": "widget.board.board",
+    "ChatRequest": "request",
+    "Client": "api",
+    "Composer": "widget.composer.composer",
+    "Dashboard": "widget.dashboard.dashboard",
+    "Deadlines": "client.config",
+    "Experiment": "experiment_api",
+    "Inspector": "widget.inspector",
+    "Ledger": "record",
+    "MessagesRequest": "request",
+    "Reply": "reply",
+    "ResponsesRequest": "request",
+    "Retries": "client.retry",
+    "WebChatRequest": "request",
+    "calls": "frame",
+    "compose": "endpoints",
+    "connect": "api",
+    "deltas": "frame",
+    "errors": "errors",
+    "grid": "experiment.variants",
+    "plot": "plot",
+    "prices": "record",
+    "profiles": "profiles",
+    "runs": "frame",
+    "scorers": "experiment.scorers",
+    "serve": "service",
+    "spend": "frame",
+    "stats": "stats",
+    "tool": "request",
 }
-"""The module of each public name; None for a name that is a module itself."""
+"""Where each public name is found: in a module, or as the module that the path ends with."""
 
-__all__ = sorted(_MODULES)
-
-
-# What is imported stays, so that looking through it for garbage, as Python does some hundred times, finds nothing: a
-# twelfth of the time until a first client is ready.
-@contextlib.contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
-    """While the body runs, no garbage is collected."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+__all__ = list(_PATHS)
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        with _pause_garbage_collection():
-            parent = importlib.import_module(f"famnb.{_MODULES[name] or name}")
-        if _MODULES[name] and not hasattr(parent, name):
-            # A module of a package, such as `scorers`, is its attribute only once something has imported it.
-            importlib.import_module(f"{parent.__name__}.{name}")
-        value = getattr(parent, name) if _MODULES[name] else parent
+    if path := _PATHS.get(name):
+        module = importlib.import_module(f"famnb.{path}")
+        value = module if path.rpartition(".")[2] == name else getattr(module, name)
     else:
         errors = importlib.import_module("famnb.errors")
         if not name[:1].isupper() or not hasattr(errors, name):
@@ -63,3 +65,8 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def load_ipython_extension(shell: typing.Any) -> None:
+    """Register `%fam` and `%%fam`; `%load_ext famnb` calls this."""
+    importlib.import_module("famnb.magic").load_ipython_extension(shell)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,23 +47,27 @@ def test_each_use_loads_only_its_own_libraries(use: str, expected: str):
     assert loaded.strip() == expected
 
 
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_a_first_use_leaves_the_garbage_collector_as_it_was(is_enabled: bool):
-    """It is paused while modules load."""
-    code = f"import gc, famnb; gc.enable() if {is_enabled} else gc.disable(); famnb.Client; print(gc.isenabled())"
-    assert fresh(code).strip() == str(is_enabled)
-
-
 def test_all_is_alphabetical_and_each_name_loads():
     """`__all__` is the face: sorted, and every name is really there."""
     assert list(famnb.__all__) == sorted(famnb.__all__)
     assert all(getattr(famnb, name) is not None for name in famnb.__all__)
 
 
+def test_the_stub_has_the_same_names():
+    """Editors complete what is there, and the same object: each import of the stub, carried out."""
+    stub = ast.parse(Path(famnb.__file__).with_suffix(".pyi").read_text())
+    imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom) and statement.level]
+    names = {alias.name: statement.module for statement in imports for alias in statement.names if alias.name != "*"}
+    assert sorted(names) == famnb.__all__
+    for name, module in names.items():
+        path = f"famnb.{module}" if module else "famnb"
+        assert getattr(importlib.import_module(path), name) is getattr(famnb, name)
+
+
 def test_completion_offers_public_names_only():
     """What `dir` says is short, and is exactly `__all__`; the exceptions are completed in `famnb.errors`."""
     assert dir(famnb) == famnb.__all__
-    assert len(famnb.__all__) <= 45
+    assert len(famnb.__all__) <= 30
     assert not [name for name in famnb.__all__ if hasattr(famnb.errors, name)]
 
 

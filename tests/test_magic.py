@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 import famnb
+from famnb.client.live_call import Stream
 from tests.support.forked_service import serve_forked
 from tests.support.waiting import wait_until
 
@@ -117,7 +118,7 @@ def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytes
 
 
 @contextlib.contextmanager
-def press_stop(stream: famnb.Stream) -> Iterator[None]:
+def press_stop(stream: Stream) -> Iterator[None]:
     """Do what a kernel does when its stop button is pressed, as soon as there is some text."""
 
     def press() -> None:

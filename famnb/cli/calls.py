@@ -26,7 +26,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
     target = parser.add_mutually_exclusive_group()
     target.add_argument(
-        "--csv", metavar="FILE", help="write all calls as CSV, for famnb.read_csv; - is standard output"
+        "--csv", metavar="FILE", help="write all calls as CSV, for famnb.frame.read_csv; - is standard output"
     )
     target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
     parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")

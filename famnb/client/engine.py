@@ -395,8 +395,7 @@ class CallEngine:
         exchange.started_at, call.begun_ns = self._clock.now(), call.now_ns()
         self._recorder.on_open(exchange)
         error: FamnbError | None = None
-        assert self._io is not None
-        with self._io.hurry(), self._recorder.record_progress(exchange):
+        with self._recorder.record_progress(exchange):
             try:
                 async with call.limit_time(self.deadlines) as timer:
                     await self._make_attempts(call, timer)

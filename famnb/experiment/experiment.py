@@ -348,7 +348,8 @@ class BaseExperiment:
 
         `earlier` is the name of an experiment in this experiment's ledger, whose answers this one's scorers score;
         another Experiment; what its `frame()` returned; or the `pathlib.Path` of a file that `save_baseline` wrote.
-        The other arguments are those of `summary`, and so is what is returned; see `famnb.compare_experiments`.
+        The other arguments are those of `summary`, and so is what is returned; see
+        `famnb.experiment.baseline.compare_experiments`.
         Raises InvalidRequest if they have no variant or no prompt in common, LedgerError if the ledger cannot be read.
         """
         old = self._earlier_frame(earlier) if isinstance(earlier, str) else earlier

@@ -2,8 +2,9 @@
 
 from famnb.frame.calls import calls
 from famnb.frame.columns import CALLS, DELTAS, RUNS, SPEND, Column, describe
+from famnb.frame.csv_file import read_csv
 from famnb.frame.deltas import deltas
 from famnb.frame.runs import runs
 from famnb.frame.spend import spend
 
-__all__ = ["CALLS", "DELTAS", "RUNS", "SPEND", "Column", "calls", "deltas", "describe", "runs", "spend"]
+__all__ = ["CALLS", "DELTAS", "RUNS", "SPEND", "Column", "calls", "deltas", "describe", "read_csv", "runs", "spend"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-import famnb
+from famnb.endpoints import ENDPOINTS
 from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
@@ -23,7 +23,7 @@ def test_the_start_notebook_works_as_a_newcomer_uses_it(lab: Lab):
     lab.open(START.name).run_all()
     page = lab.page
     page.get_by_label("Prompt").scroll_into_view_if_needed()
-    for number, endpoint in enumerate(famnb.ENDPOINTS, 1):
+    for number, endpoint in enumerate(ENDPOINTS, 1):
         page.get_by_label("Endpoint").select_option(endpoint)
         page.get_by_label("Prompt").fill(f"Question {number}: what is a tide?")
         page.get_by_role("button", name="Send").click()

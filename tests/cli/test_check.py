@@ -8,6 +8,7 @@ import pytest
 
 import famnb
 from famnb import cli
+from famnb.endpoints import ENDPOINTS
 
 
 def test_check_prints_eight_passing_rows_and_records_them(environment: None, capsys: pytest.CaptureFixture[str]):
@@ -17,7 +18,7 @@ def test_check_prints_eight_passing_rows_and_records_them(environment: None, cap
     rows = re.findall(
         r"^(chat|responses|web|messages)\s+(whole|streamed)\s+fam-\S+\s+\w+\s+\d+\.\d{3} s", printed, re.M
     )
-    assert rows == [(name, mode) for name in famnb.ENDPOINTS for mode in ("whole", "streamed")]
+    assert rows == [(name, mode) for name in ENDPOINTS for mode in ("whole", "streamed")]
     assert "8 of 8 calls passed" in printed
     assert len(famnb.calls()) == 8
 

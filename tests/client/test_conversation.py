@@ -12,6 +12,7 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn, turn_messages
+from famnb.client.live_call import Stream
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -149,7 +150,7 @@ def test_a_stopped_turn_goes_on_with_what_had_come(
     server = serve(chunked(started, delta, 30.0), _answer("responses"))
     client = connect(server)
 
-    def stop(stream: famnb.Stream):
+    def stop(stream: Stream):
         for _ in stream:
             if stream.reply.text:
                 stream.stop()

@@ -1,4 +1,4 @@
-"""The turns that threads take while calls run; how a process ends that still has clients, connections or calls."""
+"""How a process ends that still has clients, connections or calls; what a call leaves of its settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from famnb.client.io_thread import FULL_COLLECTION_EVERY, SWITCH_S
 from tests.support.fault_server import chunked
-from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, request
 
 ROOT = Path(__file__).parents[2]
@@ -74,45 +72,12 @@ def test_a_process_ends_in_order(script, last):
     assert (ended.stdout.splitlines(), complaints, ended.returncode) == (told, [], 0)
 
 
-@pytest.fixture
-def turns():
-    """The process's own switch interval and thresholds of the garbage collector, which a test may change."""
-    before = sys.getswitchinterval(), gc.get_threshold()
-    yield before
-    sys.setswitchinterval(before[0])
-    gc.set_threshold(*before[1])
-
-
-def turns_now():
-    return sys.getswitchinterval(), gc.get_threshold()
-
-
-def test_nothing_keeps_the_interpreter_for_long_while_calls_run(serve, connect, turns):
-    """Threads take quick turns and full collections are rare, until the end of the last call; then all is as before."""
-    gates = [threading.Event(), threading.Event()]
-    client = connect(serve(*(chunked(delta("web", "a"), gate, *closing("web")) for gate in gates)))
-    for gate in gates:
-        next(iter(stream := client.stream(request("web"))))
-        assert turns_now() == (pytest.approx(SWITCH_S), (*turns[1][:2], FULL_COLLECTION_EVERY))
-        gate.set()
-        assert stream.result().text == "a"
-        wait_until(lambda: turns_now() == turns)
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "hurried"),
-    [((0, 10, 10), (0, 10, 100)), ((700, 10, 0), (700, 10, 0)), ((50_000, 20, 1000), (50_000, 20, 1000))],
-)
-def test_what_the_user_has_chosen_stays(serve, connect, turns, thresholds, hurried):
-    """No collections, or fewer of them; and an interval that is chosen while a call runs is not undone at its end."""
-    gc.set_threshold(*thresholds)
+def test_a_call_leaves_the_process_as_it_is(serve, connect):
+    """Neither the switch interval of threads nor the garbage collector is changed while a call runs."""
+    before = sys.getswitchinterval(), gc.isenabled(), gc.get_threshold()
     gate = threading.Event()
     with connect(serve(chunked(delta("web", "a"), gate, *closing("web")))).stream(request("web")) as stream:
         next(iter(stream))
-        assert gc.get_threshold() == hurried
-        sys.setswitchinterval(2 * turns[0])
-        chosen = turns_now()
+        assert (sys.getswitchinterval(), gc.isenabled(), gc.get_threshold()) == before
         gate.set()
         assert stream.result().text == "a"
-    wait_until(lambda: not stream.running)
-    assert turns_now() == chosen
