@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import gc
-import importlib
 import os
 import signal
 import sys
@@ -31,55 +27,14 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# jsonschema, which notebooks are read with, builds a grammar of international addresses at its import, a second and a
-# half of every worker, for a format that no schema here has; without the grammar it leaves that format out.
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # None: not to be found
-
-# Modules and tests live as long as the run: the collector is to look at them neither while they are made nor later.
-gc.disable()
-
-
-def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Have each worker load another part of the modules first, so that where no bytecode is yet, not each compiles all.
-
-    At a first run, in a fresh checkout, that is half of what collecting costs.
-    """
-    worker = getattr(collector.config, "workerinput", None)
-    if worker is None or not isinstance(collector, pytest.Session) or collector.config.args != ["tests"]:
-        return
-    files = sorted(Path(__file__).parent.rglob("test_*.py"))
-    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
-    for file in files[number::count]:
-        # What does not load is reported where it is collected.
-        with contextlib.suppress(Exception):
-            importlib.import_module(".".join(file.relative_to(collector.config.rootpath).with_suffix("").parts))
-
-
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, of what the tests make."""
-    gc.freeze()
-    gc.enable()
+# A shell that starts the tests in the background has interrupts ignored; tests that interrupt calls need them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files so that parallel workers end at about the same time.
-
-    Files with slow tests come first, then those in the browser, the largest first: they wait more than they compute,
-    so they belong beside the many quick ones; and a long file that starts last keeps one worker busy, the others idle.
-    """
-    sizes = collections.Counter(item.path for item in items)
-    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
-
-    def rank(item: pytest.Item) -> tuple[int, int]:
-        if item.path in slow_files:
-            return 0, 0
-        return (1, -sizes[item.path]) if item.get_closest_marker("browser") else (2, 0)
-
-    items.sort(key=rank)
-
-
-# A shell that starts the tests in the background has interrupts ignored; tests that interrupt calls need them.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Have parallel workers begin with what waits more than it computes, beside the many quick tests."""
+    long_files = {item.path for item in items if item.get_closest_marker("browser") or item.get_closest_marker("full")}
+    items.sort(key=lambda item: item.path not in long_files)
 
 
 @pytest.fixture(autouse=True)

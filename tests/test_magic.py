@@ -222,7 +222,7 @@ def test_other_code_is_completed_as_ever(shell: InteractiveShell):
     assert len(shell.Completer.custom_matchers) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_magic_in_a_notebook_leaves_a_transcript(
     server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -238,7 +238,7 @@ def test_the_magic_in_a_notebook_leaves_a_transcript(
     assert notebook.cells[2].outputs[0].data["text/plain"] == "'completed'"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_kernel_completes_the_magic():
     """What JupyterLab asks on Tab is answered by the kernel."""
     manager, kernel = start_new_kernel()

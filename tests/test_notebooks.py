@@ -22,7 +22,7 @@ def forked_kernels() -> Iterator[None]:
         yield
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(
     path: Path, server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -53,7 +53,7 @@ def test_the_start_notebook_is_short():
     assert len(nbformat.read(NOTEBOOKS[0], as_version=4).cells) < 20
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_kernel_restarted_in_mid_stream_leaves_an_interrupted_row(monkeypatch: pytest.MonkeyPatch):
     """What had arrived is kept, the row says `interrupted`, and the restarted kernel works."""
     with famnb.serve(fault="stall=5") as slow:

@@ -11,7 +11,7 @@ from famnb import cli
 
 
 # Every benchmark starts its peers as processes, one after another: some minutes on a loaded machine.
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_quick_benchmarks_run_and_their_json_has_every_part(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     """Each benchmark that is listed leaves tables of rows alike, goals with a verdict, and no stream lost."""

@@ -64,7 +64,7 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
         child.stdout.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda ending: ending.name)
 def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, ending: signal.Signals):
     """`famnb lab` serves the notebooks folder; Ctrl-C, a process manager, or a terminal that hangs up end both."""
@@ -77,7 +77,7 @@ def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, endin
         assert (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("setsid"), reason="needs Linux's setsid")
 def test_closing_the_terminal_ends_both(tmp_path: Path):
     """A real terminal whose window is closed: the system hangs up on what runs in it."""
@@ -89,7 +89,7 @@ def test_closing_the_terminal_ends_both(tmp_path: Path):
         wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=60)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_question_covers_the_first_page(tmp_path: Path):
     """JupyterLab neither asks whether news are wanted nor looks for updates, and lets widgets insert cells."""
     with run_lab(tmp_path) as (_, lab, _):

@@ -1,20 +1,9 @@
-"""Which tests of the clients run, and the matrix of what came of them."""
+"""The matrix of what came of the tests of clients."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
-
-import pytest
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what installs foreign packages unless it is asked for, whatever other marks are."""
-    if "conformance" in config.getoption("markexpr"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("conformance")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -42,7 +42,7 @@ def cases() -> list[Any]:
                 marks = [
                     *([pytest.mark.conformance] if client.packages else []),
                     *([pytest.mark.xfail(reason=reason, strict=True)] if reason else []),
-                    *([pytest.mark.slow, NO_ENGINE] if service == "engine" else []),
+                    *([pytest.mark.full, NO_ENGINE] if service == "engine" else []),
                 ]
                 rows.append(pytest.param(client, service, case, marks=marks, id=f"{service}-{client}-{case}"))
     return rows

@@ -82,7 +82,7 @@ def uses(*, of_engine: bool = True) -> Any:
     rows = []
     for use in USES:
         is_engine = use.server == "llama.cpp"
-        marks = [pytest.mark.slow, NO_ENGINE] if is_engine else [pytest.mark.conformance]
+        marks = [pytest.mark.full, NO_ENGINE] if is_engine else [pytest.mark.conformance]
         if of_engine or not is_engine:
             rows.append(pytest.param(use, id=str(use), marks=marks))
     return pytest.mark.parametrize("use", rows)

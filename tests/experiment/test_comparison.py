@@ -208,7 +208,7 @@ def test_95th_percentiles_are_compared_when_asked():
     assert "ttft_s_p95" not in set(summary(rows).pairs["metric"])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_pairs_that_are_said_to_be_needed_show_the_difference_by_the_same_rule():
     """Planned from 20 pairs for one of four comparisons that are judged together, it is claimed in 80 of 100 runs."""
 

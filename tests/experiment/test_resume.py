@@ -105,7 +105,7 @@ def kill_process(process):
     process.join()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_that_is_killed_five_times_pays_no_answered_cell_twice(child, tmp_path):
     """2,000 calls, SIGKILL at random moments: each cell is answered exactly once; all else was in flight at a kill."""
     chance, concurrency = random.Random(9), 16

@@ -161,7 +161,7 @@ def waits(model, prompts, *, seed):
     return slept
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_intervals_hold_the_truth_over_200_simulated_experiments():
     """Of 95 % intervals, 95 % hold what the simulated engine's latency truly is, within the error of such a count."""
     runs, prompts = 200, 30

@@ -35,7 +35,7 @@ def write_calls(ledger_path: str, ids_path: str) -> None:
                 print(call.id, file=ids, flush=True)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_path: Path) -> None:
     """20 rounds of SIGKILL: the file opens and is sound, acknowledged calls are complete, open ones `interrupted`."""
     chance = random.Random(20)

@@ -28,7 +28,7 @@ def service() -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @schema.parametrize()
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_service_is_as_it_describes_itself(case: Any, service: Server) -> None:

@@ -27,7 +27,7 @@ from famnb.service.workers import SharedMetrics, SharedRateLimiter
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 def workers(server: Server) -> list[psutil.Process]:

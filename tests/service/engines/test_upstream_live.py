@@ -13,7 +13,7 @@ from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.tiny_engine import NO_ENGINE, run_engine
 from tests.support.upstream_servers import fetch_reply, start_gateway
 
-pytestmark = [pytest.mark.slow, NO_ENGINE]
+pytestmark = [pytest.mark.full, NO_ENGINE]
 
 
 CAPS = {"chat": "max_tokens", "web": "max_new_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}

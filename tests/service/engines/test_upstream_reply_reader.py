@@ -64,7 +64,7 @@ def relay(server: Server, endpoint: str, size: int) -> tuple[int, int]:
     return start, peak
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("endpoint", CAPS)
 def test_a_long_stream_leaves_nothing_in_memory(gateway: Server, endpoint: str) -> None:
     """Forty megabytes pass; what they would take as events is several times as much."""
@@ -72,7 +72,7 @@ def test_a_long_stream_leaves_nothing_in_memory(gateway: Server, endpoint: str) 
     assert peak - start < 15 * MB
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("endpoint", PATHS)
 def test_nothing_is_read_for_a_caller_who_left(gateway: Server, upstream: FaultServer, endpoint: str) -> None:
     """The engine is left as well, and the memory stays as it is."""
@@ -81,7 +81,7 @@ def test_nothing_is_read_for_a_caller_who_left(gateway: Server, upstream: FaultS
     assert psutil.Process(gateway.pid).memory_info().rss - start < 15 * MB
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_reply_that_has_to_be_kept_is_ended_in_time(gateway: Server) -> None:
     """The end of a responses stream repeats its text: at some hundred thousand tokens it is incomplete."""
     with ServiceClient(gateway) as caller:
