@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, NAMES, find_profile
@@ -16,9 +16,12 @@ from famnb.reply import Reply
 from famnb.widget.default_client import connected_ledger
 from famnb.widget.form import images
 from famnb.widget.html import facts, sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.tool import Tool
+from famnb.widget.runtime.view import View
 
 # Few enough to be drawn without a pause, enough that most replies need few pages.
 PAGE_LENGTH = 100
@@ -37,6 +40,58 @@ class ArrivedEvent(NamedTuple):
     text: str
 
 
+class RawView(View, frozen=True):
+    """Head and body of a request or a response, and what to know of it, a line each."""
+
+    lines: tuple[str, ...]
+    text: str
+
+
+class EventView(View, frozen=True):
+    """One event of a stream; its key is its number."""
+
+    key: str
+    time: str
+    text: str
+
+
+class EventsView(View, frozen=True):
+    """The events in view, those that hold the filter's text, or why there is none."""
+
+    filter: str
+    summary: str
+    rows: tuple[EventView, ...]
+    has_earlier: bool
+    has_later: bool
+
+
+class TimelineView(View, frozen=True):
+    """A picture of when the events came, and what it shows in words."""
+
+    url: str
+    alt: str
+
+
+class CallView(View, frozen=True):
+    """One recorded call laid open."""
+
+    id: str
+    transcript: SafeHtml
+    request: RawView
+    response: RawView
+    events: EventsView
+    timeline: TimelineView | None
+
+
+class InspectorView(View, frozen=True):
+    """The inspector."""
+
+    call: CallView
+
+
+CallPart: TypeAlias = Literal["request", "response", "events"]
+
+
 class CallPages:
     """What is shown of one call, and how far its events are turned; dashboard and inspector draw the same pages."""
 
@@ -50,6 +105,44 @@ class CallPages:
         self._first = 0
         """The index of the first event in view, among those that the filter lets through."""
         self._timeline: dict[str, str] | None = None
+        self._transcript = SafeHtml(transcript.reply_bundle(call.reply)["text/html"])
+
+    def view(self) -> CallView:
+        """Return what the page shows."""
+        request, response = (
+            RawView(
+                lines=tuple(line for line in self._lines[name] if line),
+                text=images.shorten_image_data(self._raw[name]),
+            )
+            for name in ("request", "response")
+        )
+        page = self._describe_events()
+        return CallView(
+            id=self.call.call_id,
+            transcript=self._transcript,
+            request=request,
+            response=response,
+            events=EventsView(
+                filter=self._filter,
+                summary=page["summary"],
+                rows=tuple(EventView(key=number, time=time, text=text) for number, time, text in page["rows"]),
+                has_earlier=page["earlier"],
+                has_later=page["later"],
+            ),
+            timeline=None if self._timeline is None else TimelineView(**self._timeline),
+        )
+
+    def filter_events(self, text: str) -> None:
+        """Show the events that hold a text."""
+        self._filter, self._first = text.strip().lower(), 0
+
+    def turn_events(self, step: Literal[1, -1]) -> None:
+        """Show the events after those in view, or before them."""
+        self._first = max(self._first + step * PAGE_LENGTH, 0)
+
+    def draw_timeline(self, *, dark: bool) -> None:
+        """Draw the timeline for a light or a dark page."""
+        self._timeline = _draw_timeline(self.call.reply, is_dark=dark)
 
     def describe(self) -> dict[str, Any]:
         """Return all parts that front/call.js draws."""
@@ -98,19 +191,50 @@ class CallPages:
         }
 
 
-class Inspector(DescribedWidget):
+class CallTool(Tool):
+    """A tool that lays a call open: the intents of front/parts/call.js."""
+
+    pages: CallPages | None
+    """The call that is shown, if any."""
+
+    @intent
+    def read_part(self, part: CallPart) -> str:
+        """Return the whole text that is copied; of the events those that the filter lets through."""
+        return "" if self.pages is None else self.pages.text_of(part)
+
+    @intent
+    def filter_events(self, text: str) -> None:
+        """Show the events that hold a text."""
+        if self.pages is not None:
+            self.pages.filter_events(text)
+
+    @intent
+    def turn_events(self, step: Literal[1, -1]) -> None:
+        """Show the events after those in view, or before them."""
+        if self.pages is not None:
+            self.pages.turn_events(step)
+
+    @intent
+    def draw_timeline(self, dark: bool) -> None:
+        """Draw the timeline of the call."""
+        if self.pages is not None:
+            self.pages.draw_timeline(dark=dark)
+
+
+class Inspector(CallTool):
     """What went over the wire in one call; give a reply, a recorded call, or a call's id."""
 
-    _esm = join_front("inspector.js")
+    entry = "tools/inspector.js"
+    note = "A famnb.Inspector: run this cell to use it."
 
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
         """Show a call; `ledger` is where it is recorded.
 
         Unless given, that of the latest `famnb.connect()` is looked in, then any other that this process records in.
 
-        Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
+        Raises KeyError if the call is not in the ledger, ValueError if the reply was never recorded.
         """
-        self._pages = CallPages(find_call(call, ledger))
+        self.pages = self._pages = CallPages(find_call(call, ledger))
         super().__init__()
 
     @property
@@ -120,18 +244,15 @@ class Inspector(DescribedWidget):
 
     def show(self, call: RecordedCall) -> None:
         """Show another call in the same place."""
-        with self._lock:
-            self._pages = CallPages(call)
-            self.send_changes(**self._pages.describe())
-            self.keep_snapshot()
+        with self.lock:
+            self.pages = self._pages = CallPages(call)
+            self.refresh()
+            self.update_saved()
 
-    def describe(self) -> dict[str, Any]:
-        return self._pages.describe()
+    def view(self) -> InspectorView:
+        return InspectorView(call=self._pages.view())
 
-    def handle(self, message: dict[str, Any]) -> None:
-        handle_pages(self, self._pages, message)
-
-    def snapshot(self) -> Bundle:
+    def saved(self) -> Bundle:
         return call_bundle(self.call)
 
     def __repr__(self) -> str:

@@ -1,0 +1,34 @@
+// What a page can do about its kernel and its notebook beyond messages, where the host allows it.
+/**
+ * Interrupts the kernel through the server, by HTTP: a cell that runs blocking code does not hear messages.
+ * @param {string} kernel
+ */
+export async function interruptKernel(kernel) {
+  const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
+  const base = config.baseUrl || document.body.dataset.baseUrl || "/";
+  const xsrf = /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1];
+  const headers = {};
+  if (xsrf) headers["X-XSRFToken"] = decodeURIComponent(xsrf);
+  if (config.token) headers.Authorization = `token ${config.token}`;
+  const url = `${base}api/kernels/${encodeURIComponent(kernel)}/interrupt`;
+  const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers });
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+}
+/** Returns whether cells can be inserted: JupyterLab and Notebook show their application only if they are told to. */
+export function canInsertCell() {
+  return Boolean(globalThis.jupyterapp?.commands?.hasCommand("notebook:insert-cell-below"));
+}
+/**
+ * Inserts a cell below the one that an element is in, and shows it.
+ * @param {HTMLElement} element @param {string} source
+ */
+export async function insertCell(element, source) {
+  const notebook = globalThis.jupyterapp.shell.currentWidget.content;
+  const index = notebook.widgets.findIndex((cell) => cell.node.contains(element));
+  const place = (index >= 0 ? index : notebook.activeCellIndex) + 1;
+  // With its text at once: which cell is active may change at any moment, and the text would go into another one.
+  notebook.model.sharedModel.insertCell(place, { cell_type: "code", source, metadata: {} });
+  notebook.deselectAll();
+  notebook.activeCellIndex = place;
+  await notebook.scrollToItem?.(place);
+}

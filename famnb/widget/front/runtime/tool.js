@@ -1,0 +1,181 @@
+// What stands around every tool: its banner, its error line, the keys that are not the notebook's; and what its components
+// can ask for. A component is a pure function of the view; state of the page's own is `useState` where it is needed.
+
+import { Component, createContext, h, html, render, useContext, useEffect, useReducer, useRef, useState } from "../vendor/preact.js";
+import { interruptKernel } from "./kernel.js";
+import { Store } from "./store.js";
+
+const WAITING_MS = 1000; // before a page without a view says that it waits
+const SILENCE_MS = 10_000; // after which it says that no kernel answers
+const ACKNOWLEDGE_MS = 300; // a kernel that can hear Stop has answered by then; after that it is interrupted
+
+export const LOST = "The kernel has ended: run this cell again.";
+
+/**
+ * @typedef {object} ToolState what a component can ask of its tool
+ * @property {import("./outbox.js").Outbox} outbox takes intents
+ * @property {boolean} isLost whether the kernel has ended: nothing can be done but reading and copying
+ * @property {HTMLElement} root the tool's element
+ * @property {any} model the widget's, for its traits
+ * @property {Set<() => void>} followers called after each message, once it is shown
+ */
+
+const ToolContext = createContext(/** @type {ToolState} */ (/** @type {unknown} */ (null)));
+
+/** Returns the tool that a component belongs to; the component is rendered again when what is pending changes. */
+export const useTool = () => useContext(ToolContext);
+
+/** Returns a component that is rendered only if one of its props is another object. @param {(props: any) => unknown} draw */
+export function memo(draw) {
+  return class extends Component {
+    shouldComponentUpdate(props) {
+      const names = Object.keys({ ...this.props, ...props });
+      return names.some((name) => props[name] !== this.props[name]);
+    }
+
+    render(props) {
+      return h(draw, props);
+    }
+  };
+}
+
+/** Renders a component again whenever a growing value changes, and returns the value. @param {{value: any, listen: Function}} growing */
+export function useGrowing(growing) {
+  const [, rerender] = useReducer((count) => count + 1, 0);
+  useEffect(() => growing.listen(rerender), [growing]);
+  return growing.value;
+}
+
+/**
+ * Keeps a box scrolled to its end, unless the reader scrolled up; `follow(true)` goes there wherever the reader is.
+ * @param {{current: HTMLElement}} ref @returns {(always?: boolean) => void}
+ */
+export function useFollowEnd(ref) {
+  const { followers } = useTool();
+  const position = useRef({ isNearEnd: true, top: 0 }).current;
+  const follow = (always = false) => {
+    const box = ref.current;
+    if (!box) return;
+    const update = () => (position.isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 24);
+    if (box.scrollTop < position.top) update(); // the reader has scrolled up
+    if (!position.isNearEnd && !always) {
+      if (!update()) return; // unless the reader has come back
+    }
+    position.isNearEnd = true;
+    box.scrollTop = 1e7; // beyond every end; reading scrollHeight here would lay the page out once more
+    position.top = box.scrollTop;
+  };
+  useEffect(() => {
+    const listener = () => follow();
+    followers.add(listener);
+    return () => followers.delete(listener);
+  }, []);
+  return follow;
+}
+
+/**
+ * Returns the text of a control and what to call with each edit: what is typed counts until the kernel has answered it.
+ * @param {string} value of the view @param {string} intent @param {(text: string) => object} makeArgs @param {string} [key]
+ * @returns {[string, (text: string) => void]}
+ */
+export function useTyped(value, intent, makeArgs, key = "") {
+  const { outbox } = useTool();
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  const latest = useRef(0);
+  const edit = (text) => {
+    const edition = (latest.current += 1);
+    setTyped(text);
+    outbox.later(intent, makeArgs(text), key).then(() => {
+      if (latest.current === edition) setTyped(null);
+    });
+  };
+  return [typed ?? value, edit];
+}
+
+/**
+ * Returns a function that sends the intent `stop` for a pane, or for all that runs; a kernel that does not answer, since a
+ * cell blocks it, is interrupted through its server. What could not be done is `trouble`.
+ * @returns {{stop: (pane?: string) => void, trouble: string}}
+ */
+export function useStop() {
+  const { model, outbox } = useTool();
+  const [trouble, setTrouble] = useState("");
+  const stop = (pane = "") => {
+    let isAnswered = false;
+    outbox.press("stop", { pane }, pane).then(() => (isAnswered = true));
+    if (!model.get("blocking")) return;
+    setTimeout(() => {
+      if (isAnswered) return;
+      interruptKernel(model.get("kernel_id")).catch((error) => {
+        setTrouble(`The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`);
+      });
+    }, ACKNOWLEDGE_MS);
+  };
+  return { stop, trouble };
+}
+
+// What a page says of its kernel; nothing while all is well.
+function Banner({ store }) {
+  const [silence, setSilence] = useState("");
+  const hasView = Boolean(store.view);
+  useEffect(() => {
+    if (hasView) return undefined;
+    const timers = [
+      setTimeout(() => setSilence("Waiting for the kernel …"), WAITING_MS),
+      setTimeout(() => setSilence("No kernel answers: run this cell again."), SILENCE_MS),
+    ];
+    return () => timers.forEach(clearTimeout);
+  }, [hasView]);
+  const text = store.isLost ? LOST : hasView ? "" : silence;
+  return html`<p class="famnb-banner" role="alert" hidden=${!text}>${text}</p>`;
+}
+
+// Else the notebook takes arrows, Enter and single letters for its own; it asks the element, not its parents. Not where one
+// writes: there it takes none of them, and in an element that is marked so it drops Shift+Enter.
+function keepKeys({ target }) {
+  if (!target.matches("textarea")) target.dataset.lmSuppressShortcuts = "true";
+}
+
+/**
+ * Returns the front end of a tool, as anywidget wants it.
+ * @param {string} name what the tool is called
+ * @param {(props: {view: any}) => unknown} View draws it
+ * @param {string} [className] of the tool's element, beside "famnb"
+ */
+export function defineTool(name, View, className = "") {
+  return () => {
+    /** @type {Store} */
+    let store;
+    return {
+      initialize({ model }) {
+        store = new Store(model);
+      },
+      render({ el }) {
+        const draw = () => {
+          el.classList.toggle("famnb-lost", store.isLost);
+          // Another object each time, so that whatever uses it sees what is pending.
+          const { model, outbox, isLost, followers } = store;
+          const context = { model, outbox, isLost, followers, root: el };
+          render(
+            html`<${ToolContext.Provider} value=${context}>
+              <${Banner} store=${store} />
+              ${store.view && html`<div role="group" aria-label=${name}><${View} view=${store.view} /></div>`}
+              <p class="famnb-error" role="alert">${store.error}</p>
+            <//>`,
+            el,
+          );
+        };
+        el.classList.add("famnb", ...className.split(" ").filter(Boolean));
+        el.addEventListener("focusin", keepKeys);
+        const unlisten = store.listen(draw);
+        draw();
+        return () => {
+          unlisten();
+          store.outbox.flush();
+          el.removeEventListener("focusin", keepKeys);
+          render(null, el);
+        };
+      },
+    };
+  };
+}

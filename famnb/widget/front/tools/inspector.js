@@ -1,0 +1,10 @@
+// The inspector: one call, on a page of its own.
+
+import { html } from "../vendor/preact.js";
+import { CallPages } from "../parts/call.js";
+import { defineTool } from "../runtime/tool.js";
+
+/** @param {{view: import("../protocol.js").InspectorView}} props */
+const Inspector = ({ view }) => html`<${CallPages} call=${view.call} />`;
+
+export default defineTool("Inspector", Inspector, "famnb-card");

@@ -1,0 +1,106 @@
+"""The live view of the call that a cell waits for; at the end its transcript takes the view's place."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from famnb.client.live_call import Stream
+from famnb.widget.html import transcript
+from famnb.widget.html.transcript import Bundle
+from famnb.widget.live.output import Output, mark_as_shown
+from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.tool import Flusher, Tool
+from famnb.widget.runtime.view import View
+
+# Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
+GRACE_S = 2.0
+"""Seconds for which a cell that is cancelled waits for its stopped call to end."""
+# A reloaded page still has the view in place of the transcript, and asks it for everything. Each open view keeps its
+# reply in memory.
+MAX_OPEN_VIEWS = 8
+"""Finished live views that stay open, for a page that was reloaded while they streamed."""
+
+UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
+"""The text of a live view in a file that was saved while its reply streamed."""
+RELOADED = (
+    "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
+    "notebook, show it in a new cell (client.last, or the variable that holds it)."
+)
+
+
+class RepliesView(View, frozen=True):
+    """The panes of a live view; none while it is hidden."""
+
+    panes: tuple[PaneView, ...]
+
+
+class ReplyView(Tool):
+    """A stream under the cell that waits for it."""
+
+    entry = "tools/live.js"
+
+    def __init__(self, stream: StreamLike, *, flusher: Flusher | None = None, **traits: Any) -> None:
+        """Show a stream until it ends."""
+        self._pane = ReplyPane(stream, key="reply")
+        self._is_hidden = False
+        super().__init__(flusher=flusher, **traits)
+        self.follow([self._pane])
+
+    def view(self) -> RepliesView:
+        pane = self._pane.view()
+        if self.reloaded and not pane.is_running:
+            pane = msgspec.structs.replace(pane, notes=(*pane.notes, RELOADED))
+        return RepliesView(panes=() if self._is_hidden else (pane,))
+
+    def saved(self) -> Bundle:
+        return transcript.reply_bundle(self._pane.reply)
+
+    def on_reload(self) -> None:
+        # The output that took the place of a hidden view is not on the new page.
+        self._is_hidden = False
+
+    @intent(is_urgent=True)
+    def stop(self, pane: str = "") -> None:  # noqa: ARG002 - there is but one
+        """End the call and keep what has arrived."""
+        self._pane.stream.stop()
+
+    def hide(self) -> None:
+        """Show nothing until the page is reloaded."""
+        with self.lock:
+            self._is_hidden = True
+            self.refresh()
+
+
+_open_views: collections.deque[ReplyView] = collections.deque()
+
+
+@contextlib.contextmanager
+def viewer(stream: Stream) -> Iterator[None]:
+    """Show a stream under the cell while the body waits for it, then leave its transcript as ordinary output."""
+    view = ReplyView(stream, blocking=True)
+    output = Output()
+    output.show(view, placeholder=UNFINISHED)
+    try:
+        yield
+    finally:
+        view.blocking = False
+        # The body of an interrupted or cancelled cell ends before its call does.
+        if stream.running:
+            stream.stop()
+            stream.wait(GRACE_S)
+        bundle = transcript.reply_bundle(reply_so_far(stream))
+        if output.captured:
+            view.hide()
+            Output().show(bundle)
+        else:
+            output.replace(bundle)
+        mark_as_shown(stream.reply)
+        _open_views.append(view)
+        while len(_open_views) > MAX_OPEN_VIEWS:
+            _open_views.popleft().close()

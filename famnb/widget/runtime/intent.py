@@ -1,0 +1,69 @@
+"""Intents: what a page may ask a tool for. A method's annotated parameters are the protocol."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_type_hints, overload
+
+import msgspec
+
+from famnb.errors import InvalidArgument
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+class Intent:
+    """A method that a page may call, and the type of its arguments."""
+
+    def __init__(self, method: Callable[..., Any], *, is_urgent: bool) -> None:
+        self.name = method.__name__
+        self.method = method
+        self.is_urgent = is_urgent
+        self.hints = {name: hint for name, hint in get_type_hints(method).items() if name != "return"}
+        parameters = list(inspect.signature(method).parameters.values())[1:]
+        fields = [
+            (parameter.name, self.hints[parameter.name])
+            if parameter.default is inspect.Parameter.empty
+            else (parameter.name, self.hints[parameter.name], parameter.default)
+            for parameter in parameters
+        ]
+        self.arguments = msgspec.defstruct(
+            f"{self.name}_arguments", fields, kw_only=True, forbid_unknown_fields=True, rename="camel"
+        )
+
+    def call(self, tool: object, arguments: Mapping[str, Any]) -> Any:
+        """Call the method of a tool; raises InvalidArgument if the arguments do not fit its parameters."""
+        try:
+            values = msgspec.convert(arguments, self.arguments)
+        except msgspec.ValidationError as error:
+            raise InvalidArgument(f"the page asked for {self.name!r} with arguments that do not fit: {error}") from None
+        return self.method(tool, **msgspec.structs.asdict(values))
+
+
+@overload
+def intent(method: MethodT, /) -> MethodT: ...
+@overload
+def intent(*, is_urgent: bool) -> Callable[[MethodT], MethodT]: ...
+def intent(method: Any = None, /, *, is_urgent: bool = False) -> Any:
+    """Mark a method that the page may ask for; what it returns, as JSON, is the answer.
+
+    It is called with the tool's lock, one at a time, and the view is sent before the answer. An urgent one, such as
+    Stop, is called without the lock, since whoever holds it may be waiting for what is to be stopped.
+    """
+
+    def mark(method: MethodT) -> MethodT:
+        method.__intent__ = is_urgent  # type: ignore[attr-defined]
+        return method
+
+    return mark if method is None else mark(method)
+
+
+def find_intents(kind: type) -> dict[str, Intent]:
+    """Return the intents of a class and its bases by name."""
+    methods = {name: getattr(kind, name) for base in kind.__mro__ for name in vars(base)}
+    return {
+        name: Intent(method, is_urgent=method.__intent__)
+        for name, method in methods.items()
+        if hasattr(method, "__intent__")
+    }
