@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ipywidgets import HBox
@@ -22,47 +23,40 @@ def client(server: Server) -> Iterator[famnb.Client]:
         yield client
 
 
-def says(inspector: Inspector, **message: object) -> None:
-    """What the page sends."""
-    inspector._on_message(inspector, message, None)
+def ask(inspector: Inspector, name: str, **args: object) -> Any:
+    """What an intent of the page is answered."""
+    sent: list[dict[str, Any]] = []
+    inspector.send = lambda message, _buffers=None: sent.append(message)
+    inspector._on_message(inspector, {"kind": "intent", "id": 1, "name": name, "args": args}, None)
+    answer = sent[-1]
+    assert answer["ok"], sent
+    return answer.get("value")
 
 
-def copied(inspector: Inspector, what: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the page gets when it asks for a whole text."""
-    sent: list[dict[str, str]] = []
-    monkeypatch.setattr(Inspector, "send", lambda _self, message, _buffers=None: sent.append(message))
-    says(inspector, kind="copy", what=what)
-    monkeypatch.undo()
-    return next(message["text"] for message in sent if message["kind"] == "copied")
-
-
-def test_an_inspector_lays_everything_open(
-    client: famnb.Client, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server) -> None:
     """Request without the key, status and headers, every event with its time, the timeline once it is looked at."""
     reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
     inspector = Inspector(reply, client.ledger)
-    parts = inspector.describe()
-    call = parts["call"]
-    assert "Why is the sky blue?" in call["transcript"]
-    assert "/v1/messages" in call["request"]["text"]
-    assert "Bearer ••••••" in call["request"]["text"]
-    assert server.key not in json.dumps(parts)
-    assert "Status 200" in call["response"]["lines"]
-    assert "x-famnb-engine" in call["response"]["text"]
-    assert describe_clock(reply.timing) in call["response"]["lines"]
-    assert parts["events"]["summary"].startswith(f"Events 1 to {min(PAGE_LENGTH, len(reply.raw))} of {len(reply.raw)}")
-    assert parts["timeline"] is None
-    says(inspector, kind="events", filter=" message_START ")
-    assert inspector.describe()["events"]["summary"].startswith("Events 1 to 1; 1 of")
-    assert copied(inspector, "events", monkeypatch).count("\n") == 1
-    assert copied(inspector, "request", monkeypatch) == inspector._pages.text_of("request")
+    call = inspector.view().call
+    assert "Why is the sky blue?" in call.transcript
+    assert "/v1/messages" in call.request.text
+    assert "Bearer ••••••" in call.request.text
+    assert server.key not in str(call)
+    assert "Status 200" in call.response.lines
+    assert "x-famnb-engine" in call.response.text
+    assert describe_clock(reply.timing) in call.response.lines
+    assert call.events.summary.startswith(f"Events 1 to {min(PAGE_LENGTH, len(reply.raw))} of {len(reply.raw)}")
+    assert call.timeline is None
+    ask(inspector, "filter_events", text=" message_START ")
+    assert inspector.view().call.events.summary.startswith("Events 1 to 1; 1 of")
+    assert ask(inspector, "read_part", part="events").count("\n") == 1
+    assert ask(inspector, "read_part", part="request").startswith(call.request.text[:20])
     pictures = set()
     for is_dark in (False, True):
-        says(inspector, kind="timeline", dark=is_dark)
-        timeline = inspector.describe()["timeline"]
-        assert timeline["url"].startswith("data:image/png;base64,")
-        pictures.add(timeline["url"])
+        ask(inspector, "draw_timeline", dark=is_dark)
+        timeline = inspector.view().call.timeline
+        assert timeline.url.startswith("data:image/png;base64,")
+        pictures.add(timeline.url)
     assert len(pictures) == 2
 
 
@@ -70,10 +64,10 @@ def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -
     """What came was no event stream: the service's words are in the response, and there are no events."""
     with pytest.raises(famnb.BadRequestError) as caught:
         client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
-    parts = Inspector(caught.value.reply, client.ledger).describe()
-    assert '"code": "previous_response_not_found"' in parts["call"]["response"]["text"]
-    assert "Status 400" in parts["call"]["response"]["lines"]
-    assert "No events" in parts["events"]["summary"]
+    call = Inspector(caught.value.reply, client.ledger).view().call
+    assert '"code": "previous_response_not_found"' in call.response.text
+    assert "Status 400" in call.response.lines
+    assert "No events" in call.events.summary
 
 
 def test_long_streams_are_paged(client: famnb.Client) -> None:
@@ -81,13 +75,13 @@ def test_long_streams_are_paged(client: famnb.Client) -> None:
     reply = client.ask("Tell me everything.", model="fam-2-5-pro", endpoint="messages", max_tokens=2000)
     inspector = Inspector(reply, client.ledger)
     assert len(reply.raw) > PAGE_LENGTH
-    assert not inspector.describe()["events"]["earlier"]
-    says(inspector, kind="events", step=1)
-    events = inspector.describe()["events"]
-    assert events["summary"].startswith(f"Events {PAGE_LENGTH + 1} to")
-    assert events["earlier"]
-    says(inspector, kind="events", step=-1)
-    assert inspector.describe()["events"]["summary"].startswith("Events 1 to")
+    assert not inspector.view().call.events.has_earlier
+    ask(inspector, "turn_events", step=1)
+    events = inspector.view().call.events
+    assert events.summary.startswith(f"Events {PAGE_LENGTH + 1} to")
+    assert events.has_earlier
+    ask(inspector, "turn_events", step=-1)
+    assert inspector.view().call.events.summary.startswith("Events 1 to")
 
 
 def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client) -> None:
@@ -146,7 +140,7 @@ def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: s
         ) as client,
     ):
         reply = client.ask("Hi", stream=False)
-        text = Inspector(reply, client.ledger).describe()["call"]["request"]["text"]
+        text = Inspector(reply, client.ledger).view().call.request.text
     head, _, _ = text.partition("\n\n")
     assert head.splitlines()[1:] == [*lines, "content-type: application/json"]
     assert server.key not in text

@@ -61,7 +61,7 @@ def intent(method: Any = None, /, *, is_urgent: bool = False) -> Any:
 
 def find_intents(kind: type) -> dict[str, Intent]:
     """Return the intents of a class and its bases by name."""
-    methods = {name: getattr(kind, name) for base in kind.__mro__ for name in vars(base)}
+    methods = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     return {
         name: Intent(method, is_urgent=method.__intent__)
         for name, method in methods.items()

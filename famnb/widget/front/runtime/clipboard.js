@@ -11,7 +11,7 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    const focused = document.activeElement;
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement);
     const area = document.createElement("textarea");
     area.value = text;
     area.style.cssText = "position:fixed;opacity:0";

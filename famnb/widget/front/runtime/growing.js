@@ -27,8 +27,8 @@ export class Growing {
    * @param {string | any[]} changes
    */
   add(changes) {
-    if (typeof changes === "string") this.value = /** @type {any} */ (appendText(this.value, changes));
-    else for (const change of changes) this.value = /** @type {any} */ (applyChange(this.value, change));
+    if (typeof changes === "string") this.value = /** @type {any} */ (appendText(/** @type {any} */ (this.value), changes));
+    else for (const change of changes) this.value = /** @type {any} */ (applyChange(/** @type {any} */ (this.value), change));
     for (const listener of this.listeners) listener(changes);
   }
 

@@ -7,6 +7,7 @@ export async function interruptKernel(kernel) {
   const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
   const base = config.baseUrl || document.body.dataset.baseUrl || "/";
   const xsrf = /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1];
+  /** @type {Record<string, string>} */
   const headers = {};
   if (xsrf) headers["X-XSRFToken"] = decodeURIComponent(xsrf);
   if (config.token) headers.Authorization = `token ${config.token}`;

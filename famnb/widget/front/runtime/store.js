@@ -65,9 +65,11 @@ export class Store {
     for (const follow of this.followers) follow();
   }
 
+  /** @param {string} id @returns {Growing<any>} */
   #growingOf(id) {
-    if (!this.growing.has(id)) this.growing.set(id, new Growing(id));
-    return this.growing.get(id);
+    const growing = this.growing.get(id) ?? new Growing(id);
+    this.growing.set(id, growing);
+    return growing;
   }
 
   // Question and answer may both be dropped on the way, so it is sent again for as long as there is news.
