@@ -2,7 +2,7 @@
 
 from famnb.widget.completion import install_completion
 from famnb.widget.composer.composer import Composer
-from famnb.widget.live.output import install
 from famnb.widget.live.reply_view import viewer
+from famnb.widget.runtime.output import install
 
 __all__ = ["Composer", "install", "install_completion", "viewer"]

@@ -20,7 +20,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.described import DescribedWidget
 from famnb.widget.runtime.intent import intent
-from famnb.widget.runtime.tool import Tool
+from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
 
 # Few enough to be drawn without a pause, enough that most replies need few pages.
@@ -191,7 +191,7 @@ class CallPages:
         }
 
 
-class CallTool(Tool):
+class CallTool(BaseTool):
     """A tool that lays a call open: the intents of front/parts/call.js."""
 
     pages: CallPages | None

@@ -14,7 +14,7 @@ import famnb.widget
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.reply_pane import Elapsed, Markdown
 from famnb.widget.runtime.front_end import FRONT
-from famnb.widget.runtime.tool import Tool
+from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import Growing, GrowingText, View
 
 TARGET = FRONT / "protocol.d.ts"
@@ -45,7 +45,7 @@ def write_protocol() -> str:
     for module in pkgutil.walk_packages(famnb.widget.__path__, "famnb.widget."):
         importlib.import_module(module.name)
     views = sorted(subclasses(View), key=lambda view: view.__name__)
-    tools = sorted((tool for tool in subclasses(Tool) if "entry" in vars(tool)), key=lambda tool: tool.__name__)
+    tools = sorted((tool for tool in subclasses(BaseTool) if "entry" in vars(tool)), key=lambda tool: tool.__name__)
     return "\n".join([HEAD, *map(write_view, views), *map(write_intents, tools)])
 
 

@@ -17,5 +17,5 @@ def stream() -> ScriptedStream:
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What composers and boards put into their outputs, in order."""
     made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.live.output.Output.replace", lambda _self, bundle: made.append(bundle))
+    monkeypatch.setattr("famnb.widget.runtime.output.Output.replace", lambda _self, bundle: made.append(bundle))
     return made

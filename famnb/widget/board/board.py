@@ -41,8 +41,8 @@ from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import STILL_ANSWERING, Computed, FormWidget
-from famnb.widget.live.output import Output
-from famnb.widget.live.pane import reply_so_far
+from famnb.widget.live.reply_pane import reply_so_far
+from famnb.widget.runtime.output import Output
 
 if TYPE_CHECKING:
     import pandas as pd

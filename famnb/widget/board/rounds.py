@@ -23,7 +23,8 @@ from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.form.images import PromptImage
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
+from famnb.widget.live.pane import Change, Pane
+from famnb.widget.live.reply_pane import StreamLike, reply_so_far
 
 
 @dataclasses.dataclass(slots=True, eq=False)

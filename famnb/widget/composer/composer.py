@@ -37,8 +37,8 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import STILL_ANSWERING, Computed, FormWidget
-from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane
+from famnb.widget.runtime.output import Output
 
 if TYPE_CHECKING:
     from famnb.widget.board.board import Board

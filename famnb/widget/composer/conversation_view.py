@@ -29,8 +29,8 @@ from famnb.widget.form.editor import Editor
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane, final_block
+from famnb.widget.runtime.output import Output
 
 # Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
 APPROVAL_PERIOD_S = 0.05

@@ -21,7 +21,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
-from famnb.widget.live.output import Output
+from famnb.widget.runtime.output import Output
 
 # Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
 PERIOD_S = 0.5

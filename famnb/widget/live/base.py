@@ -29,7 +29,9 @@ from typing import Any
 import anywidget
 import traitlets
 from IPython import get_ipython
-from ipywidgets import Widget, widget_serialization
+from ipywidgets import widget_serialization
+
+from famnb.widget.runtime.front_end import SharedText, share_text
 
 FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
@@ -58,24 +60,6 @@ def join_front(name: str) -> str:
 
 
 _LOADER = join_front("loader.js")
-
-
-class SharedText(Widget):  # type: ignore[misc]  # ipywidgets has no types
-    """A text for the page, which other widgets refer to: a model without a view."""
-
-    text = traitlets.Unicode().tag(sync=True)
-
-
-_shared_texts: dict[str, SharedText] = {}
-
-
-def share_text(text: str) -> SharedText:
-    """Return the model of a text, the same one for as long as the kernel has not closed it."""
-    shared = _shared_texts.get(text)
-    # `Widget.close_all` closes these as well.
-    if shared is None or shared.comm is None:
-        shared = _shared_texts[text] = SharedText(text=text)
-    return shared
 
 
 class BaseWidget(anywidget.AnyWidget):

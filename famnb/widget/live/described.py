@@ -16,7 +16,7 @@ from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import MUTED_STYLE, Bundle
 from famnb.widget.live.base import FRONT, BaseWidget
-from famnb.widget.live.output import Output
+from famnb.widget.runtime.output import Output
 
 # The class is what style.css hides for as long as the widget above shows the same.
 _KEPT = SafeHtml('<div class="famnb-kept">{}</div>')

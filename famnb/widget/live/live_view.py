@@ -14,47 +14,27 @@ could not be carried out.
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import logging
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import traitlets
 from IPython import get_ipython
 
-from famnb.client.live_call import Stream
 from famnb.errors import InvalidRequest
-from famnb.widget.html import notices, transcript
+from famnb.widget.html import notices
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import FRONT, BaseWidget, join_front
-from famnb.widget.live.output import Output, mark_as_shown
-from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
+from famnb.widget.live.pane import Change, Pane
+from famnb.widget.live.reply_pane import StreamLike
+from famnb.widget.runtime.output import Output
+from famnb.widget.runtime.tool import FLUSHER, Flusher
 
-# Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
-# bursts, one message a delta lost most of the text, and 20 a second lost none.
-PERIOD_S = 0.045
-"""Seconds from the end of one flush to the next."""
 # Rare, since a snapshot has all of the text, where a message of changes has only what is new.
 UNHEARD_FLUSHES = 20
 """Flushes between two snapshots to a page that never said `ready`: about a second."""
-# Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
-GRACE_S = 2.0
-"""Seconds for which a cell that is cancelled waits for its stopped call to end."""
-# A reloaded page still has the view in place of the transcript, and asks it for a snapshot. Each open view keeps its
-# reply in memory.
-MAX_OPEN_VIEWS = 8
-"""Finished live views that stay open, for a page that was reloaded while they streamed."""
-
-UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
-"""The text of a live view in a file that was saved while its reply streamed."""
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
-    "notebook, show it in a new cell (client.last, or the variable that holds it)."
-)
 
 _log = logging.getLogger(__name__)
 
@@ -131,6 +111,11 @@ class LiveView(BaseWidget):
     def running(self) -> bool:
         """Whether a stream has not ended yet."""
         return bool(self._running)
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether the flusher has to come by again."""
+        return self.running
 
     def flush(self) -> None:
         """Send what changed, and call `on_end` when the last stream has ended."""
@@ -210,70 +195,6 @@ class LiveView(BaseWidget):
                     self._panes[id].stream.stop()
                 case _:
                     pass
-
-
-class Flusher:
-    """One thread that flushes every running view, at a pace that page and server can follow."""
-
-    def __init__(self, *, period_s: float = PERIOD_S) -> None:
-        self._period_s = period_s
-        self._views: list[LiveView] = []
-        self._views_changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    def add(self, view: LiveView) -> None:
-        """Flush a view until its streams have ended."""
-        with self._views_changed:
-            if view not in self._views:
-                self._views.append(view)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="famnb-live", daemon=True)
-                self._thread.start()
-            self._views_changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._views_changed:
-                self._views_changed.wait_for(lambda: self._views)
-                views = list(self._views)
-            for view in views:
-                view.flush()
-            with self._views_changed:
-                # Under the lock, for which `add` waits: a view may have got another stream since its flush.
-                self._views = [view for view in self._views if view.running]
-            time.sleep(self._period_s)
-
-
-FLUSHER = Flusher()
-"""The one flusher of the process."""
-_open_views: collections.deque[LiveView] = collections.deque()
-
-
-@contextlib.contextmanager
-def viewer(stream: Stream) -> Iterator[None]:
-    """Show a stream under the cell while the body waits for it, then leave its transcript as ordinary output."""
-    view = LiveView(blocking=True, remark=_RELOADED)
-    output = Output()
-    output.show(view, placeholder=UNFINISHED)
-    view.watch(stream)
-    try:
-        yield
-    finally:
-        view.blocking = False
-        # The body of an interrupted or cancelled cell ends before its call does.
-        if stream.running:
-            stream.stop()
-            stream.wait(GRACE_S)
-        bundle = transcript.reply_bundle(reply_so_far(stream))
-        if output.captured:
-            view.hide()
-            Output().show(bundle)
-        else:
-            output.replace(bundle)
-        mark_as_shown(stream.reply)
-        _open_views.append(view)
-        while len(_open_views) > MAX_OPEN_VIEWS:
-            _open_views.popleft().close()
 
 
 def _kernel_id() -> str:

@@ -8,19 +8,18 @@ sends nothing; `live_view` does.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from famnb.client.exchange import Exchange
-from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
+from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Opened
 from famnb.reply import Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.facts import wants_json
 from famnb.widget.html.transcript import JsonLayout, Section, indent_json, sections
+from famnb.widget.live.reply_pane import StreamLike, reply_so_far
 
 Change: TypeAlias = list[Any]
 """[change, block number, …], applied in order by the front end, whose `changes` has a function for each.
@@ -43,29 +42,6 @@ _MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
 _UNSHOWN_KINDS = {"signature", *ATTACHED_KINDS}
 """Kinds of deltas that nobody reads while they come."""
 _MARKDOWN_KINDS = ("text", "thinking")
-
-
-class StreamLike(Protocol):
-    """What a pane needs of a `client.Stream`."""
-
-    @property
-    def exchange(self) -> Exchange:
-        """The call itself."""
-
-    @property
-    def events(self) -> list[Event]:
-        """The typed events so far; append-only."""
-
-    @property
-    def reply(self) -> Reply:
-        """The reply so far."""
-
-    @property
-    def running(self) -> bool:
-        """Whether more can come."""
-
-    def stop(self) -> None:
-        """End the call and keep what has arrived."""
 
 
 class _GrowingBlock:
@@ -325,18 +301,6 @@ class Pane:
             "notes": [sanitize.visible(section.text) for section in transcript if section.kind == "note"],
             "figures": _text_of(transcript, "figures") if has_ended else "",
         }
-
-
-def reply_so_far(stream: StreamLike) -> Reply:
-    """Return the reply so far with its request, endpoint and service, which only the call knows while it runs."""
-    exchange = stream.exchange
-    return dataclasses.replace(
-        stream.reply,
-        request=exchange.request,
-        endpoint=exchange.endpoint.name,
-        service=exchange.service,
-        profile=exchange.profile,
-    )
 
 
 def _text_of(transcript: Sequence[Section], kind: str) -> str:

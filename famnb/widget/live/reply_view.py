@@ -11,11 +11,11 @@ import msgspec
 
 from famnb.client.live_call import Stream
 from famnb.widget.html import transcript
-from famnb.widget.html.transcript import Bundle
-from famnb.widget.live.output import Output, mark_as_shown
+from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
 from famnb.widget.runtime.intent import intent
-from famnb.widget.runtime.tool import Flusher, Tool
+from famnb.widget.runtime.output import Output, mark_as_shown
+from famnb.widget.runtime.tool import BaseTool, Flusher
 from famnb.widget.runtime.view import View
 
 # Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
@@ -40,10 +40,11 @@ class RepliesView(View, frozen=True):
     panes: tuple[PaneView, ...]
 
 
-class ReplyView(Tool):
+class ReplyView(BaseTool):
     """A stream under the cell that waits for it."""
 
     entry = "tools/live.js"
+    note = ""
 
     def __init__(self, stream: StreamLike, *, flusher: Flusher | None = None, **traits: Any) -> None:
         """Show a stream until it ends."""
@@ -59,7 +60,8 @@ class ReplyView(Tool):
         return RepliesView(panes=() if self._is_hidden else (pane,))
 
     def saved(self) -> Bundle:
-        return transcript.reply_bundle(self._pane.reply)
+        """Return what a file holds that is saved before the transcript has taken the view's place."""
+        return transcript.render([Section("note", UNFINISHED)])
 
     def on_reload(self) -> None:
         # The output that took the place of a hidden view is not on the new page.

@@ -30,9 +30,9 @@ from famnb.errors import InvalidArgument
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import MUTED_STYLE, Bundle
-from famnb.widget.live.output import Output
 from famnb.widget.runtime.front_end import SharedText, read_loader, read_modules, read_style, share_text
 from famnb.widget.runtime.intent import Intent, find_intents
+from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import Encoder, Growing, View
 
 # Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
@@ -49,6 +49,17 @@ _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 _log = logging.getLogger(__name__)
 
 
+class Flushable(Protocol):
+    """What the flusher needs of a tool."""
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether the flusher has to come by again."""
+
+    def flush(self) -> None:
+        """Send what has changed."""
+
+
 class Source(Protocol):
     """What makes a view change by itself, such as a pane that follows a stream."""
 
@@ -63,7 +74,7 @@ class Source(Protocol):
         """Take in the end, once, which may take longer."""
 
 
-class Tool(anywidget.AnyWidget):
+class BaseTool(anywidget.AnyWidget):
     """A tool of the notebook: `view` says what its page shows, `@intent` methods are what the page may ask for.
 
     Whatever reads or changes what the view is made of holds `lock`; `refresh` then has the page brought up to date. The
@@ -385,11 +396,11 @@ class Flusher:
 
     def __init__(self, *, period_s: float = PERIOD_S) -> None:
         self._period_s = period_s
-        self._tools: list[Tool] = []
+        self._tools: list[Flushable] = []
         self._tools_changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def add(self, tool: Tool) -> None:
+    def add(self, tool: Flushable) -> None:
         """Flush a tool until it has nothing more to send."""
         with self._tools_changed:
             if tool not in self._tools:

@@ -1,0 +1,277 @@
+"""The runtime on a bare page, given only what the widget contract promises, as VS Code, Colab and marimo do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from famnb.events import Closed, Delta
+from famnb.widget.html import sanitize
+from famnb.widget.live.reply_view import ReplyView
+from famnb.widget.runtime.front_end import FRONT, read_loader, read_modules, read_style
+from famnb.widget.runtime.tool import BaseTool, Flusher
+from tests.widget.conftest import Scripted
+
+pytestmark = pytest.mark.browser
+
+POLICY = "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'; connect-src 'self'"
+"""No eval, no inline script, no address but the page's own."""
+START = """async source => {
+  const listeners = {};
+  const traits = { blocking: true, kernel_id: "k" };
+  window.said = [];
+  window.faults = [];
+  window.addEventListener("error", event => window.faults.push(event.message));
+  window.addEventListener("unhandledrejection", event => window.faults.push(String(event.reason)));
+  document.addEventListener("securitypolicyviolation", event => window.faults.push(event.violatedDirective));
+  const model = {
+    get: name => traits[name],
+    set: () => {},
+    save_changes: () => {},
+    on: (name, listener) => { listeners[name] = listener; },
+    off: () => {},
+    send: message => {
+      if (window.isShutDown) throw new Error("Kernel is dead");
+      window.said.push(message);
+    },
+  };
+  window.hear = (name, message) => listeners[name](message);
+  const front = (await import(source)).default();
+  front.initialize({ model });
+  window.end = front.render({ model, el: document.querySelector("main") });
+}"""
+TEXT = (0, 1)
+
+
+class Idle(Flusher):
+    """Leaves the flushes to the test."""
+
+    def add(self, tool: object) -> None:
+        pass
+
+
+class Bridge:
+    """A tool in Python and its front end on a page; messages cross when the test says so."""
+
+    def __init__(self, page: Page, tool: BaseTool) -> None:
+        self.page = page
+        self.tool = tool
+        self.sent: list[dict[str, Any]] = []
+        tool.send = lambda message, _buffers=None: self.sent.append(message)
+
+    def deliver(self) -> None:
+        """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
+        while (said := self.page.evaluate("window.said.splice(0)")) or self.sent:
+            for message in said:
+                self.tool._on_message(self.tool, message, [])
+            messages, self.sent[:] = list(self.sent), []
+            for message in messages:
+                self.page.evaluate("message => window.hear('msg:custom', message)", message)
+
+    def flush(self) -> None:
+        self.tool.flush()
+        self.deliver()
+
+
+@pytest.fixture
+def page(blank_page: Page) -> Iterator[Page]:
+    """A page beside the modules, with a clock of its own."""
+
+    def serve(route: Any) -> None:
+        name = route.request.url.removeprefix("http://front.test/")
+        if "api" in name:
+            route.fulfill(status=204)
+        elif name.endswith(".js"):
+            route.fulfill(body=(FRONT / name).read_text(), content_type="text/javascript")
+        else:
+            body = f"<!doctype html><style>{read_style()}</style><main></main>"
+            route.fulfill(body=body, content_type="text/html", headers={"content-security-policy": POLICY})
+
+    blank_page.clock.install()
+    blank_page.route("**/*", serve)
+    blank_page.goto("http://front.test/")
+    yield blank_page
+    assert blank_page.evaluate("window.faults ?? []") == []
+
+
+@pytest.fixture
+def stream() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def live(page: Page, stream: Scripted) -> Bridge:
+    """The live view of a stream that has said nothing yet."""
+    bridge = Bridge(page, ReplyView(stream, flusher=Idle()))
+    page.evaluate(START, "/tools/live.js")
+    bridge.deliver()
+    return bridge
+
+
+def test_a_reply_grows_from_its_status_to_its_figures(live: Bridge, stream: Scripted):
+    page = live.page
+    expect(page.locator(".famnb-state")).to_have_text("waiting for the reply …")
+    stream.says(Delta(TEXT, "thinking", "Hm."))
+    live.flush()
+    expect(page.locator(".famnb-state")).to_have_text("thinking …")
+    expect(page.locator("details[open]")).to_contain_text("Hm.")
+    stream.says(Delta((1, 1), "text", "It is."))
+    live.flush()
+    live.flush()
+    expect(page.locator("details:not([open]) summary")).to_contain_text("thought")
+    expect(page.locator(".famnb-text")).to_have_text("It is.")
+    stream.ends(status="completed")
+    live.flush()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.locator(".famnb-figures")).not_to_be_empty()
+
+
+def test_a_gap_is_closed_by_the_whole_view(live: Bridge, stream: Scripted):
+    stream.says(Delta(TEXT, "text", "one"))
+    live.flush()
+    stream.says(Delta(TEXT, "text", " two"))
+    live.tool.flush()
+    live.sent.clear()
+    stream.says(Delta(TEXT, "text", " three"))
+    live.page.clock.fast_forward(1100)
+    live.flush()
+    expect(live.page.locator(".famnb-text")).to_have_text("one two three")
+
+
+def test_everything_is_asked_for_again_at_most_once_a_second(page: Page):
+    page.evaluate(START, "/tools/live.js")
+    patch = "seq => window.hear('msg:custom', { kind: 'patch', seq, more: {} })"
+    for seq in range(5, 15):
+        page.evaluate(patch, seq)
+    assert page.evaluate("window.said.length") == 1
+    page.clock.fast_forward(1100)
+    page.evaluate(patch, 15)
+    page.evaluate(patch, 16)
+    assert page.evaluate("window.said.map(({ kind }) => kind)") == ["ready", "ready"]
+
+
+def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: Scripted):
+    """Paragraphs and drafts that it has are sent by their length: what it shows is the Markdown all the same."""
+    text = "Tall 🌊 “waves”\n\n\nof *two* kinds\n\n- one\n- **two** <b>\n\nare seen & told,\na fact\n\nin the end"
+    for character in text:
+        stream.says(Delta(TEXT, "text", character))
+        live.flush()
+    stream.says(Closed(TEXT))
+    live.flush()
+    live.flush()
+    parsed = live.page.evaluate(
+        "html => new DOMParser().parseFromString(html, 'text/html').body.innerHTML", str(sanitize.render_markdown(text))
+    )
+    assert live.page.locator(".famnb-text .famnb-frozen").inner_html() == parsed
+    expect(live.page.locator(".famnb-text .famnb-tail")).to_be_empty()
+
+
+def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(live: Bridge, stream: Scripted):
+    """A cell that blocks the kernel is stopped by the server; a kernel that answers in time is not interrupted."""
+    stop = live.page.get_by_role("button", name="Stop")
+    stop.click()
+    live.deliver()
+    assert stream.stopped
+    live.page.clock.fast_forward(400)
+    with live.page.expect_request("**/api/kernels/k/interrupt") as interrupt:
+        stop.click()
+        live.page.clock.fast_forward(400)
+    assert interrupt.value.method == "POST"
+    expect(live.page.locator(".famnb-state")).to_have_text("stopping …")
+
+
+def test_what_is_pressed_is_locked_until_it_is_answered_and_keeps_the_focus(live: Bridge):
+    stop = live.page.get_by_role("button", name="Stop")
+    stop.dblclick()
+    stop.click(force=True)
+    expect(stop).to_have_attribute("aria-disabled", "true")
+    expect(stop).to_be_focused()
+    assert live.page.evaluate("window.said.length") == 1
+    live.deliver()
+    expect(stop).not_to_have_attribute("aria-disabled", "true")
+
+
+def test_focus_and_selection_stay_through_patches(live: Bridge, stream: Scripted):
+    stop = live.page.get_by_role("button", name="Stop")
+    stop.focus()
+    stream.exchange.service = "sim"
+    stream.says(Delta(TEXT, "text", "one"))
+    live.flush()
+    expect(live.page.locator(".famnb-badge")).to_have_text("simulated")
+    expect(stop).to_be_focused()
+
+
+def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, stream: Scripted):
+    stream.says(Delta(TEXT, "text", "one"))
+    live.flush()
+    live.page.evaluate("window.hear('comm_live_update')")
+    expect(live.page.get_by_role("alert").filter(has_text="kernel has ended")).to_be_visible()
+    expect(live.page.locator(".famnb-state")).to_contain_text("kernel has ended")
+    expect(live.page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(live.page.get_by_role("button", name="Copy answer")).to_be_enabled()
+    shown = live.page.locator(".famnb-clock").inner_text()
+    live.page.clock.fast_forward(60_000)
+    assert live.page.locator(".famnb-clock").inner_text() == shown
+
+
+def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(live: Bridge):
+    live.page.evaluate("window.isShutDown = true")
+    live.page.get_by_role("button", name="Stop").click()
+    expect(live.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+
+
+def test_a_page_without_an_answer_says_that_it_waits_and_then_that_none_comes(page: Page):
+    page.evaluate(START, "/tools/live.js")
+    banner = page.get_by_role("alert").first
+    page.clock.run_for(1100)
+    expect(banner).to_have_text("Waiting for the kernel …")
+    page.clock.run_for(10_000)
+    expect(banner).to_have_text("No kernel answers: run this cell again.")
+
+
+def test_an_error_stands_under_the_tool(live: Bridge):
+    live.tool.show_error(ValueError("too much"))
+    live.flush()
+    expect(live.page.get_by_role("alert").filter(has_text="ValueError: too much")).to_be_visible()
+
+
+def test_tools_that_share_modules_load_each_once(page: Page):
+    """Two tools of a kernel: their style and the modules that both import are loaded once."""
+    page.route(
+        "http://open.test/**",
+        lambda route: route.fulfill(
+            body="<!doctype html><main></main>" if route.request.url.endswith("/") else read_loader(),
+            content_type="text/html" if route.request.url.endswith("/") else "text/javascript",
+        ),
+    )
+    page.goto("http://open.test/")
+    count = page.evaluate(
+        """async ([texts]) => {
+          let count = 0;
+          const create = URL.createObjectURL;
+          URL.createObjectURL = (blob) => { count += 1; return create(blob); };
+          const { default: load } = await import("/loader.js");
+          const widget_manager = { get_model: async (id) => ({ get: () => texts[id] }) };
+          for (const id of ["live", "inspector", "live"]) {
+            const traits = { _modules: `IPY_MODEL_${id}`, _style: "IPY_MODEL_style" };
+            const model = { get: (name) => traits[name], on: () => {}, send: () => {}, widget_manager };
+            const front = load();
+            await front.initialize({ model });
+            front.render({ model, el: document.querySelector("main") });
+          }
+          return [count, document.querySelectorAll("style").length];
+        }""",
+        [
+            {
+                "live": read_modules("tools/live.js"),
+                "inspector": read_modules("tools/inspector.js"),
+                "style": read_style(),
+            }
+        ],
+    )
+    names = {name for tool in ("live", "inspector") for name, _ in json.loads(read_modules(f"tools/{tool}.js"))}
+    assert count == [len(names), 1]
