@@ -65,7 +65,7 @@ class Markdown(Growing):
     """A text that is rendered while it grows: frozen HTML, then a tail of text that may still change its meaning.
 
     Its whole is {"html", "tail"}. Its changes are a text to append to the tail, or a list of [name, …], which
-    front/parts/markdown_changes.js makes: text: text to append · draft: HTML of the tail, text to append to it ·
+    front/runtime/growing.js makes: text: text to append · draft: HTML of the tail, text to append to it ·
     freeze: HTML to append, the tail after it · paragraphs: how much of the tail is finished, as paragraphs without
     markup · replace: HTML and tail in place of what was shown.
 
@@ -466,7 +466,7 @@ def _text_of(transcript: Iterable[Section], kind: str) -> str:
 
 
 def _paragraphs_html(text: str) -> str:
-    """Return the HTML that the page makes of paragraphs whose text is all that they are (markdown_changes.js)."""
+    """Return the HTML that the page makes of paragraphs whose text is all that they are (growing.js)."""
     # Unescaped, since it is compared with and never shown: what needs escaping differs, and goes to the page as HTML.
     paragraphs = re.split(r"\n{2,}", text.strip("\n"))
     return "".join('<p dir="auto" style="text-align:start">' + paragraph + "</p>\n" for paragraph in paragraphs)
