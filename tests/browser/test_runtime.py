@@ -14,7 +14,7 @@ from famnb.widget.html import sanitize
 from famnb.widget.live.reply_view import ReplyView
 from famnb.widget.runtime.front_end import FRONT, read_loader, read_modules, read_style
 from famnb.widget.runtime.tool import BaseTool, Flusher
-from tests.widget.conftest import Scripted
+from tests.support.scripted_stream import ScriptedStream
 
 pytestmark = pytest.mark.browser
 
@@ -99,12 +99,12 @@ def page(blank_page: Page) -> Iterator[Page]:
 
 
 @pytest.fixture
-def stream() -> Scripted:
-    return Scripted()
+def stream() -> ScriptedStream:
+    return ScriptedStream()
 
 
 @pytest.fixture
-def live(page: Page, stream: Scripted) -> Bridge:
+def live(page: Page, stream: ScriptedStream) -> Bridge:
     """The live view of a stream that has said nothing yet."""
     bridge = Bridge(page, ReplyView(stream, flusher=Idle()))
     page.evaluate(START, "/tools/live.js")
@@ -112,31 +112,31 @@ def live(page: Page, stream: Scripted) -> Bridge:
     return bridge
 
 
-def test_a_reply_grows_from_its_status_to_its_figures(live: Bridge, stream: Scripted):
+def test_a_reply_grows_from_its_status_to_its_figures(live: Bridge, stream: ScriptedStream):
     page = live.page
     expect(page.locator(".famnb-state")).to_have_text("waiting for the reply …")
-    stream.says(Delta(TEXT, "thinking", "Hm."))
+    stream.add(Delta(TEXT, "thinking", "Hm."))
     live.flush()
     expect(page.locator(".famnb-state")).to_have_text("thinking …")
     expect(page.locator("details[open]")).to_contain_text("Hm.")
-    stream.says(Delta((1, 1), "text", "It is."))
+    stream.add(Delta((1, 1), "text", "It is."))
     live.flush()
     live.flush()
     expect(page.locator("details:not([open]) summary")).to_contain_text("thought")
     expect(page.locator(".famnb-text")).to_have_text("It is.")
-    stream.ends(status="completed")
+    stream.end(status="completed")
     live.flush()
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     expect(page.locator(".famnb-figures")).not_to_be_empty()
 
 
-def test_a_gap_is_closed_by_the_whole_view(live: Bridge, stream: Scripted):
-    stream.says(Delta(TEXT, "text", "one"))
+def test_a_gap_is_closed_by_the_whole_view(live: Bridge, stream: ScriptedStream):
+    stream.add(Delta(TEXT, "text", "one"))
     live.flush()
-    stream.says(Delta(TEXT, "text", " two"))
+    stream.add(Delta(TEXT, "text", " two"))
     live.tool.flush()
     live.sent.clear()
-    stream.says(Delta(TEXT, "text", " three"))
+    stream.add(Delta(TEXT, "text", " three"))
     live.page.clock.fast_forward(1100)
     live.flush()
     expect(live.page.locator(".famnb-text")).to_have_text("one two three")
@@ -154,13 +154,13 @@ def test_everything_is_asked_for_again_at_most_once_a_second(page: Page):
     assert page.evaluate("window.said.map(({ kind }) => kind)") == ["ready", "ready"]
 
 
-def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: Scripted):
+def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: ScriptedStream):
     """Paragraphs and drafts that it has are sent by their length: what it shows is the Markdown all the same."""
     text = "Tall 🌊 “waves”\n\n\nof *two* kinds\n\n- one\n- **two** <b>\n\nare seen & told,\na fact\n\nin the end"
     for character in text:
-        stream.says(Delta(TEXT, "text", character))
+        stream.add(Delta(TEXT, "text", character))
         live.flush()
-    stream.says(Closed(TEXT))
+    stream.add(Closed(TEXT))
     live.flush()
     live.flush()
     parsed = live.page.evaluate(
@@ -170,7 +170,7 @@ def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: Scripted):
     expect(live.page.locator(".famnb-text .famnb-tail")).to_be_empty()
 
 
-def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(live: Bridge, stream: Scripted):
+def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(live: Bridge, stream: ScriptedStream):
     """A cell that blocks the kernel is stopped by the server; a kernel that answers in time is not interrupted."""
     stop = live.page.get_by_role("button", name="Stop")
     stop.click()
@@ -195,18 +195,18 @@ def test_what_is_pressed_is_locked_until_it_is_answered_and_keeps_the_focus(live
     expect(stop).not_to_have_attribute("aria-disabled", "true")
 
 
-def test_focus_and_selection_stay_through_patches(live: Bridge, stream: Scripted):
+def test_focus_and_selection_stay_through_patches(live: Bridge, stream: ScriptedStream):
     stop = live.page.get_by_role("button", name="Stop")
     stop.focus()
     stream.exchange.service = "sim"
-    stream.says(Delta(TEXT, "text", "one"))
+    stream.add(Delta(TEXT, "text", "one"))
     live.flush()
     expect(live.page.locator(".famnb-badge")).to_have_text("simulated")
     expect(stop).to_be_focused()
 
 
-def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, stream: Scripted):
-    stream.says(Delta(TEXT, "text", "one"))
+def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, stream: ScriptedStream):
+    stream.add(Delta(TEXT, "text", "one"))
     live.flush()
     live.page.evaluate("window.hear('comm_live_update')")
     expect(live.page.get_by_role("alert").filter(has_text="kernel has ended")).to_be_visible()

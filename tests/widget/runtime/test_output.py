@@ -11,7 +11,7 @@ from famnb.reply import Block, Reply
 from famnb.widget import install
 from famnb.widget.live.reply_view import UNFINISHED, ReplyView
 from famnb.widget.runtime import output as shown
-from tests.widget.conftest import Scripted
+from tests.support.scripted_stream import ScriptedStream
 
 REPLY = Reply(blocks=(Block(at=(0, 0), kind="text", text="the answer"),), status="completed", complete=True)
 
@@ -61,7 +61,7 @@ def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
 
 def test_a_live_view_in_a_file_says_where_its_reply_is(shell: InteractiveShell):
     """A notebook that is saved in mid-stream holds words of it, not the name of a class."""
-    shown.Output().show(ReplyView(Scripted().ends(status="completed")), placeholder=UNFINISHED)
+    shown.Output().show(ReplyView(ScriptedStream().end(status="completed")), placeholder=UNFINISHED)
     (bundle,) = bundles(shell)
     assert bundle["text/plain"] == UNFINISHED
     assert "application/vnd.jupyter.widget-view+json" in bundle
