@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
-import ssl
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from famnb import service
-from famnb.client.auth import Credential
-from famnb.client.client import BaseClient, BlockingClient, Viewer
+from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_steps, ask_steps, run_steps
+from famnb.client.batch import CONCURRENCY
+from famnb.client.client import BaseClient, Labels, await_or_stop
 from famnb.client.config import Deadlines
-from famnb.client.conversation import AsyncConversation
-from famnb.client.replay import ReplayMode, Replays
+from famnb.client.conversation import AsyncConversation, Conversation
+from famnb.client.engine import Viewer
+from famnb.client.exchange import Recorder
+from famnb.client.replay import ReplayMode
 from famnb.client.retry import Retries
-from famnb.client.transport import MAX_CONNECTIONS
+from famnb.endpoints import EndpointName, ModelName
 from famnb.errors import CredentialError
 from famnb.profiles import DEFAULT, check_profile
 from famnb.profiles.profile import Profile
 from famnb.record import Ledger
+from famnb.reply import Reply
+from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
-
-if TYPE_CHECKING:
-    import httpx
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
@@ -38,49 +41,26 @@ _embedding = threading.Lock()
 """Held while it starts, so that two threads that connect at once share one."""
 
 
-class _RecordingClient(BaseClient):
-    """The constructor that Client and AsyncClient share: a client with a ledger, its replays and the live view."""
-
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        alt_base_url: str | None = None,
-        api_key: str | Credential | None = None,
-        ledger: Ledger | Path | str | None = None,
-        retries: Retries | None = None,
-        deadlines: Deadlines | None = None,
-        connections: int = MAX_CONNECTIONS,
-        replay: ReplayMode | None = None,
-        replay_speed: float | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        profile: str | Profile = "fam",
-        headers: Mapping[str, str] | None = None,
-        query: Mapping[str, str] | None = None,
-        verify: ssl.SSLContext | str | bool = True,
-    ) -> None:
-        # In the first lines: the frames of an error, which a traceback may show, must not hold the key as text.
-        profile = check_profile(profile)
-        api_key = Credential.from_argument(api_key, profile, headers, query)
-        headers = query = None
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        super().__init__(
-            base_url=base_url,
-            alt_base_url=alt_base_url,
-            api_key=api_key,
-            recorder=self.ledger,
-            retries=retries,
-            deadlines=deadlines,
-            connections=connections,
-            replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
-            viewer=notebook_viewer(),
-            transport=transport,
-            profile=profile,
-            verify=verify,
-        )
+def open_ledger(ledger: Recorder | Path | str | None) -> Recorder:
+    """The ledger at a path, the default one for None; what records by itself is taken as it is."""
+    return ledger if isinstance(ledger, Recorder) else Ledger(ledger)
 
 
-class Client(_RecordingClient, BlockingClient):
+def notebook_viewer() -> Viewer | None:
+    """The live view for `ask` when this is a notebook's kernel; None anywhere else, where widgets would be noise."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    # Only here, so that a script never pays for the widgets.
+    from famnb import widget
+
+    widget.install(shell)
+    widget.install_completion(shell)
+    return widget.viewer
+
+
+class Client(BaseClient):
     """A client whose every call is recorded, and whose `ask` streams inline in a notebook cell.
 
         reply = client.ask("Why is the sky blue?", endpoint="messages", thinking=1024)
@@ -91,7 +71,7 @@ class Client(_RecordingClient, BlockingClient):
         with client.stream(request) as stream:                           # as it arrives; `async with` works too
             for event in stream:                                         # stream.stop() ends it, from any thread
                 ...
-        replies = client.send_many([request] * 8, concurrency=4)         # asend, aask, asend_many are awaited
+        replies = client.send_many([request] * 8, concurrency=4)         # an AsyncClient's are awaited
 
     A call that fails raises an error of `famnb.errors`, whose `reply` is what had arrived, already recorded:
 
@@ -119,20 +99,170 @@ class Client(_RecordingClient, BlockingClient):
     `transport` carries the requests, in place of one that notes when the kernel received each event; any transport of
     httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or `StampedTransport(uds=...)` of
     `famnb.client.transport` for a Unix socket. It is used on the client's own thread, and closed with it.
-    Raises CredentialError for a key that is unset or malformed, InvalidRequest for a transport that is none.
+    Raises CredentialError for a key that is unset or malformed, InvalidRequest for any other wrong value.
     """
 
+    ledger: Ledger
+    _open_ledger = staticmethod(open_ledger)
+    _find_viewer = staticmethod(notebook_viewer)
 
-class AsyncClient(_RecordingClient):
+    def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
+        """Send a request and wait for its reply; raises the call's error, with what had come on its `.reply`."""
+        return self.engine.start(request, labels=labels).result()
+
+    async def asend(self, request: Request, *, labels: Labels | None = None) -> Reply:
+        """`send` for an event loop; a cancelled await stops the call. All else is awaited by an AsyncClient."""
+        return await await_or_stop(self.engine.start(request, labels=labels))
+
+    def ask(
+        self,
+        prompt: str,
+        *,
+        model: ModelName | None = None,
+        endpoint: EndpointName | None = None,
+        system: str | None = None,
+        max_tokens: int | None = None,
+        thinking: int | None = None,
+        schema: Any = None,
+        tools: ToolsArgument = None,
+        auto: bool = False,
+        approve: Approve | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        stream: bool = True,
+        labels: Labels | None = None,
+        **fields: Any,
+    ) -> Reply:
+        """Compose a prompt for an endpoint and send it; what that endpoint cannot carry is a warning.
+
+        `thinking` is a budget in tokens. Without an `endpoint`, the model's own; with neither, `messages`, or the one
+        that can carry `tools` or `schema`. `fields` are any others of the endpoint's request.
+        `schema` is a type, such as a pydantic model: `reply.parsed` is its instance, and ParseError is raised if the
+        answer does not fit it. It is sent as `text.format` on responses, as a `response_format` of type `json_schema`
+        on chat and web; not every service knows that one, and a `response_format={"type": "json"}` beside it is sent
+        instead. While a stream runs, `stream.partial` is the JSON so far, as a value.
+        `tools` may hold Python functions (see `famnb.tool`). They run with `auto=True`, or when `approve(call)` returns
+        True, for at most `max_rounds` rounds, and their results are sent back until the model answers; `reply.rounds`
+        has them, and each round is a call of its own in the ledger. An error in a tool, wrong arguments included, is
+        sent to the model as the result. Otherwise no tool runs, and the reply is returned with its `tool_calls`.
+        Raises InvalidRequest before anything is sent, ParseError, and the errors of `send`.
+        """
+        steps = ask_steps(
+            prompt,
+            endpoints=self.endpoints,
+            model=model,
+            endpoint=endpoint,
+            schema=schema,
+            tools=tools,
+            auto=auto,
+            approve=approve,
+            max_rounds=max_rounds,
+            labels=labels,
+            system=system,
+            max_tokens=max_tokens,
+            thinking=thinking,
+            stream=stream,
+            **fields,
+        )
+        return run_steps(steps, self._send_in_view)
+
+    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> Conversation:
+        """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
+
+            talk = client.conversation("responses", model="fam-2-5-pro", system="Be brief.")
+            talk.say("My name is Ada.")
+            talk.edit(0, "My name is Grace.")     # another branch; also regenerate(), fork(), switch(i)
+            talk.turns, talk.branches, talk.failures
+
+        It goes on by `previous_response_id` where the service stores responses, else by sending the earlier turns
+        again, with the thinking on messages. A turn that fails leaves the conversation where it was.
+        Without an `endpoint`, `responses`, or the one that the model or the tools need. Raises InvalidRequest.
+        """
+        return Conversation(
+            lambda steps: run_steps(steps, self._send_in_view), endpoint, endpoints=self.endpoints, **settings
+        )
+
+    def send_many(
+        self,
+        requests: Iterable[Request],
+        *,
+        concurrency: int = CONCURRENCY,
+        labels: Labels | None = None,
+        progress: bool | None = None,
+    ) -> list[Reply]:
+        """Send requests, `concurrency` at a time to each service, fewer while it is throttling.
+
+        Replies come in the order of the requests, each with its own `error`, which is not raised.
+        `progress` shows a bar; by default when there are more than a few requests and somebody is looking.
+        Raises InvalidRequest before anything is sent, and Interrupted when the kernel is interrupted.
+        """
+        return self.engine.start_batch(requests, concurrency, labels, progress=progress).replies()
+
+    def close(self) -> None:
+        """Stop what is running, wait until it is recorded, and close every connection."""
+        self.engine.shut_down().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _send_in_view(self, step: Send) -> Reply:
+        stream = self.engine.start(step.request, labels=step.labels)
+        with self.engine.show(stream):
+            return stream.result()
+
+
+class AsyncClient(BaseClient):
     """A Client whose methods are coroutines, for programs that run on one event loop or on several."""
 
-    send = BaseClient.asend
-    ask = BaseClient.aask
-    send_many = BaseClient.asend_many
+    ledger: Ledger
+    _open_ledger = staticmethod(open_ledger)
+    _find_viewer = staticmethod(notebook_viewer)
 
-    def conversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
+    async def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
+        """`Client.send`, awaited; a cancelled await stops the call."""
+        return await await_or_stop(self.engine.start(request, labels=labels))
+
+    async def ask(self, prompt: str, **options: Any) -> Reply:
+        """`Client.ask`, awaited, with its options; `approve` and the tools may be coroutine functions."""
+        return await arun_steps(ask_steps(prompt, endpoints=self.endpoints, **options), self._send_in_view)
+
+    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> AsyncConversation:
         """`Client.conversation`, whose turns are awaited."""
-        return self.aconversation(endpoint, **settings)
+        return AsyncConversation(
+            lambda steps: arun_steps(steps, self._send_in_view), endpoint, endpoints=self.endpoints, **settings
+        )
+
+    async def send_many(
+        self,
+        requests: Iterable[Request],
+        *,
+        concurrency: int = CONCURRENCY,
+        labels: Labels | None = None,
+        progress: bool | None = None,
+    ) -> list[Reply]:
+        """`Client.send_many`, awaited."""
+        return await self.engine.start_batch(requests, concurrency, labels, progress=progress).areplies()
+
+    async def aclose(self) -> None:
+        """`Client.close`, awaited."""
+        await asyncio.wrap_future(self.engine.shut_down())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _send_in_view(self, step: Send) -> Reply:
+        stream = self.engine.start(step.request, labels=step.labels)
+        with self.engine.show(stream):
+            return await await_or_stop(stream)
 
 
 def connect(
@@ -210,17 +340,3 @@ def _answers(url: str) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((address.hostname or "", address.port or 80), 1):
         return True
     return False
-
-
-def notebook_viewer() -> Viewer | None:
-    """The live view for `ask` when this is a notebook's kernel; None anywhere else, where widgets would be noise."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None or not hasattr(shell, "kernel"):
-        return None
-    # Only here, so that a script never pays for the widgets.
-    from famnb import widget
-
-    widget.install(shell)
-    widget.install_completion(shell)
-    return widget.viewer

@@ -11,7 +11,7 @@ from typing import Any
 
 from famnb.api import connect
 from famnb.client.auth import VARIABLE
-from famnb.client.client import BaseClient, BlockingClient
+from famnb.client.client import BaseClient
 from famnb.experiment.experiment import BaseExperiment
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
@@ -53,7 +53,7 @@ class Experiment(BaseExperiment):
 
     run_class = ShownRun
 
-    def _connect(self) -> BlockingClient:
+    def _connect(self) -> BaseClient:
         return connect()
 
     def _planned_client(self) -> BaseClient | None:

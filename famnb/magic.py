@@ -264,7 +264,7 @@ class FamMagics(Magics):
             raise UsageError(f"{type(error).__name__}: {' '.join(str(error).split())}") from None
         if name:
             self._shell.user_ns[name] = reply
-        if client.viewer is None:
+        if client.engine.viewer is None:
             print(reply.text)  # noqa: T201 - a terminal has no live view
         return reply
 

@@ -80,8 +80,16 @@ def shell(server: famnb.service.Server, throttled: famnb.service.Server, tmp_pat
         famnb.Client(base_url=server.url, api_key="another-key", ledger=ledger, retries=once) as stranger,
         FaultServer([Action.STALL]) as silent,
     ):
-        ipython.user_ns |= {"famnb": famnb, "client": client, "stranger": stranger, "ledger": ledger, "once": once}
-        ipython.user_ns |= {"throttled": throttled, "silent": silent}
+        awaited = famnb.AsyncClient(base_url=server.url, api_key=server.key, ledger=ledger)
+        ipython.user_ns |= {
+            "famnb": famnb,
+            "client": client,
+            "stranger": stranger,
+            "ledger": ledger,
+            "once": once,
+            "awaited": awaited,
+        }
+        ipython.user_ns |= {"throttled": throttled, "silent": silent, "awaited": awaited}
         yield ipython
     InteractiveShell.clear_instance()
 
@@ -111,7 +119,7 @@ MISTAKES = {
     "famnb.Client(base_url=throttled.url, api_key=throttled.key, retries=once).ask('Hi')": "RateLimitError: 429: ",
     "famnb.Client(base_url=silent.url, api_key='k', deadlines=famnb.Deadlines(total=0.2)).ask('Hi')": "TotalTimeout: ",
     "famnb.Client(base_url='http://127.0.0.1:9', api_key='k', retries=once).ask('Hi')": "ConnectError: no answer from ",
-    "await client.aask('Hi', modle='fam-mini')": "InvalidRequest: modle: no endpoint has such a field; did you mean ",
+    "await awaited.ask('Hi', modle='fam-mini')": "InvalidRequest: modle: no endpoint has such a field; did you ",
 }
 
 

@@ -108,7 +108,7 @@ def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytes
     with serve_forked(fault="stall=5", time_scale=0) as slow:
         ledger = shell.user_ns["client"].ledger
         shell.user_ns["other"] = other = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=ledger)
-        other.viewer = press_stop
+        other.engine.viewer = press_stop
         assert not shell.run_cell("%fam --using other --into r Hi").success
     assert "Stopped." in capsys.readouterr().out
     assert shell.user_ns["r"].status == "cancelled"

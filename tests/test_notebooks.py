@@ -63,7 +63,7 @@ def test_a_kernel_restarted_in_mid_stream_leaves_an_interrupted_row(monkeypatch:
         try:
             kernel.execute_interactive("import famnb; client = famnb.connect()")
             kernel.execute_interactive(
-                "stream = client.start(famnb.compose('messages', 'Hi', stream=True))\nwhile not stream.reply.text: pass"
+                "stream = client.stream(famnb.compose('messages', 'Hi'))\nwhile not stream.reply.text: pass"
             )
             manager.restart_kernel()
             kernel.wait_for_ready(timeout=60)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from famnb.api import connect
-from famnb.client.client import BlockingClient
+from famnb.api import Client, connect
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 
@@ -35,7 +34,7 @@ def _all_modes() -> Iterator[tuple[Endpoint, bool]]:
     return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
 
 
-def _check(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
+def _check(client: Client, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
     """Make one call, print its row, and return whether it completed with text and a time to first token."""
     request = compose(endpoint.name, prompt, stream=stream, max_tokens=200)
     try:

@@ -27,7 +27,7 @@ import pydantic
 import pydantic_core
 
 from famnb.client.exchange import normalize_labels
-from famnb.endpoints import ENDPOINTS, Endpoints, check_fields, compose, endpoint_able_to
+from famnb.endpoints import Endpoints, check_fields, compose, endpoint_able_to
 from famnb.endpoints import endpoint as find_endpoint
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
@@ -67,7 +67,8 @@ def run_steps(steps: Steps, send: Callable[[Send], Reply]) -> Reply:
         try:
             step = steps.send(value) if failure is None else steps.throw(failure)
         except StopIteration as end:
-            return _get_reply(end)
+            reply: Reply = end.value
+            return reply
         value = failure = None
         try:
             value = send(step) if isinstance(step, Send) else _perform(step)
@@ -83,7 +84,8 @@ async def arun_steps(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> 
         try:
             step = steps.send(value) if failure is None else steps.throw(failure)
         except StopIteration as end:
-            return _get_reply(end)
+            reply: Reply = end.value
+            return reply
         value = failure = None
         try:
             value = await (send(step) if isinstance(step, Send) else _aperform(step))
@@ -91,35 +93,26 @@ async def arun_steps(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> 
             failure = error
 
 
-def _get_reply(end: StopIteration) -> Reply:
-    # `StopIteration.value` is Any for mypy.
-    reply: Reply = end.value
-    return reply
-
-
 def _perform(step: Perform) -> Any:
     value = step.work()
     if not inspect.isawaitable(value):
         return value
+    # `asyncio.run` takes coroutines alone; `wait_for`, which is one, takes anything that can be awaited.
+    coroutine = asyncio.wait_for(value, None)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         # No loop runs in this thread: a plain program.
-        return asyncio.run(_await(value))
+        return asyncio.run(coroutine)
     # In a notebook a loop runs already, and it waits for this very cell; so another thread gets a loop of its own.
     # With the caller's context variables, as `asyncio.to_thread` does.
     with concurrent.futures.ThreadPoolExecutor(1) as executor:
-        return executor.submit(contextvars.copy_context().run, asyncio.run, _await(value)).result()
+        return executor.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
 
 
 async def _aperform(step: Perform) -> Any:
     value = await asyncio.to_thread(step.work) if step.is_slow else step.work()
     return await value if inspect.isawaitable(value) else value
-
-
-async def _await(value: Awaitable[Any]) -> Any:
-    # asyncio.run takes coroutines alone, not every awaitable.
-    return await value
 
 
 Approve: TypeAlias = Callable[[Block], Any]
@@ -244,54 +237,54 @@ def _run_call(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
             return _failure(call, PermissionError(f"the user declined this call{reason}"))
     try:
         value = yield Perform(functools.partial(function, **arguments), is_slow=True)
-        return Result(call=call, content=_content(value), value=value)
+        text = value if isinstance(value, str) else _to_json(value)
+        return Result(call=call, content=text, value=value)
     except Exception as error:  # whatever a user's function raises
         return _failure(call, error, f"{type(error).__name__}: {error}")
 
 
 def _failure(call: Block, error: Exception, message: str = "") -> Result:
-    return Result(call=call, content=_failure_json(message or str(error)), error=error)
+    return Result(call=call, content=_to_json({"error": message or str(error)}), error=error)
 
 
-def _content(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+def _to_json(value: Any) -> str:
     return pydantic_core.to_json(value, fallback=str, inf_nan_mode="constants").decode()
 
 
-def _failure_json(message: str) -> str:
-    return pydantic_core.to_json({"error": message}).decode()
-
-
-def ask(
+def ask_steps(
     prompt: str,
     *,
-    model: str | None,
-    endpoint: str | None,
-    tools: Any,
-    schema: Any,
-    labels: Mapping[str, str] | None,
-    options: Mapping[str, Any],
-    endpoints: Endpoints = ENDPOINTS,
+    endpoints: Endpoints,
+    model: str | None = None,
+    endpoint: str | None = None,
+    schema: Any = None,
+    tools: ToolsArgument = None,
+    auto: bool = False,
+    approve: Approve | None = None,
+    max_rounds: int = MAX_ROUNDS,
+    stream: bool = True,
+    labels: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Steps:
     """The steps of `Client.ask`. Raises InvalidRequest at once; what the endpoint cannot carry is a warning."""
-    runnable = Tools.from_argument(tools, **options)
-    able = endpoint_able_to(
-        model,
-        tools=bool(runnable.functions),
-        schema=schema is not None,
-        endpoints=endpoints,
-    )
+    runnable = Tools.from_argument(tools, auto=auto, approve=approve, max_rounds=max_rounds)
+    able = endpoint_able_to(model, tools=bool(runnable.functions), schema=schema is not None, endpoints=endpoints)
     # Here as well as in `compose`, which does not know what else `ask` takes.
     target = find_endpoint(endpoint or able.name, endpoints)
-    check_fields(target, fields, endpoints, besides=("endpoint", "tools", "labels", *options))
+    others = ("endpoint", "tools", "labels", "auto", "approve", "max_rounds")
+    check_fields(target, fields, endpoints, besides=others)
     if tools is not None:
         fields["tools"] = tools
-    request = compose(target.name, prompt, model=model, schema=schema, endpoints=endpoints, **fields)
+    request = compose(target.name, prompt, model=model, schema=schema, stream=stream, endpoints=endpoints, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
-    return _ask_steps(request, normalize_labels(labels or {}), runnable, schema)
+    labels = normalize_labels(labels or {})
+
+    def take_steps() -> Steps:
+        reply = yield from round_steps(request, labels, runnable)
+        return parse_reply(reply, schema)
+
+    return take_steps()
 
 
 def parse_reply(reply: Reply, schema: Any) -> Reply:
@@ -317,11 +310,6 @@ def parse_reply(reply: Reply, schema: Any) -> Reply:
         name = getattr(schema, "__name__", schema)
         raise _parse_error(reply, "invalid", f"the answer is no {name}: {'; '.join(faults)}") from None
     return dataclasses.replace(reply, parsed=instance)
-
-
-def _ask_steps(request: Request, labels: Mapping[str, str], tools: Tools, schema: Any) -> Steps:
-    reply = yield from round_steps(request, labels, tools)
-    return parse_reply(reply, schema)
 
 
 def _parse_error(reply: Reply, reason: Any, message: str) -> ParseError:

@@ -1,9 +1,8 @@
-"""Credential, the API key and the caller's own headers and query, which may hold secrets too: checked when they are
-given, held where no attribute shows them, read when a request is sent.
-"""
+"""Credential: the API key, and the caller's own headers and query, which may hold secrets too."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -26,16 +25,17 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Credential:
-    """An API key that shows itself only on a request; it is held in closures, so that no attribute has it.
+    """An API key, and the caller's own headers and query, which show themselves only on a request.
 
-    Whoever is given a key as text puts one of these in its place and only then calls `check`: the frames of an error,
-    which a traceback may show with their variables, then hold no key. For the same reason the package reads the
+    No attribute holds a secret: what needs one is a bound method of a dict or a pattern, which shows neither in its
+    repr. Whoever is given a key as text puts one of these in its place and only then calls `check`: the frames of an
+    error, which a traceback may show with their variables, then hold no key. For the same reason the package reads the
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
     __slots__ = (
         "_fault",
-        "find",
+        "_find_matches",
         "has_more_secrets",
         "headers",
         "mask",
@@ -45,17 +45,6 @@ class Credential:
         "query",
         "variable",
     )
-
-    headers: Callable[[], dict[str, str]]
-    """The headers that carry the key, and the caller's own, in lower case."""
-    query: Callable[[], dict[str, str]]
-    """The caller's own parameters of every address."""
-    mask: Callable[[str], str]
-    """Replaces the key in a text, should a user or a service have put it there."""
-    mask_bytes: Callable[[bytes], bytes]
-    """`mask` for bytes: the events and bodies of a response."""
-    find: Callable[[str], list[tuple[int, int]]]
-    """The places of the key in a text, as (start, end)."""
 
     def __init__(
         self,
@@ -74,37 +63,36 @@ class Credential:
         self.variable = variable
         """The environment variable to name where the key is at fault; empty where none is needed."""
         self._fault = _find_fault(key, variable) or _find_header_fault(own) or _find_query_fault(query)
-        text = key if isinstance(key, str) and not self._fault else ""
-        others = _own_headers(own) if not self._fault else {}
-        pairs = dict(query) if isinstance(query, Mapping) and not self._fault else {}
+        text, others, pairs = "", dict[str, str](), dict[str, str]()
+        if not self._fault:
+            text = str(key or "")
+            others = {name.lower(): value for name, value in own.items()} if isinstance(own, Mapping) else {}
+            pairs = dict(query) if isinstance(query, Mapping) else {}
         carried = {header: f"Bearer {text}" if header == "authorization" else text} if text else {}
-        headers = {**carried, **others}
-        self.headers: Callable[[], dict[str, str]] = lambda: headers
-        self.query: Callable[[], dict[str, str]] = lambda: pairs
-        more = [value for name, value in [*others.items(), *pairs.items()] if _is_secret(name, value)]
-        self.has_more_secrets = bool(more)
-        """Whether the caller's own headers or query hold secrets besides the key."""
+        self.headers: Callable[[], dict[str, str]] = {**carried, **others}.copy
+        """The headers that carry the key, and the caller's own, in lower case."""
+        self.query: Callable[[], dict[str, str]] = pairs.copy
+        """The caller's own parameters of every address."""
         self.open_headers = {name: value for name, value in others.items() if not _is_secret(name, value)}
         """Those of the caller's own headers that are no secrets."""
         self.open_query = {name: value for name, value in pairs.items() if not _is_secret(name, value)}
         """Those of the caller's own parameters that are no secrets."""
-        # A very short key would be found in ordinary words.
+        more = [value for name, value in [*others.items(), *pairs.items()] if _is_secret(name, value)]
+        self.has_more_secrets = bool(more)
+        """Whether the caller's own headers or query hold secrets besides the key."""
         secrets = [_SCHEME.sub("", secret, count=1) for secret in [text, *more]]
-        secrets = [secret for secret in dict.fromkeys(secrets) if len(secret) >= MIN_KEY_LENGTH]
-        if not secrets:
-            self.mask, self.mask_bytes, self.find = str, bytes, lambda _: []
-            return
-        # Compiled once: several texts of every call pass here, and each event of a stream.
-        pattern, raw_mask = re.compile("|".join(map(key_pattern, secrets))), MASK.encode()
-        raw_pattern = re.compile(pattern.pattern.encode())
-        self.mask = lambda data: pattern.sub(MASK, data)
-        self.find = lambda data: [match.span() for match in pattern.finditer(data)]
-        # Most keys can be spelled in one way alone, and replacing is several times faster than a pattern.
-        if pattern.pattern == re.escape(secrets[0]):
-            raw = secrets[0].encode()
-            self.mask_bytes = lambda data: data.replace(raw, raw_mask)
-        else:
-            self.mask_bytes = lambda data: raw_pattern.sub(raw_mask, data)
+        # A very short key would be found in ordinary words.
+        spellings = [key_pattern(secret) for secret in dict.fromkeys(secrets) if len(secret) >= MIN_KEY_LENGTH]
+        # Compiled once: several texts of every call pass here, and each event of a stream. `(?!)` matches nothing.
+        pattern = re.compile("|".join(spellings) or "(?!)")
+        self._find_matches = pattern.finditer
+        self.mask: Callable[[str], str] = str
+        """Replaces a secret in a text, should a user or a service have put it there."""
+        self.mask_bytes: Callable[[bytes], bytes] = bytes
+        """`mask` for bytes: the events and bodies of a response."""
+        if spellings:
+            self.mask = functools.partial(pattern.sub, MASK)
+            self.mask_bytes = functools.partial(re.compile(pattern.pattern.encode()).sub, MASK.encode())
 
     @classmethod
     def from_argument(
@@ -122,6 +110,10 @@ class Credential:
         """Raise CredentialError if it cannot be a key."""
         if self._fault:
             raise CredentialError(self._fault)
+
+    def find(self, text: str) -> list[tuple[int, int]]:
+        """The places of a secret in a text, as (start, end)."""
+        return [match.span() for match in self._find_matches(text)]
 
     def mask_header(self, name: str, value: str) -> tuple[str, str]:
         """Return a response header as it may be kept, without a secret of any kind."""
@@ -182,7 +174,3 @@ def _find_query_fault(query: object) -> str:
 def _is_secret(name: str, value: str) -> bool:
     """Whether the value of a header or parameter is a secret: by its name, or as it looks like a key."""
     return bool(_SECRET_NAME.search(name) or find_keys(value, known_keys()))
-
-
-def _own_headers(own: object) -> dict[str, str]:
-    return {str(name).lower(): str(value) for name, value in own.items()} if isinstance(own, Mapping) else {}

@@ -25,6 +25,11 @@ FEW_CALLS = 4
 """Up to this many calls have no progress bar unless one is asked for."""
 
 
+# Well below MAX_CONNECTIONS, so that other calls of the client find a connection; a service that takes less says so.
+CONCURRENCY = 16
+"""How many calls of `send_many` run at once by default."""
+
+
 class ServiceLimiters:
     """One limiter for each service that a batch calls; a service that throttles slows no other."""
 

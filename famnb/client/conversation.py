@@ -35,7 +35,7 @@ class Turn:
     Turns are linked backwards, so that branches share what they have in common.
     """
 
-    said: UserContent
+    prompt: UserContent
     """What the user said."""
     reply: Reply
     """The answer as far as it came; its `rounds` are the tool calls that led to it."""
@@ -56,7 +56,7 @@ class Turn:
         return self.reply.error is None and (self.reply.status != "cancelled" or bool(self.reply.text))
 
     def __repr__(self) -> str:
-        content = self.said if isinstance(self.said, str) else f"{len(self.said)} parts"
+        content = self.prompt if isinstance(self.prompt, str) else f"{len(self.prompt)} parts"
         return f"<Turn {content[:40]!r} {self.reply!r}>"
 
 
@@ -142,7 +142,7 @@ def turn_messages(
     messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
-        messages.append(target.request.user_message(turn.said))
+        messages.append(target.request.user_message(turn.prompt))
         answer = target.request.answer_messages(turn.reply)
         messages += answer
         if not answer:
@@ -282,7 +282,7 @@ class BaseConversation:
         return True
 
     def __str__(self) -> str:
-        return "\n\n".join(f"> {turn.said}\n\n{turn.reply.text}" for turn in self.turns)
+        return "\n\n".join(f"> {turn.prompt}\n\n{turn.reply.text}" for turn in self.turns)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint}: {len(self)} turns, {len(self._tree.leaves)} branches>"
@@ -298,7 +298,7 @@ class BaseConversation:
     def _edit_steps(self, turn: int, prompt: UserContent | None, fields: Mapping[str, Any]) -> Steps:
         """The steps of another turn in the place of one, with its own prompt if `prompt` is None."""
         old = self.turns[check_index("turn", turn, len(self.turns))]
-        return self._steps(old.said if prompt is None else prompt, old.before, fields)
+        return self._steps(old.prompt if prompt is None else prompt, old.before, fields)
 
     def _steps(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> Steps:
         """The steps of one turn, which is kept whether it succeeds or fails."""

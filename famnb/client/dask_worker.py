@@ -121,7 +121,7 @@ class RemoteAgent:
     async def send_orders(self, requests: Mapping[str, Request], stops: Sequence[str]) -> None:
         """Start calls, each by its id, and stop those named by their id: what had come is in their last update."""
         for call_id, request in requests.items():
-            stream = self._client.start(request, limiters=self._limits)
+            stream = self._client.engine.start(request, limiters=self._limits)
             self._calls[call_id] = _ReportedCall(stream)
             # The callback runs on the client's I/O thread; everything of this object belongs to the event loop.
             stream.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._any_over.set))
@@ -156,7 +156,7 @@ class RemoteAgent:
         """Stop what runs and close every connection."""
         AGENTS.pop(self._run_id, None)
         self._silence.cancel()
-        await self._client.aclose()
+        await asyncio.wrap_future(self._client.engine.shut_down())
         # Wakes a `read_updates` that still waits.
         self._any_over.set()
 

@@ -12,18 +12,21 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import secrets
 import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
-from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from famnb import endpoints
 from famnb.client.auth import Credential
+from famnb.client.batch import CONCURRENCY, Batch, ServiceLimiters
 from famnb.client.concurrency import ConcurrencyLimiter
-from famnb.client.config import NO_DEADLINES, Clock, Deadlines
-from famnb.client.exchange import Exchange, Recorder
+from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines
+from famnb.client.exchange import Exchange, Recorder, normalize_labels
 from famnb.client.io_thread import IOThread, io_thread
 from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
 from famnb.client.redaction import conceal
@@ -34,12 +37,15 @@ from famnb.errors import (
     APIStatusError,
     AuthenticationError,
     FamnbError,
+    InvalidRequest,
     ProcessEnded,
     ResponseFormatError,
     StreamInterrupted,
     status_error,
 )
+from famnb.profiles.profile import Profile
 from famnb.reply import Reply
+from famnb.request import Request
 from famnb.timing import Arrival
 from famnb.wire import errors
 
@@ -73,6 +79,8 @@ UNFINISHED_S = 10.0
 """After how many seconds more a record that is not durable is a warning."""
 
 T = TypeVar("T")
+Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
+"""Shows a stream while the body of its context manager runs."""
 _log = logging.getLogger("famnb")
 
 
@@ -126,6 +134,22 @@ async def read_error_body(response: Response) -> bytes:
                 if len(body) > ERROR_BODY_BYTES:
                     break
     return bytes(body)
+
+
+def new_call_id() -> str:
+    """Return a fresh id for a call; ids sort by the time they were made, to the millisecond."""
+    # 11 hexadecimal digits, 44 bits, of milliseconds last beyond the year 2500; 8 random bytes tell calls apart.
+    return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
+
+
+def check_request(request: object) -> None:
+    """Raise InvalidRequest, which says what makes one, if it is not a request."""
+    if not isinstance(request, Request):
+        *names, last = (endpoint.request.__name__ for endpoint in endpoints.ENDPOINTS.values())
+        raise InvalidRequest(
+            f"request: expected a {', '.join(names)} or {last} (famnb.compose() makes one from a prompt), "
+            f"got {request!r:.80}"
+        )
 
 
 class SafeRecorder:
@@ -209,19 +233,25 @@ class SafeRecorder:
 class _Service:
     """What all calls to one origin share."""
 
-    def __init__(self, sender: RequestSender) -> None:
+    def __init__(self, sender: RequestSender, connections: int) -> None:
         self.sender = sender
+        self.free = asyncio.Semaphore(connections)
+        """Lets as many calls have a connection as there may be, first come first served."""
+        self.in_use = 0
+        """How many calls have one just now."""
         self.retry_budget = RetryBudget()
         self.batch_limiter = ConcurrencyLimiter(1)
         """Shared by all `send_many`, so that the next one begins with what the last one learned of the service."""
 
 
 class CallEngine:
-    """Carries the calls of one client."""
+    """Carries the calls of one client; what the other parts of famnb use of it."""
 
     def __init__(
         self,
         *,
+        profile: Profile,
+        addresses: Addresses,
         credential: Credential,
         recorder: Recorder | None,
         retries: Retries,
@@ -231,28 +261,27 @@ class CallEngine:
         replays: Replays | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         tls: ssl.SSLContext | None = None,
-        headers: Mapping[str, str] = MappingProxyType({}),
-        query: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`transport` carries the calls; None for one of its own, whose connections `tls` verifies.
-
-        `headers` and `query` go with every request.
-        """
-        self.retries = retries
-        self.deadlines = deadlines
-        self.last: Reply | None = None
-        """The outcome of the call that ended last."""
-        self.mask: Callable[[str], str] = credential.mask
-        """Takes the key out of a text."""
+        """`transport` carries the calls; None for one of its own, whose connections `tls` verifies."""
+        self.profile = profile
+        self.addresses = addresses
         self.credential = credential
         """The key, and what else goes with every request and may be secret."""
+        self.retries = retries
+        self.deadlines = deadlines
+        self.connections = connections
+        """How many connections to one service may be in use at once."""
+        self.viewer: Viewer | None = None
+        """Shows a stream while `ask` waits for it; may be set at any time."""
+        self.last: Reply | None = None
+        """The outcome of the call that ended last."""
+        # Here, once: every call looks them up.
+        self._urls = {name: addresses.url(endpoint) for name, endpoint in profile.endpoints.items()}
+        self._origins = {url: origin_of(url) for url in self._urls.values()}
         self._recorder = SafeRecorder(recorder)
         self._replays = replays
-        self._connections = connections
         self._given_transport = transport
         self._tls = tls
-        self._headers = headers
-        self._query = query
         self._transport: httpx.AsyncBaseTransport | None = None
         self._clock = clock
         self._lock = threading.Lock()
@@ -266,30 +295,82 @@ class CallEngine:
     @property
     def in_use(self) -> int:
         """Connections that carry a call just now."""
-        return sum(service.sender.in_use for service in list(self._services.values()))
+        return sum(service.in_use for service in list(self._services.values()))
 
     @property
     def replays(self) -> bool:
         """Whether some calls are answered from recorded ones."""
         return self._replays is not None
 
-    def batch_limit(self, url: str) -> int | None:
-        """How many calls of a batch the service at an address takes at once; None unless it has asked for less."""
-        service = self._services.get(origin_of(url))
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make a client like this one in another process; without secrets, ledger and replays."""
+        return {
+            "base_url": self.addresses.base_url,
+            "alt_base_url": self.addresses.alt_base_url,
+            "retries": self.retries,
+            "deadlines": self.deadlines,
+            "connections": self.connections,
+            "profile": self.profile.name,
+            "headers": self.credential.open_headers,
+            "query": self.credential.open_query,
+        }
+
+    def base_url(self, endpoint: str | None = None) -> str:
+        """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
+        target = endpoints.endpoint(endpoint or next(iter(self._urls)), self.profile.endpoints)
+        return self._urls[target.name].removesuffix(target.path)
+
+    def batch_limit(self, endpoint: str) -> int | None:
+        """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""
+        service = self._services.get(self._origins[self._urls[endpoint]])
         return None if service is None else service.batch_limiter.reduced_limit
 
-    def start(
-        self, exchange: Exchange, limiter: ConcurrencyLimiter | None, *, retries: Retries | None = None
-    ) -> Stream:
-        """Start a call, without waiting for any of it; `limiter` is where a call of `send_many` waits for its turn.
+    def show(self, stream: Stream) -> contextlib.AbstractContextManager[object]:
+        """While the body runs, the viewer shows a stream, if there is a viewer."""
+        return contextlib.nullcontext() if self.viewer is None else self.viewer(stream)
 
-        `retries` are the engine's own unless given.
+    def make_exchange(self, request: Request, *, labels: Mapping[str, str] | None = None) -> Exchange:
+        """The record of a call that is about to be made: its address, its labels, and how its secrets are masked.
+
+        Raises InvalidRequest for what is not a request of one of its endpoints.
         """
+        check_request(request)
+        name, known = request.endpoint, self.profile.endpoints
+        target = known.get(name) or endpoints.endpoint(name, known)
+        # One of another profile, such as the document's, is read as this one's, which checks it.
+        if type(request) is not target.request:
+            request = target.request.from_body(request.body()).with_losses(request.losses)
+        return Exchange(
+            id=new_call_id(),
+            started_at=self._clock.now(),
+            request=request,
+            endpoint=target,
+            profile=self.profile.name,
+            url=self._urls[name],
+            labels=normalize_labels(labels) if labels else {},
+            mask=self.credential.mask,
+        )
+
+    def start(
+        self,
+        request: Request,
+        *,
+        labels: Mapping[str, str] | None = None,
+        limiters: ServiceLimiters | None = None,
+        retries: Retries | None = None,
+    ) -> Stream:
+        """Send a request as it is, whole or streamed, and return at once with a handle on the call.
+
+        With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
+        `retries` are the client's unless given. Raises InvalidRequest for what is not a request.
+        """
+        exchange = self.make_exchange(request, labels=labels)
         call = LiveCall(
             exchange=exchange,
             # Encoded on the caller's thread: the I/O thread is what all timings depend on.
             body=exchange.request.body_json(),
-            limiter=limiter,
+            streams=exchange.request.streams,
+            limiter=None if limiters is None else limiters[self._origins[exchange.url]],
             retries=retries or self.retries,
             now_ns=self._clock.monotonic_ns,
         )
@@ -307,6 +388,21 @@ class CallEngine:
             self._calls.add(call)
         io.start(self._run(call))
         return Stream(call, io)
+
+    def start_batch(
+        self,
+        requests: Iterable[Request],
+        concurrency: int = CONCURRENCY,
+        labels: Mapping[str, str] | None = None,
+        *,
+        progress: bool | None = None,
+    ) -> Batch:
+        """Start the calls of a `send_many`, of which `concurrency` run at a time at each service."""
+        limiters, requests = ServiceLimiters(concurrency), list(requests)
+        # All of them before the first is sent: a mistake in the last one should cost nothing.
+        for request in requests:
+            check_request(request)
+        return Batch([self.start(request, labels=labels, limiters=limiters) for request in requests], progress=progress)
 
     def retire(self) -> None:
         """Close once no call is running; from any thread, also from the garbage collector's."""
@@ -457,27 +553,34 @@ class CallEngine:
 
     async def _send(self, call: LiveCall, timer: DeadlineTimer, service: _Service) -> None:
         """Send the request once and read the response; raises unless that is a complete reply."""
-        streams = call.exchange.request.streams
         timer.expect_connection()
-        async with service.sender.reserve():
-            if streams:
-                timer.expect_first_event()
-            else:
-                timer.expect_end()
-            call.start_attempt()
-            async with service.sender.send(
-                call.exchange.url, call.body, streams=streams, on_sent=call.mark_sent
-            ) as response:
-                self._keep_headers(call, response)
-                if not 200 <= response.status < 300:
-                    raise await self._read_error(call, response)
-                is_json = response.content_type.endswith("json")
-                # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
-                streamed = response.content_type == "text/event-stream" or (streams and not is_json)
-                try:
-                    await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
-                except ResponseFormatError as fault:
-                    raise ResponseFormatError(f"status {response.status}, but {fault}") from None
+        async with service.free:
+            service.in_use += 1
+            try:
+                if call.streams:
+                    timer.expect_first_event()
+                else:
+                    timer.expect_end()
+                call.start_attempt()
+                async with service.sender.send(
+                    call.exchange.url, call.body, streams=call.streams, on_sent=call.mark_sent
+                ) as response:
+                    await self._read(call, timer, response)
+            finally:
+                service.in_use -= 1
+
+    async def _read(self, call: LiveCall, timer: DeadlineTimer, response: Response) -> None:
+        """Read a response whose headers have come; raises unless it is a complete reply."""
+        self._keep_headers(call, response)
+        if not 200 <= response.status < 300:
+            raise await self._read_error(call, response)
+        is_json = response.content_type.endswith("json")
+        # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
+        streamed = response.content_type == "text/event-stream" or (call.streams and not is_json)
+        try:
+            await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
+        except ResponseFormatError as fault:
+            raise ResponseFormatError(f"status {response.status}, but {fault}") from None
 
     def _keep_headers(self, call: LiveCall, response: Response) -> None:
         exchange = call.exchange
@@ -509,7 +612,7 @@ class CallEngine:
         return error
 
     def _service(self, exchange: Exchange) -> _Service:
-        origin = origin_of(exchange.url)
+        origin = self._origins[exchange.url]
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
             self._transport = (
@@ -522,10 +625,9 @@ class CallEngine:
                 transport=self._transport,
                 credential=self.credential,
                 deadlines=self.deadlines,
-                headers=self._headers,
-                query=self._query,
-                connections=self._connections,
+                headers=self.profile.headers,
+                query=self.profile.query,
                 now_ns=self._clock.monotonic_ns,
             )
-            self._services[origin] = _Service(sender)
+            self._services[origin] = _Service(sender, self.connections)
         return self._services[origin]

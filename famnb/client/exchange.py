@@ -6,24 +6,16 @@ Pure data: the ledger, the frames and the cluster's workers import this without 
 from __future__ import annotations
 
 import dataclasses
-import secrets
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 from famnb.endpoints import Endpoint
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
-
-
-def new_call_id() -> str:
-    """Return a fresh id for a call; ids sort by the time they were made, to the millisecond."""
-    # 11 hexadecimal digits, 44 bits, of milliseconds last beyond the year 2500; 8 random bytes tell calls apart.
-    return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
 
 
 def normalize_labels(labels: object) -> dict[str, str]:
@@ -40,14 +32,14 @@ def normalize_labels(labels: object) -> dict[str, str]:
 class Exchange:
     """One call: what was asked, what came and when; written by the I/O thread alone."""
 
+    id: str
+    started_at: datetime
     request: Request
     endpoint: Endpoint
     url: str
     """Where it was sent; never holds the key."""
     profile: str = "fam"
     """The name of the profile of the client that sent it."""
-    id: str = dataclasses.field(default_factory=new_call_id)
-    started_at: datetime = dataclasses.field(default_factory=lambda: datetime.now(UTC))
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The caller's names for it in the ledger: `experiment`, `tag`, …"""
     mask: Callable[[str], str] = str
@@ -81,6 +73,7 @@ class Exchange:
     """The outcome once the call is over; its `error` is the error raised, if any."""
 
 
+@runtime_checkable
 class Recorder(Protocol):
     """Records exchanges; called on the I/O thread, so no method may block."""
 

@@ -97,9 +97,9 @@ class DaskExecutor:
         a worker has no key, FamnbError if no worker can make calls.
         """
         _check(dask_client)
-        if client.replays:
+        if client.engine.replays:
             raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
-        if client.has_more_secrets:
+        if client.engine.credential.has_more_secrets:
             raise InvalidRequest(
                 "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
                 "the workers reach the service by its key alone"
@@ -110,8 +110,8 @@ class DaskExecutor:
         self._run_id = secrets.token_hex(8)
         is_embedded = client.base_url() == os.getenv(SERVICE_URL)
         variable = KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
-        retries = client.retries.capped(BRIEF_WAIT_S)
-        settings = {**client.settings(), "connections": concurrency, "retries": retries}
+        retries = client.engine.retries.capped(BRIEF_WAIT_S)
+        settings = {**client.engine.settings(), "connections": concurrency, "retries": retries}
         self._open_arguments = (settings, variable, key, concurrency)
         self._workers: dict[str, _Worker] = {}
         self._left_alone: dict[str, float] = {}
@@ -131,7 +131,7 @@ class DaskExecutor:
         """See `Executor`; raises FamnbError once there has been no worker for `GONE_S`."""
         if self._failure is not None:
             raise self._failure
-        call = _Call(self._client.exchange(cell.request, labels=labels), on_done)
+        call = _Call(self._client.engine.make_exchange(cell.request, labels=labels), on_done)
         self._io.call(self._place, [call])
         return lambda: self._io.call(self._stop, call)
 

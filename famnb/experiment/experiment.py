@@ -20,8 +20,8 @@ from typing import Any
 import pandas as pd
 
 from famnb import stats
-from famnb.client.batch import FEW_CALLS, is_watched
-from famnb.client.client import CONCURRENCY, BaseClient, BlockingClient
+from famnb.client.batch import CONCURRENCY, FEW_CALLS, is_watched
+from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.experiment import services, votes
@@ -83,7 +83,7 @@ class BaseExperiment:
         scorers: Iterable[Any] = (),
         *,
         name: str,
-        client: BlockingClient | None = None,
+        client: BaseClient | None = None,
         seed: int = 0,
         warmup: int = 0,
         template: str | None = None,
@@ -122,7 +122,7 @@ class BaseExperiment:
         return f"<Experiment {self.name}: {' × '.join(format_count(n, noun) for n, noun in counts)}>"
 
     @property
-    def client(self) -> BlockingClient:
+    def client(self) -> BaseClient:
         """The client that carries the calls of variants without one of their own, and of judges.
 
         It is the first variant's where none was given and each variant has its own. Raises InvalidRequest if there is
@@ -133,15 +133,15 @@ class BaseExperiment:
             self._check_ledgers()
         return self._client
 
-    def _find_client(self) -> BlockingClient:
+    def _find_client(self) -> BaseClient:
         own = [variant.client for variant in self.variants]
         match own[0]:
-            case BlockingClient() as first if None not in own:
+            case BaseClient() as first if None not in own:
                 return first
             case _:
                 return self._connect()
 
-    def _connect(self) -> BlockingClient:
+    def _connect(self) -> BaseClient:
         """The client to use where none was given."""
         raise InvalidRequest("client: there is none; give the one that is to carry the calls")
 
@@ -536,7 +536,7 @@ class BaseExperiment:
 
     def _connections(self) -> int:
         """How many calls its clients can carry at once, each of which may be asked for all of them."""
-        return min(client.connections for client in {self._client_of(cell) for cell in self.cells})
+        return min(client.engine.connections for client in {self._client_of(cell) for cell in self.cells})
 
     def _cap_concurrency(self, concurrency: int) -> int:
         """`concurrency`, but no more than there are connections: the others would wait for one and time out."""

@@ -23,7 +23,7 @@ import pydantic
 from tqdm.auto import tqdm
 
 from famnb.client.batch import FEW_CALLS, is_watched
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
@@ -387,7 +387,7 @@ class JudgeRunner:
     name: str
     """The experiment's name."""
     ledger: Ledger
-    client: BlockingClient
+    client: BaseClient
     """Carries the calls of judges that have no client of their own."""
     again: bool
     """Whether to send requests that were answered before, too."""
@@ -423,12 +423,10 @@ class JudgeRunner:
                 if not batch:
                     self.unpaid[judge.name] += len(waiting)
                     return
-                replies = client.send_many(
-                    [requests[index] for index in batch],
-                    concurrency=self.concurrency,
-                    labels=labels,
-                    progress=False,
+                calls = client.engine.start_batch(
+                    [requests[index] for index in batch], self.concurrency, labels, progress=False
                 )
+                replies = calls.replies()
                 for index, reply in zip(batch, replies, strict=True):
                     if budget is not None:
                         # Counted as one try: one that was never sent has an error that bills nothing.
@@ -438,7 +436,7 @@ class JudgeRunner:
                     bar.update()
                     yield index, reply
 
-    def _budget(self, client: BlockingClient, requests: Sequence[Request], indexes: Sequence[int]) -> Budget | None:
+    def _budget(self, client: BaseClient, requests: Sequence[Request], indexes: Sequence[int]) -> Budget | None:
         """The budget of all judges with what they have cost so far counted; None without a limit."""
         if self.budget_usd is None:
             return None

@@ -582,14 +582,14 @@ class LocalExecutor:
 
     def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> StopCall:
         client = self._client_of(cell)
-        retries = client.retries.capped(BRIEF_WAIT_S)
-        stream = client.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
+        retries = client.engine.retries.capped(BRIEF_WAIT_S)
+        stream = client.engine.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
         stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
         return stream.stop
 
     def limit(self, cell: Cell) -> int | None:
         """How many calls the cell's service takes at once; None unless it has asked for less."""
-        return self._client_of(cell).batch_limit(cell.request.endpoint)
+        return self._client_of(cell).engine.batch_limit(cell.request.endpoint)
 
 
 def outcome_of(exchange: Exchange) -> CallOutcome:

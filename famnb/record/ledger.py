@@ -59,7 +59,7 @@ class Ledger:
     """Calls on disk, each with its request, its events as they came, and its reply; implements `exchange.Recorder`.
 
         client.ledger.call(call_id)                       # a recorded call; its `reply`, `request`, raw events
-        client.ledger.replay(call_id, speed=1)            # plays it as a stream again; `client.viewer` shows it live
+        client.ledger.replay(call_id, speed=1)            # plays it as a stream again
         client.ledger.info(); client.ledger.prune(older_than=timedelta(days=90), payloads_only=True)
         client.ledger.export("calls.parquet"); client.ledger.load("calls.parquet")
 
@@ -95,7 +95,8 @@ class Ledger:
         self._open[exchange.id] = _WriteProgress(exchange.attempts)
         # On the writer's thread, since `on_close` needs a fit and may not wait for a query.
         refit = functools.partial(self._refit, getattr(exchange.request, "model", ""))
-        self._submit(functools.partial(serialize.open_call, exchange, this_process()), then=refit)
+        owner = this_process()
+        writer(self.path).submit(functools.partial(serialize.open_call, exchange, owner), then=refit)
 
     def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.record import Ledger
 
 
-def default_client() -> BlockingClient:
+def default_client() -> BaseClient:
     """Return the client that `famnb.connect()` has made last, or one that it makes now."""
-    client: BlockingClient = _api().default_client()
+    client: BaseClient = _api().default_client()
     return client
 
 

@@ -75,8 +75,9 @@ def test_at_the_end_only_ordinary_output_is_left(lab: Lab):
 
 def test_calls_at_once_have_a_view_each(lab: Lab):
     """Awaited together in one cell, each leaves its own transcript, in the order they were asked."""
-    ask = "await asyncio.gather(*(client.aask(f'Count to {n}.') for n in (11, 12, 13)))"
-    lab.notebook(CONNECT, f"import asyncio\nreplies = {ask}").run(0)
+    connect = "asynchronous = famnb.AsyncClient(base_url=client.base_url(), api_key=famnb.api.embedded()[1])"
+    ask = "await asyncio.gather(*(asynchronous.ask(f'Count to {n}.') for n in (11, 12, 13)))"
+    lab.notebook(f"{CONNECT}\n{connect}", f"import asyncio\nreplies = {ask}").run(0)
     lab.run(1)
     outputs = lab.save().cells[1].outputs
     assert [f"Count to {n}." in output["data"]["text/html"] for n, output in zip((11, 12, 13), outputs, strict=True)]

@@ -67,7 +67,7 @@ def saved(lab: Lab) -> dict[str, Any]:
 def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: str):
     """Two turns, the first one edited, and back; the page shows one branch, the file has both."""
     prompt = "My name is Ada. Answer in 10 words."
-    composer = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.said for turn in composer.turns]")
+    composer = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.prompt for turn in composer.turns]")
     send(composer)
     expect(pane(composer, 0)).to_contain_text("in all")
     send(composer, "What is my name?")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from famnb.client.client import BlockingClient
+from famnb.api import AsyncClient, Client
+from famnb.client.client import BaseClient
 from famnb.client.config import Clock
 from tests.support.client_shells import KEY, Caller, MemoryRecorder
 from tests.support.fault_server import FaultServer, Script
@@ -28,25 +30,31 @@ def serve() -> Iterator[Callable[..., FaultServer]]:
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[..., BlockingClient]]:
+def connect() -> Iterator[Callable[..., Any]]:
     """Makes clients of a server, closed with the test, that note pauses on `client.pauses` instead of sleeping."""
-    clients: list[BlockingClient] = []
+    clients: list[BaseClient] = []
 
-    def make(server: FaultServer | str, **options: Any) -> BlockingClient:
+    def make(server: FaultServer | str, *, kind: type[BaseClient] = Client, **options: Any) -> BaseClient:
         url = server if isinstance(server, str) else server.url
         pauses: list[float] = []
 
         async def note(seconds: float) -> None:
             pauses.append(seconds)
 
-        client = BlockingClient(base_url=url, api_key=KEY, **{"clock": Clock(sleep=note), **options})
+        client = kind(base_url=url, api_key=KEY, **{"clock": Clock(sleep=note), **options})
         client.pauses = pauses
         clients.append(client)
         return client
 
     yield make
     for client in clients:
-        client.close()
+        client.engine.shut_down().result()
+
+
+@pytest.fixture(params=[Client, AsyncClient])
+def connect_either(request: pytest.FixtureRequest, connect: Callable[..., Any]) -> Callable[..., Any]:
+    """`connect` for blocking clients, then for those whose methods are awaited."""
+    return functools.partial(connect, kind=request.param)
 
 
 @pytest.fixture(params=["sync", "async"])

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient
+from famnb.api import AsyncClient, Client
 from tests.support.fault_server import FaultServer, chunked, event, whole
 
 
@@ -91,9 +91,7 @@ def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
 
 
 @pytest.mark.parametrize("way", ["sync", "async", "sync in a running loop"])
-def test_several_calls_run_in_their_order(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], way: str
-):
+def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], connect: Callable[..., Client], way: str):
     """Plain and coroutine functions, from a program, a coroutine and a notebook's cell."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}'), ("currency", '{"country": "Norway"}')), saying("Cold and dear.")
@@ -108,7 +106,7 @@ def test_several_calls_run_in_their_order(
         case "sync":
             reply = client.ask("Hi", **options)
         case "async":
-            reply = asyncio.run(client.aask("Hi", **options))
+            reply = asyncio.run(connect(server, kind=AsyncClient).ask("Hi", **options))
         case _:
             reply = asyncio.run(inside())
     assert reply.text == "Cold and dear."
@@ -130,7 +128,7 @@ def test_several_calls_run_in_their_order(
     ],
 )
 def test_errors_are_told_to_the_model(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], name: str, arguments: str, words: str
+    serve: Callable[..., FaultServer], connect: Callable[..., Client], name: str, arguments: str, words: str
 ):
     """Wrong arguments, a missing tool, a function that fails: each is a result that the model can react to."""
     server = serve(calling((name, arguments)), saying("Sorry."))
@@ -140,9 +138,7 @@ def test_errors_are_told_to_the_model(
     assert reply.text == "Sorry."
 
 
-def test_a_call_that_is_not_approved_does_not_run(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
-):
+def test_a_call_that_is_not_approved_does_not_run(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """`approve` sees each call; a text is told to the model as the reason."""
     server = serve(calling(("weather", '{"city": "Oslo"}'), ("weather", '{"city": "Rome"}')), saying("Well."))
     reply = connect(server).ask(
@@ -157,9 +153,7 @@ def test_a_call_that_is_not_approved_does_not_run(
     assert json.loads(second.content)["error"] == "the user declined this call: too far"
 
 
-def test_without_approval_the_calls_are_returned(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
-):
+def test_without_approval_the_calls_are_returned(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """Nothing runs unless somebody said so."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     reply = connect(server).ask("Hi", tools=[weather], stream=False)
@@ -167,7 +161,7 @@ def test_without_approval_the_calls_are_returned(
     assert len(server.requests) == 1
 
 
-def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """A model that never stops calling is stopped, with a warning, and its last calls are not run."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     with pytest.warns(UserWarning, match="after 2 rounds"):
@@ -177,9 +171,7 @@ def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable
     assert len(server.requests) == 3
 
 
-def test_a_tool_that_must_be_called_is_called_once(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
-):
+def test_a_tool_that_must_be_called_is_called_once(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """`tool_choice` holds for the first round; kept, it would force calls for ever."""
     server = serve(calling(("weather", '{"city": "Oslo"}')), saying("Done."))
     connect(server).ask("Hi", tools=[weather], auto=True, tool_choice="required", stream=False)
@@ -196,9 +188,7 @@ def test_each_round_is_a_call_of_its_own(client: famnb.Client):
     assert first["tag"] == "t"
 
 
-def test_a_round_that_fails_keeps_the_rounds_before(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
-):
+def test_a_round_that_fails_keeps_the_rounds_before(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """What the tools did is on the error's reply."""
     server = serve(calling(("weather", '{"city": "Oslo"}')), whole({"error": {"message": "no"}}, 400))
     with pytest.raises(famnb.BadRequestError) as caught:
@@ -214,7 +204,7 @@ def test_options_without_functions_are_refused(client: famnb.Client):
         client.ask("Hi", tools=[weather], auto=True, max_rounds=0)
 
 
-def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """The next turn carries calls and results of the turn before; a call that nobody ran is answered as such."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}')), saying("12 °C"), calling(("weather", '{"city": "Rome"}')), saying("?")
@@ -255,7 +245,7 @@ def test_a_schema_without_an_endpoint_finds_one(client: famnb.Client):
     ],
 )
 def test_an_answer_that_is_no_instance_says_why(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], reply: list, reason: str, partial: Any
+    serve: Callable[..., FaultServer], connect: Callable[..., Client], reply: list, reason: str, partial: Any
 ):
     """Cut short, refused or wrong: one typed error with the partial value and the reply."""
     with pytest.raises(famnb.ParseError) as caught:
@@ -264,14 +254,14 @@ def test_an_answer_that_is_no_instance_says_why(
     assert caught.value.reply.call_id
 
 
-def test_a_validation_error_names_the_field(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_a_validation_error_names_the_field(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """As one reads it, with what was given."""
     server = serve(saying('{"name": "Oslo", "people": "many"}'))
     with pytest.raises(famnb.ParseError, match="the answer is no City: people: input should be a valid integer"):
         connect(server).ask("A city.", endpoint="web", schema=City, stream=False)
 
 
-def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """`stream.partial` is the value so far: keys appear one after another."""
     pieces = ['{"na', 'me": "Os', 'lo", "peo', 'ple": 7', "17710}"]
     deltas = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in pieces]

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import famnb
-from famnb.api import AsyncClient
+from famnb.api import AsyncClient, Client
 from famnb.client.auth import Credential
-from famnb.client.client import BlockingClient
 from famnb.client.retry import Retries
 from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamError
 from famnb.secret_patterns import MASK
@@ -33,7 +32,7 @@ WHOLE = request("web", stream=False)
 def test_a_key_that_is_none_is_refused_without_showing_it(key):
     """Empty, with white space or line ends, not ASCII, not a text."""
     with pytest.raises(CredentialError, match="api_key") as caught:
-        BlockingClient(base_url="http://127.0.0.1:1", api_key=key)
+        Client(base_url="http://127.0.0.1:1", api_key=key)
     if key not in ("", " "):
         assert str(key) not in str(caught.value)
 
@@ -42,15 +41,15 @@ def test_the_key_comes_from_the_environment(monkeypatch, serve):
     """FAM_API_KEY, where none is passed; unset is refused."""
     server = serve(whole(body("web", "Hello")))
     monkeypatch.setenv("FAM_API_KEY", KEY)
-    with BlockingClient(base_url=server.url) as client:
+    with Client(base_url=server.url) as client:
         client.send(WHOLE)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     monkeypatch.delenv("FAM_API_KEY")
     with pytest.raises(CredentialError, match="FAM_API_KEY"):
-        BlockingClient(base_url=server.url)
+        Client(base_url=server.url)
 
 
-@pytest.mark.parametrize("kind", [BlockingClient, AsyncClient])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_client_shows_no_key(kind):
     """Not in its repr, not in its attributes however deep, and it cannot be pickled or copied."""
     client = kind(base_url="http://127.0.0.1:1", api_key=KEY)
@@ -72,8 +71,8 @@ def test_a_credential_shows_no_key():
 
 def test_a_finished_call_holds_no_key(serve, connect, recorder):
     """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=recorder)
-    stream = client.start(STREAM)
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=recorder)
+    stream = client.engine.start(STREAM)
     reply = stream.result()
     assert not [text for text in reachable([stream.exchange, reply, recorder.exchanges]) if KEY in text]
     gc.collect()
@@ -100,7 +99,7 @@ def chain(error: BaseException | None) -> list[BaseException]:
 )
 def test_no_error_shows_the_key(serve, connect, recorder, script):
     """Not in the message, the reply, the record, nor in a traceback with the local variables of every frame."""
-    client = connect(serve(script), recorder=recorder, retries=Retries(tries=1))
+    client = connect(serve(script), ledger=recorder, retries=Retries(tries=1))
     with pytest.raises(FamnbError) as caught:
         client.send(STREAM)
     for error in chain(caught.value):
@@ -128,7 +127,7 @@ def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
 )
 def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, recorder, asked, script):
     """Neither the reply, nor what is recorded, raw bytes included, has it."""
-    reply = connect(serve(script), recorder=recorder).send(asked)
+    reply = connect(serve(script), ledger=recorder).send(asked)
     assert reply.text == f"your key is {MASK}"
     assert not [text for text in reachable([reply, recorder.exchanges]) if KEY in text]
 
@@ -152,7 +151,7 @@ SIGNS = 'fam/key+wxyz=456"78&ab\\c<d>e'
 def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, recorder, written, status):
     """Services escape what they echo, each in its way; what is shown and what is kept has none of these."""
     script = whole(written.encode(), status, location=f"http://127.0.0.1:1/?k={written}" if status == 307 else "/")
-    client = BlockingClient(base_url=serve(script).url, api_key=SIGNS, recorder=recorder, retries=Retries(tries=1))
+    client = Client(base_url=serve(script).url, api_key=SIGNS, ledger=recorder, retries=Retries(tries=1))
     with client, pytest.raises(FamnbError, match=r"\[key\]") as caught:
         client.send(WHOLE)
     texts = reachable([str(caught.value), vars(caught.value), recorder.exchanges])
@@ -185,7 +184,7 @@ def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect)
 @pytest.mark.parametrize(
     ("key", "address"), [(KEY, "nonsense"), (f"{KEY} and more", "http://127.0.0.1:1"), (KEY, "http://127.0.0.1:x")]
 )
-@pytest.mark.parametrize("kind", [BlockingClient, famnb.Client], ids=["plain", "recorded"])
+@pytest.mark.parametrize("kind", [Client, famnb.Client], ids=["plain", "recorded"])
 def test_a_refusal_at_the_door_leaves_no_key_in_its_frames(monkeypatch, kind, key, address):
     """IPython's verbose tracebacks show the variables of every frame, and whatever attribute a line names."""
     monkeypatch.setenv("FAM_API_KEY", key)
@@ -221,7 +220,7 @@ def test_no_log_shows_the_key(serve, connect, caplog):
 def test_headers_that_are_secrets_are_recorded_masked(serve, connect, recorder):
     """A cookie is nobody's business, and a short key is not mistaken for a word of the text."""
     answer = whole(body("web", "Hello"), set_cookie="session=1", x_request_id="req_1")
-    connect(serve(answer), recorder=recorder).send(WHOLE)
+    connect(serve(answer), ledger=recorder).send(WHOLE)
     headers = dict(recorder.exchanges[0].response_headers)
     assert (headers["set-cookie"], headers["x-request-id"]) == (MASK, "req_1")
     assert Credential("k").mask("a kind word") == "a kind word"

@@ -11,8 +11,10 @@ import time
 
 import pytest
 
+from famnb.api import AsyncClient
 from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest, ServerError
+from tests.support.client_shells import outcome
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, delta, opening, request
@@ -28,36 +30,32 @@ def echo(received):
     return [0.2 if prompt == "0" else 0.0, *whole(body("web", prompt))]
 
 
-@pytest.fixture(params=["sync", "async"])
-def send_many(request):
-    """Both ways to send many."""
-    if request.param == "sync":
-        return lambda client, *args, **options: client.send_many(*args, **options)
-    return lambda client, *args, **options: asyncio.run(client.asend_many(*args, **options))
+def send_many(client, requests, **options):
+    return outcome(client.send_many(requests, **options))
 
 
 def prompts(*texts: str):
     return [request("web", text, stream=False) for text in texts]
 
 
-def test_replies_come_in_the_order_of_the_requests(send_many, serve, connect):
+def test_replies_come_in_the_order_of_the_requests(serve, connect_either):
     """Although the first answer is the last to come."""
-    replies = send_many(connect(serve(choose=echo)), prompts(*map(str, range(12))))
+    replies = send_many(connect_either(serve(choose=echo)), prompts(*map(str, range(12))))
     assert [reply.text for reply in replies] == [str(number) for number in range(12)]
 
 
-def test_one_failure_hurts_no_other(send_many, serve, connect, recorder):
+def test_one_failure_hurts_no_other(serve, connect_either, recorder):
     """It is returned in its place, its error set and not raised; every call is recorded."""
-    replies = send_many(connect(serve(choose=echo), recorder=recorder), prompts("a", "fail", "b"))
+    replies = send_many(connect_either(serve(choose=echo), ledger=recorder), prompts("a", "fail", "b"))
     assert [reply.text for reply in replies] == ["a", "", "b"]
     assert [getattr(reply.error, "status", None) for reply in replies] == [None, 400, None]
     assert len(recorder.exchanges) == 3
 
 
-def test_no_more_run_than_asked_for(send_many, serve, connect):
+def test_no_more_run_than_asked_for(serve, connect_either):
     """Twenty calls, three at a time, never need a fourth connection."""
     server = serve([0.01, *whole(body("web", "Hello"))])
-    replies = send_many(connect(server), prompts(*"abcdefghijklmnopqrst"), concurrency=3)
+    replies = send_many(connect_either(server), prompts(*"abcdefghijklmnopqrst"), concurrency=3)
     assert {reply.text for reply in replies} == {"Hello"}
     assert server.connections <= 3
 
@@ -69,7 +67,7 @@ def test_a_throttled_fan_out_finishes(serve, connect):
     assert [reply.text for reply in replies] == ["Hello"] * 8
 
 
-def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve, connect):
+def test_the_next_fan_out_begins_with_what_the_last_one_learned(serve, connect_either):
     """Four that were refused at once leave a limit of two, from which the next fan-out starts."""
     all_sent = threading.Event()
 
@@ -82,18 +80,17 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve
         return [all_sent, *whole(b"", 429)]
 
     server = serve(choose=choose)
-    client = connect(server, retries=Retries(tries=1))
+    client = connect_either(server, retries=Retries(tries=1))
     send_many(client, prompts(*"abcd"), concurrency=4)
-    limiter = next(iter(client._engine._services.values())).batch_limiter
-    assert (limiter.limit, limiter.running) == (2, 0)
+    assert client.engine.batch_limit("web") == 2
     assert [reply.text for reply in send_many(client, prompts(*"abcd"), concurrency=4)] == ["Hello"] * 4
-    assert 2 < limiter.limit <= 4
+    assert (client.engine.batch_limit("web") or 4) > 2
 
 
 def test_an_interrupt_stops_them_all(serve, connect, recorder):
     """Those that ran are recorded as cancelled, those that waited were never sent."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
+    client = connect(server, ledger=recorder)
 
     def interrupt() -> None:
         wait_until(lambda: len(server.requests) == 2)
@@ -104,7 +101,7 @@ def test_an_interrupt_stops_them_all(serve, connect, recorder):
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         client.send_many([request("web")] * 10, concurrency=2, progress=False)
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
     assert {exchange.reply.status for exchange in recorder.exchanges} == {"cancelled"}
     assert len(server.requests) == len(recorder.exchanges) == 2
 
@@ -112,24 +109,24 @@ def test_an_interrupt_stops_them_all(serve, connect, recorder):
 def test_a_cancelled_await_stops_them_all(serve, connect):
     """The same for a fan-out that is awaited."""
     server = serve(ENDLESS)
-    client = connect(server)
+    client = connect(server, kind=AsyncClient)
 
     async def impatient() -> None:
-        batch = asyncio.create_task(client.asend_many([request("web")] * 10, concurrency=2))
+        batch = asyncio.create_task(client.send_many([request("web")] * 10, concurrency=2))
         await asyncio.to_thread(wait_until, lambda: len(server.requests) == 2)
         batch.cancel()
         with pytest.raises(asyncio.CancelledError):
             await batch
 
     asyncio.run(impatient())
-    client.close()
-    assert client.in_use == 0
+    client.engine.shut_down().result()
+    assert client.engine.in_use == 0
     assert len(server.requests) == 2
 
 
-def test_progress_is_shown_when_asked_for(send_many, serve, connect, capsys):
+def test_progress_is_shown_when_asked_for(serve, connect_either, capsys):
     """A bar that ends at the number of calls, and none by default where nobody looks."""
-    client = connect(serve(choose=echo))
+    client = connect_either(serve(choose=echo))
     send_many(client, prompts(*"abcdef"), progress=True)
     assert "6/6" in capsys.readouterr().err
     send_many(client, prompts(*"abcdef"))
@@ -153,9 +150,9 @@ def test_something_that_is_no_request_is_refused_before_anything_is_sent(serve, 
     assert server.requests == []
 
 
-def test_nothing_to_send_is_nothing(send_many, serve, connect):
+def test_nothing_to_send_is_nothing(serve, connect_either):
     """No requests, no replies."""
-    assert send_many(connect(serve([Action.RESET])), []) == []
+    assert send_many(connect_either(serve([Action.RESET])), []) == []
 
 
 def test_failures_that_are_tried_again_end_in_place(serve, connect):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 
 import pytest
 
-from famnb.api import AsyncClient
-from famnb.client.client import BlockingClient
+from famnb.api import AsyncClient, Client
 from famnb.endpoints import ENDPOINTS as ALL
 from famnb.errors import InvalidRequest
-from tests.support.client_shells import KEY
+from tests.support.client_shells import KEY, outcome
 from tests.support.fault_server import chunked, whole
 from tests.support.wire_payloads import ENDPOINTS, body, request, sse_stream
 
@@ -21,7 +19,7 @@ def test_each_endpoint_goes_to_its_own_address(serve):
     """The first endpoint to `base_url`, the other three to `alt_base_url`."""
     first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
     names = {each.path: each.name for each in ALL.values()}
-    with BlockingClient(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
+    with Client(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
         for name in ENDPOINTS:
             client.send(request(name, stream=False))
     assert [each.path for each in first.requests] == ["/v1/chat/completions"]
@@ -53,7 +51,7 @@ def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
 
 def test_labels_are_texts(serve, connect, recorder):
     """Numbers are written as texts, None is no label."""
-    client = connect(serve(whole(body("web", "Hello"))), recorder=recorder)
+    client = connect(serve(whole(body("web", "Hello"))), ledger=recorder)
     client.send(request("web", stream=False), labels={"tag": "first", "run": 3, "note": None})
     assert recorder.exchanges[0].labels == {"tag": "first", "run": "3"}
 
@@ -69,7 +67,7 @@ def test_labels_that_could_not_be_recorded_are_refused(serve, connect, method, l
     assert server.requests == []
 
 
-@pytest.mark.parametrize("method", ["send", "start", "stream"])
+@pytest.mark.parametrize("method", ["send", "stream"])
 def test_something_that_is_no_request_is_refused(connect, method):
     """With a hint at what makes one."""
     with pytest.raises(InvalidRequest, match="compose"):
@@ -85,14 +83,12 @@ def test_something_that_is_no_request_is_refused(connect, method):
         ({"endpoint": "responses"}, "/v1/responses"),
     ],
 )
-def test_ask_finds_the_endpoint(serve, connect, asked, path):
+def test_ask_finds_the_endpoint(serve, connect_either, asked, path):
     """The one that was named, else the model's own, else messages."""
     names = {each.path: each.name for each in ALL.values()}
     server = serve(choose=lambda received: chunked(*sse_stream(names[received.path], "Hello")))
-    client = connect(server)
-    assert client.ask("Hi.", **asked).text == "Hello"
-    assert asyncio.run(client.aask("Hi.", **asked)).text == "Hello"
-    assert [each.path for each in server.requests] == [path, path]
+    assert outcome(connect_either(server).ask("Hi.", **asked)).text == "Hello"
+    assert [each.path for each in server.requests] == [path]
 
 
 def test_ask_warns_of_what_is_lost(serve, connect):
@@ -104,9 +100,9 @@ def test_ask_warns_of_what_is_lost(serve, connect):
     assert (sent["max_new_tokens"], sent["stream"], "instructions" in sent) == (9, True, False)
 
 
-def test_ask_is_shown_while_it_runs(serve, connect):
-    """The viewer has the stream from before its first event until its end, sync and async."""
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))))
+def test_ask_is_shown_while_it_runs(serve, connect_either):
+    """The viewer has the stream from before its first event until its end."""
+    client = connect_either(serve(chunked(*sse_stream("web", "Hello"))))
     seen = []
 
     @contextlib.contextmanager
@@ -115,13 +111,12 @@ def test_ask_is_shown_while_it_runs(serve, connect):
         yield
         seen.append(stream.reply.text)
 
-    client.viewer = viewer
-    client.ask("Hi.", endpoint="web")
-    asyncio.run(client.aask("Hi.", endpoint="web"))
-    assert seen == ["opened", "Hello"] * 2
+    client.engine.viewer = viewer
+    outcome(client.ask("Hi.", endpoint="web"))
+    assert seen == ["opened", "Hello"]
 
 
-@pytest.mark.parametrize("kind", [BlockingClient, AsyncClient])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_client_says_where_it_leads(kind):
     """Its addresses, once each."""
     assert repr(kind(base_url="http://127.0.0.1:1", api_key=KEY)) == f"<{kind.__name__} http://127.0.0.1:1>"
@@ -131,4 +126,4 @@ def test_a_client_says_where_it_leads(kind):
 def test_senseless_connections_are_refused(connections):
     """At least one."""
     with pytest.raises(InvalidRequest, match="connections"):
-        BlockingClient(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)
+        Client(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)

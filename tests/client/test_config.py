@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 from famnb.client.config import Deadlines
 from famnb.errors import InvalidRequest
 from tests.support.client_shells import KEY
@@ -20,13 +20,13 @@ from tests.support.wire_payloads import body, request
 def test_an_address_that_is_none_is_refused(url):
     """The message says what an address looks like."""
     with pytest.raises(InvalidRequest, match="base_url"):
-        BlockingClient(base_url=url, api_key=KEY)
+        Client(base_url=url, api_key=KEY)
 
 
 def test_an_address_holds_no_password():
     """And the message does not repeat it."""
     with pytest.raises(InvalidRequest, match="api_key") as caught:
-        BlockingClient(base_url="https://user:secret@example.com", api_key=KEY)
+        Client(base_url="https://user:secret@example.com", api_key=KEY)
     assert "secret" not in str(caught.value)
 
 
@@ -35,7 +35,7 @@ def test_no_address_is_refused(monkeypatch):
     for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
-        BlockingClient(api_key=KEY)
+        Client(api_key=KEY)
 
 
 def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
@@ -43,9 +43,9 @@ def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
     here, there = serve(whole(body("web", "here"))), serve(whole(body("web", "there")))
     monkeypatch.setenv("FAM_BASE_URL", here.url)
     monkeypatch.setenv("FAM_ALT_BASE_URL", there.url)
-    with BlockingClient(api_key=KEY) as client:
+    with Client(api_key=KEY) as client:
         assert client.send(request("web", stream=False)).text == "there"
-    with BlockingClient(base_url=here.url, api_key=KEY) as client:
+    with Client(base_url=here.url, api_key=KEY) as client:
         assert client.send(request("web", stream=False)).text == "here"
 
 

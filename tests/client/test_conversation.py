@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 from famnb.client.conversation import Turn, turn_messages
 from famnb.client.live_call import Stream
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
@@ -32,7 +32,7 @@ def test_a_talk_remembers_what_was_said(client: famnb.Client, endpoint: str):
     reply = talk.say("What is my name?")
     assert "My name is Ada." in reply.text
     assert "Be kind." in reply.text
-    assert [turn.said for turn in talk.turns] == ["My name is Ada.", "What is my name?"]
+    assert [turn.prompt for turn in talk.turns] == ["My name is Ada.", "What is my name?"]
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -42,13 +42,13 @@ def test_an_edited_turn_is_a_branch_and_the_old_one_stays(client: famnb.Client, 
     talk.say("One")
     talk.say("Two")
     reply = talk.edit(0, "Uno")
-    assert [turn.said for turn in talk.turns] == ["Uno"]
+    assert [turn.prompt for turn in talk.turns] == ["Uno"]
     assert "Two" not in reply.text
     talk.regenerate()
-    assert [[turn.said for turn in branch] for branch in talk.branches] == [["One", "Two"], ["Uno"], ["Uno"]]
+    assert [[turn.prompt for turn in branch] for branch in talk.branches] == [["One", "Two"], ["Uno"], ["Uno"]]
     assert talk.branch == 2
     assert "Earlier" in talk.switch(0).say("Three").text
-    assert [turn.said for turn in talk.turns] == ["One", "Two", "Three"]
+    assert [turn.prompt for turn in talk.turns] == ["One", "Two", "Three"]
 
 
 def test_a_fork_goes_its_own_way(client: famnb.Client):
@@ -81,7 +81,7 @@ def test_what_is_not_stored_is_sent_again(client: famnb.Client):
     assert [item["role"] for item in body["input"]] == ["user", "assistant", "user"]
 
 
-def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """The service no longer has the response before: the whole conversation is sent instead, and that is said."""
     gone = {"error": {"message": "gone", "type": "invalid_request_error", "code": "previous_response_not_found"}}
     server = serve(_answer("responses"), whole(gone, 400), _answer("responses"))
@@ -93,10 +93,10 @@ def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], 
     assert by_id["previous_response_id"] == "r"
     assert "previous_response_id" not in in_full
     assert [item["role"] for item in in_full["input"]] == ["user", "assistant", "user"]
-    assert [turn.said for turn in talk.turns] == ["One", "Two"]
+    assert [turn.prompt for turn in talk.turns] == ["One", "Two"]
 
 
-def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """On messages the thinking of earlier turns is sent again before the text, with its signature."""
     content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
     reply = {"id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
@@ -119,7 +119,7 @@ def test_what_cannot_be_carried_back_is_said(client: famnb.Client):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_failed_turn_leaves_the_talk_where_it_was(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], endpoint: str
+    serve: Callable[..., FaultServer], connect: Callable[..., Client], endpoint: str
 ):
     """The error is raised, the turn with its partial is kept beside the branches, and the next turn follows the last
     good one.
@@ -136,14 +136,12 @@ def test_a_failed_turn_leaves_the_talk_where_it_was(
     with pytest.raises(famnb.BadRequestError):
         talk.say("Bad")
     talk.say("Two")
-    assert [turn.said for turn in talk.turns] == ["One", "Two"]
-    assert [turn.said for turn in talk.failures] == ["Bad"]
+    assert [turn.prompt for turn in talk.turns] == ["One", "Two"]
+    assert [turn.prompt for turn in talk.failures] == ["Bad"]
     assert b"Bad" not in json.dumps(bodies[-1]).encode()
 
 
-def test_a_stopped_turn_goes_on_with_what_had_come(
-    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
-):
+def test_a_stopped_turn_goes_on_with_what_had_come(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """A partial answer is part of the talk, and is sent back as such; on responses it cannot be continued by id."""
     started = event({"type": "response.created", "response": {"id": "r1", "status": "in_progress"}})
     delta = event({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Half"})
@@ -156,10 +154,10 @@ def test_a_stopped_turn_goes_on_with_what_had_come(
                 stream.stop()
         return contextlib.nullcontext()
 
-    client.viewer = stop
+    client.engine.viewer = stop
     talk = client.conversation("responses")
     assert talk.say("One").status == "cancelled"
-    client.viewer = None
+    client.engine.viewer = None
     talk.say("Two", stream=False)
     sent = json.loads(server.requests[1].body)
     assert sent["input"][1] == {"role": "assistant", "content": {"type": "output_text", "text": "Half"}}
@@ -213,7 +211,7 @@ def test_a_turn_sent_by_other_means_is_taken_in(client: famnb.Client):
     talk = client.conversation("web", max_tokens=20)
     talk.add("One", client.send(talk.request("One")))
     talk.add("Uno", client.send(talk.request("Uno", at=0)), at=0)
-    assert [[turn.said for turn in branch] for branch in talk.branches] == [["One"], ["Uno"]]
+    assert [[turn.prompt for turn in branch] for branch in talk.branches] == [["One"], ["Uno"]]
     assert [message.content for message in talk.request("Two").messages][::2] == ["Uno", "Two"]
 
 
@@ -223,7 +221,7 @@ def test_a_talk_may_be_held_to_a_schema(client: famnb.Client):
     assert isinstance(talk.say("Count.").parsed, dict)
 
 
-def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
+def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """Ctrl-C while a tool runs: the turn is kept, and the next one says that the call was not run."""
 
     @famnb.tool
@@ -239,7 +237,7 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
     with pytest.raises(KeyboardInterrupt):
         talk.say("Run it.")
     talk.say("Never mind.")
-    assert [turn.said for turn in talk.turns] == ["Run it.", "Never mind."]
+    assert [turn.prompt for turn in talk.turns] == ["Run it.", "Never mind."]
     assert "not run" in json.loads(server.requests[1].body)["messages"][2]["content"]
 
 

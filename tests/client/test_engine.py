@@ -144,12 +144,12 @@ def test_a_server_that_speaks_no_http(caller, serve, connect):
 )
 def test_a_body_that_breaks_off_is_an_error_with_the_partial(caller, serve, connect, recorder, script):
     """What the transport cannot finish is StreamInterrupted with what had come, recorded before it is raised."""
-    client = connect(serve(script), recorder=recorder)
+    client = connect(serve(script), ledger=recorder)
     error = caller.failure(client, STREAM)
     assert isinstance(error, StreamInterrupted)
     assert error.reply.text == "Hel"
     assert recorder.exchanges[0].reply.text == "Hel"
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
 
 
 def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
@@ -165,7 +165,7 @@ def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect,
     """The JSON is all there, but the service announced more: an error, with the text, not a success."""
     server = serve([*whole(body("web", "Hello"), content_length="9999"), Action.CLOSE])
     with pytest.raises(StreamInterrupted, match="closed before the body was complete") as caught:
-        connect(server, recorder=recorder).send(WHOLE)
+        connect(server, ledger=recorder).send(WHOLE)
     reply = caught.value.reply
     assert (reply.text, reply.status, reply.complete) == ("Hello", "interrupted", False)
 
@@ -219,9 +219,9 @@ def test_cookies_are_not_kept(serve, connect):
 def test_a_bug_of_ours_is_an_error_too(serve, connect, recorder, monkeypatch, caplog):
     """Whatever goes wrong inside, the call ends with a famnb error, recorded, its connection closed."""
     monkeypatch.setattr("famnb.client.engine.read_response", lambda *_, **__: 1 / 0)
-    client = connect(serve(whole(body("web", "Hello"))), recorder=recorder)
+    client = connect(serve(whole(body("web", "Hello"))), ledger=recorder)
     with pytest.raises(FamnbError, match="ZeroDivisionError"):
         client.send(WHOLE)
     assert recorder.steps == ["on_open", "on_close"]
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
     assert "a bug in famnb" in caplog.text

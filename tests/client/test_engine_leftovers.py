@@ -59,7 +59,7 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
     client = famnb.Client(base_url=server.url, api_key=KEY, ledger=ledger, retries=famnb.Retries(tries=1))
     streams = []
     for _ in range(CALLS):
-        stream = client.start(request("web"))
+        stream = client.engine.start(request("web"))
         streams.append(stream)
         late = chance.choice((0.0, 0.0, 0.01, 0.1, 0.3))
         threading.Timer(late, stream.stop).start() if late else chance.random() < 0.2 and stream.stop()
@@ -70,7 +70,7 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
     for stream in streams:
         stream.stop()
         assert stream.wait(60)
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
     client.close()
     frame = famnb.calls(ledger)
     assert len(frame) == len(ledger) == frame["call_id"].nunique() == CALLS

@@ -11,11 +11,10 @@ from concurrent.futures import Future
 import pytest
 
 from famnb.client.engine import SafeRecorder
-from famnb.client.exchange import Exchange
-from famnb.endpoints import endpoint
 from famnb.errors import ServerError
 from famnb.timing import Read
 from tests.support.client_shells import MemoryRecorder
+from tests.support.exchanges import exchange as finished_exchange
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, request, sse_stream
@@ -25,7 +24,7 @@ STREAM = request("web")
 
 def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, recorder):
     """Opened, closed, and kept by the time the caller has the reply."""
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=recorder)
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=recorder)
     reply = caller.send(client, STREAM)
     assert recorder.steps == ["on_open", "on_close"]
     assert (recorder.exchanges[0].reply, recorder.exchanges[0].id) == (reply, reply.call_id)
@@ -33,7 +32,7 @@ def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, conne
 
 def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect, recorder):
     """The same for a failed call: its attempts, status and body are there."""
-    client = connect(serve(whole({"error": {"message": "no"}}, 500)), recorder=recorder)
+    client = connect(serve(whole({"error": {"message": "no"}}, 500)), ledger=recorder)
     error = caller.failure(client, STREAM)
     kept = recorder.exchanges[0]
     assert isinstance(error, ServerError)
@@ -45,7 +44,7 @@ def test_what_an_exchange_holds(serve, connect, recorder):
     """Where it went, what answered, the raw reads with their times, and labels."""
     headers = {"x_request_id": "req_1", "x_famnb_engine": "sim"}
     server = serve(chunked(delta("web", "Hel"), 0.05, delta("web", "lo"), *closing("web"), **headers))
-    connect(server, recorder=recorder).send(STREAM, labels={"experiment": "first"})
+    connect(server, ledger=recorder).send(STREAM, labels={"experiment": "first"})
     kept = recorder.exchanges[0]
     assert kept.url == f"{server.url}/v1/web/chat/completions"
     assert (kept.http_status, kept.request_id, kept.service, kept.streamed) == (200, "req_1", "sim", True)
@@ -72,7 +71,7 @@ def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
     counts: list[int] = []
     recorder = Counting()
     server = serve(chunked(delta("web", "a"), gates[0], 0.1, delta("web", "b"), gates[1], 0.1, *closing("web")))
-    assert connect(server, recorder=recorder).send(STREAM).text == "ab"
+    assert connect(server, ledger=recorder).send(STREAM).text == "ab"
     assert recorder.steps == ["on_open", *["on_reads"] * len(counts), "on_close"]
     assert len(counts) >= 2
     assert counts == sorted(set(counts)), "reads were handed on although nothing new had come"
@@ -83,7 +82,7 @@ def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods,
     """The interpreter that writing takes is missing to the reading; after some periods they are handed on anyhow."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.001)
     monkeypatch.setattr("famnb.client.engine.STARVED_PERIODS", periods)
-    exchange = Exchange(request=STREAM, endpoint=endpoint("web"), url="http://127.0.0.1:9")
+    exchange = finished_exchange([])
     handed_on = []
 
     class Counting(MemoryRecorder):
@@ -117,7 +116,7 @@ def test_the_recorder_may_complete_the_reply(serve, connect):
             exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
             return super().on_close(exchange)
 
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Pricing())
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=Pricing())
     assert client.send(STREAM).cost == "0.01 USD"
     assert client.last.cost == "0.01 USD"
 
@@ -153,7 +152,7 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
     """The call still answers; the warning says what is wrong, once."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.01)
     client = connect(
-        serve(chunked(delta("web", "Hel"), 0.1, delta("web", "lo"), *closing("web"))), recorder=Broken(where)
+        serve(chunked(delta("web", "Hel"), 0.1, delta("web", "lo"), *closing("web"))), ledger=Broken(where)
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -165,7 +164,7 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
 
 def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
     """Even under -W error the call answers."""
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Broken("on_close"))
+    client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=Broken("on_close"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert client.send(STREAM).text == "Hello"
@@ -182,13 +181,13 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert connect(serve(chunked(*sse_stream("web", "Hello"))), recorder=Stuck()).send(STREAM).text == "Hello"
+        assert connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=Stuck()).send(STREAM).text == "Hello"
         wait_until(lambda: any("did not finish" in str(warning.message) for warning in caught))
 
 
 def test_what_was_never_sent_is_recorded_too(serve, connect, recorder):
     """A connection that is refused is a call all the same."""
-    stream = connect(serve([Action.RESET]), recorder=recorder).start(STREAM)
+    stream = connect(serve([Action.RESET]), ledger=recorder).engine.start(STREAM)
     assert stream.wait(60)
     assert (recorder.exchanges[0].attempts, recorder.exchanges[0].headers_ns, recorder.exchanges[0].reads) == (
         3,

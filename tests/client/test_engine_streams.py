@@ -37,7 +37,7 @@ def test_a_streamed_reply_is_read_on_every_endpoint(caller, serve, connect, endp
     reply = caller.send(client, request(endpoint))
     assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, True)
     assert (reply.endpoint, reply.request, client.last) == (endpoint, request(endpoint), reply)
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -155,7 +155,7 @@ def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve
     server = serve(chunked(*sse_stream("web", "Hello"), delta("web", " again"), b"rubbish"))
     client = connect(server)
     assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
-    assert (server.connections, client.in_use) == (1, 0)
+    assert (server.connections, client.engine.in_use) == (1, 0)
 
 
 def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_up(serve, connect):
@@ -190,7 +190,7 @@ def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, 
     client = connect(server)
     error = caller.failure(client, STREAM)
     assert isinstance(error, StreamDecodeError)
-    assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
+    assert (error.reply.text, error.reply.status, client.engine.in_use) == ("Hel", "failed", 0)
 
 
 def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):

@@ -21,7 +21,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from tests.support.client_shells import KEY, MemoryRecorder
 from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import body, delta, request
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 
 class Telling(MemoryRecorder):
     def on_close(self, exchange):
@@ -30,11 +30,11 @@ class Telling(MemoryRecorder):
 
 endless = chunked(*[delta("web", "x"), 0.01] * 1000)
 server = FaultServer(choose=lambda asked: endless if b'"stream":true' in asked.body else whole(body("web", "Hello")))
-client = BlockingClient(base_url=server.url, api_key=KEY, recorder=Telling())
+client = Client(base_url=server.url, api_key=KEY, ledger=Telling())
 client.send(request("web", stream=False))
 """
 RUNNING = """
-stream = client.start(request("web"))
+stream = client.engine.start(request("web"))
 next(iter(stream))
 """
 QUIETLY = """

@@ -11,8 +11,7 @@ import threading
 
 import pytest
 
-from famnb.api import AsyncClient
-from famnb.client.client import BlockingClient
+from famnb.api import AsyncClient, Client
 from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
 from tests.support.fault_server import Action, chunked, whole
@@ -27,21 +26,21 @@ ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
 def test_stop_from_another_thread_keeps_what_came(serve, connect, recorder):
     """The partial reply with status `cancelled`, and no error: stopping is none."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
-    stream = client.start(STREAM)
+    client = connect(server, ledger=recorder)
+    stream = client.engine.start(STREAM)
     next(iter(stream))
     threading.Thread(target=stream.stop).start()
     reply = stream.result()
     assert (reply.status, reply.error, set(reply.text) <= {"x"}) == ("cancelled", None, True)
-    assert (recorder.exchanges[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
+    assert (recorder.exchanges[0].reply.status, client.engine.in_use, stream.running) == ("cancelled", 0, False)
     wait_until(lambda: server.open == 0)
 
 
 def test_a_stream_that_nobody_holds_is_stopped(serve, connect, recorder):
     """Its answer could not be read, and would be paid for: the call ends as if stopped, with a warning that says so."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
-    stream = client.start(STREAM)
+    client = connect(server, ledger=recorder)
+    stream = client.engine.start(STREAM)
     next(iter(stream))
     streams = [stream]
     del stream
@@ -56,17 +55,17 @@ def test_a_stream_that_nobody_holds_is_stopped(serve, connect, recorder):
 def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
     """An iteration, `result`, an await, and a callback at its end."""
     client = connect(serve(chunked(*opening("web"), 0.05, delta("web", "Hello"), *closing("web"))))
-    assert "".join(event.text for event in client.start(STREAM) if isinstance(event, Delta)) == "Hello"
-    assert client.start(STREAM).result().text == "Hello"
+    assert "".join(event.text for event in client.engine.start(STREAM) if isinstance(event, Delta)) == "Hello"
+    assert client.engine.start(STREAM).result().text == "Hello"
     texts: list[str] = []
-    client.start(STREAM).add_done_callback(lambda ended: texts.append(ended.reply.text))
+    client.engine.start(STREAM).add_done_callback(lambda ended: texts.append(ended.reply.text))
     gc.collect()
     wait_until(lambda: texts == ["Hello"])
 
 
 def test_stop_after_the_end_is_nothing(serve, connect):
     """A reply that is complete stays complete."""
-    stream = connect(serve(chunked(*sse_stream("web", "Hello")))).start(STREAM)
+    stream = connect(serve(chunked(*sse_stream("web", "Hello")))).stream(STREAM)
     assert stream.result().status == "completed"
     stream.stop()
     stream.stop()
@@ -75,7 +74,7 @@ def test_stop_after_the_end_is_nothing(serve, connect):
 
 def test_stop_while_nothing_has_come(serve, connect):
     """Before the headers there is no partial, only the status."""
-    stream = connect(serve([Action.STALL])).start(STREAM)
+    stream = connect(serve([Action.STALL])).stream(STREAM)
     stream.stop()
     assert (stream.result().status, stream.reply.text) == ("cancelled", "")
 
@@ -83,7 +82,7 @@ def test_stop_while_nothing_has_come(serve, connect):
 def test_leaving_the_block_early_stops_the_stream(serve, connect, recorder):
     """Sync and async alike."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
+    client = connect(server, ledger=recorder)
     with client.stream(STREAM) as stream:
         next(iter(stream))
     assert stream.reply.status == "cancelled"
@@ -103,11 +102,11 @@ def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, co
     chance = random.Random(7)
     server = serve(choose=lambda received: ENDLESS if b"endless" in received.body else whole(body("web", "Hello")))
     client = connect(server)
-    streams = [client.start(request("web", "endless")) for _ in range(50)]
+    streams = [client.engine.start(request("web", "endless")) for _ in range(50)]
     for stream in streams:
         threading.Timer(chance.uniform(0, 0.3), stream.stop).start()
     assert {stream.result().status for stream in streams} == {"cancelled"}
-    assert client.in_use == 0
+    assert client.engine.in_use == 0
     wait_until(lambda: server.open == 0)
     assert client.send(WHOLE).text == "Hello"
 
@@ -115,7 +114,7 @@ def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, co
 def test_a_cancelled_await_stops_the_call(serve, connect, recorder):
     """`asyncio.wait_for` around a call leaves nothing running."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
+    client = connect(server, ledger=recorder)
 
     async def impatient() -> None:
         with pytest.raises(TimeoutError):
@@ -123,15 +122,15 @@ def test_a_cancelled_await_stops_the_call(serve, connect, recorder):
 
     asyncio.run(impatient())
     wait_until(lambda: recorder.exchanges and server.open == 0)
-    assert (recorder.exchanges[0].reply.status, client.in_use) == ("cancelled", 0)
+    assert (recorder.exchanges[0].reply.status, client.engine.in_use) == ("cancelled", 0)
 
 
 @pytest.mark.parametrize("wait", [lambda stream: stream.result(), lambda stream: stream.wait(), list])
 def test_an_interrupt_stops_the_call_and_says_so(serve, connect, recorder, wait):
     """Ctrl-C in a cell: a KeyboardInterrupt with the partial, recorded as cancelled; the next call works."""
     server = serve(ENDLESS, whole(body("web", "Hello")))
-    client = connect(server, recorder=recorder)
-    stream = client.start(STREAM)
+    client = connect(server, ledger=recorder)
+    stream = client.engine.start(STREAM)
     next(iter(stream))
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(Interrupted) as caught:
@@ -166,7 +165,7 @@ def test_one_client_on_two_loops_and_four_threads(serve, connect):
 
 def test_a_stream_is_awaited_from_a_loop_and_watched_from_a_thread(serve, connect):
     """The same handle, two readers: both see every event."""
-    stream = connect(serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))).start(STREAM)
+    stream = connect(serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))).stream(STREAM)
     seen: list[object] = []
     thread = threading.Thread(target=lambda: seen.extend(stream))
     thread.start()
@@ -195,7 +194,7 @@ def test_the_running_reply_grows(serve, connect):
 def test_callbacks_at_the_end(serve, connect, caplog):
     """Called once with the stream, also when it is over already; a failing one is logged and hurts nobody."""
     ready = threading.Event()
-    stream = connect(serve(chunked(ready, *sse_stream("web", "Hello")))).start(STREAM)
+    stream = connect(serve(chunked(ready, *sse_stream("web", "Hello")))).stream(STREAM)
     called: list[object] = []
     stream.add_done_callback(lambda _: 1 / 0)
     stream.add_done_callback(called.append)
@@ -209,7 +208,7 @@ def test_callbacks_at_the_end(serve, connect, caplog):
 
 def test_the_error_can_be_raised_again(serve, connect):
     """Every reader of a failed stream gets the error, each time."""
-    stream = connect(serve(chunked(delta("web", "Hel")))).start(STREAM)
+    stream = connect(serve(chunked(delta("web", "Hel")))).stream(STREAM)
     for read in (stream.result, lambda: list(stream), stream.result):
         with pytest.raises(FamnbError) as caught:
             read()
@@ -235,8 +234,8 @@ def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
 def test_closing_a_client_stops_its_calls(serve, connect, recorder):
     """What runs is cancelled and recorded; after that the client refuses, and says why."""
     server = serve(ENDLESS)
-    client = connect(server, recorder=recorder)
-    stream = client.start(STREAM)
+    client = connect(server, ledger=recorder)
+    stream = client.engine.start(STREAM)
     next(iter(stream))
     client.close()
     assert (stream.reply.status, len(recorder.exchanges)) == ("cancelled", 1)
@@ -248,7 +247,7 @@ def test_closing_a_client_stops_its_calls(serve, connect, recorder):
 def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve):
     """A call outlives the client that started it; the connection does not outlive both."""
     server = serve(chunked(delta("web", "Hel"), 0.2, delta("web", "lo"), *closing("web")))
-    stream = BlockingClient(base_url=server.url, api_key="a-key-of-its-own").start(STREAM)
+    stream = Client(base_url=server.url, api_key="a-key-of-its-own").stream(STREAM)
     assert stream.result().text == "Hello"
     wait_until(lambda: server.open == 0)
 

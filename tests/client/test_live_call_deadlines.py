@@ -35,10 +35,10 @@ STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chu
 def test_a_first_event_that_does_not_come(caller, serve, connect, recorder, silence):
     """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
     server = serve(silence)
-    client = connect(server, deadlines=Deadlines(first_event=0.2), recorder=recorder)
+    client = connect(server, deadlines=Deadlines(first_event=0.2), ledger=recorder)
     error = caller.failure(client, STREAM)
     assert isinstance(error, FirstEventTimeout)
-    assert (error.seconds, len(server.requests), client.in_use) == (0.2, 1, 0)
+    assert (error.seconds, len(server.requests), client.engine.in_use) == (0.2, 1, 0)
     assert recorder.exchanges[0].reply.status == "failed"
 
 
@@ -48,7 +48,7 @@ def test_a_stream_that_falls_silent(caller, serve, connect):
     client = connect(server, deadlines=Deadlines(idle=0.2))
     error = caller.failure(client, STREAM)
     assert isinstance(error, IdleTimeout)
-    assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
+    assert (error.reply.text, error.reply.status, client.engine.in_use) == ("Hel", "failed", 0)
 
 
 def test_a_drip_is_silence(caller, serve, connect):
@@ -122,7 +122,7 @@ def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
     with client.stream(STREAM) as holding:
         next(iter(holding))
         # For the second call alone: the first would else end just before it, and leave it the connection.
-        client._engine.deadlines = Deadlines(total=1)
+        client.engine.deadlines = Deadlines(total=1)
         with pytest.raises(PoolTimeout, match=r"within 1 s \(deadlines: total\)") as caught:
             client.send(STREAM)
     assert (len(server.requests), caught.value.reply.timing.e2e_s) == (1, None)
@@ -132,9 +132,9 @@ def test_ten_streams_on_two_connections(serve, connect):
     """All finish, and no more than two were ever open."""
     server = serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))
     client = connect(server, connections=2)
-    streams = [client.start(STREAM) for _ in range(10)]
+    streams = [client.engine.start(STREAM) for _ in range(10)]
     assert [stream.result().text for stream in streams] == ["Hello"] * 10
-    assert (server.connections <= 2, client.in_use) == (True, 0)
+    assert (server.connections <= 2, client.engine.in_use) == (True, 0)
 
 
 def test_waiting_for_a_connection_is_not_latency(serve, connect):
@@ -142,7 +142,7 @@ def test_waiting_for_a_connection_is_not_latency(serve, connect):
     server = serve(chunked(0.3, *sse_stream("web", "slow")), whole(body("web", "fast")))
     client = connect(server, connections=1)
     start = time.monotonic()
-    first, second = (stream.result().timing for stream in [client.start(STREAM), client.start(WHOLE)])
+    first, second = (stream.result().timing for stream in [client.engine.start(STREAM), client.engine.start(WHOLE)])
     elapsed = time.monotonic() - start
     assert first.e2e_s > 0.3
     assert first.e2e_s + second.e2e_s <= elapsed

@@ -23,7 +23,7 @@ def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, en
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     script = [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, text)]
     ledger = famnb.Ledger(tmp_path / "calls.sqlite")
-    stream = connect(serve(chunked(*script)), recorder=ledger).start(request(endpoint))
+    stream = connect(serve(chunked(*script)), ledger=ledger).engine.start(request(endpoint))
     reply = stream.result()
     again = ledger.call(reply.call_id).reply
     assert reply.text == again.text
@@ -38,7 +38,7 @@ def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, en
 def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, recorder):
     """What had arrived is kept, without the key, beside the error that ended it."""
     pieces = [delta("web", piece) for piece in (KEY[:9], KEY[9:], " is it")]
-    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), recorder=recorder)
+    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), ledger=recorder)
     with pytest.raises(StreamDecodeError) as caught:
         client.send(STREAM)
     assert caught.value.reply.text == f"{MASK}* is it"

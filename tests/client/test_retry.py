@@ -59,14 +59,14 @@ def test_the_wait_includes_every_attempt_and_pause(serve, connect, recorder):
         elapsed_ns += round(seconds * 1e9)
 
     clock = Clock(monotonic_ns=lambda: elapsed_ns, sleep=pause, uniform=lambda low, high: low)
-    stream = connect(server, recorder=recorder, clock=clock).start(WHOLE)
+    stream = connect(server, ledger=recorder, clock=clock).engine.start(WHOLE)
     assert stream.result().timing.e2e_s == 0
     assert (recorder.exchanges[0].wait_ns, recorder.exchanges[0].attempts) == (5_000_000_000, 3)
 
 
 def test_a_call_that_fails_has_waited_too(serve, connect, recorder):
     """Until it failed, its last attempt included."""
-    connect(serve(refusal(400)), recorder=recorder).start(WHOLE).wait()
+    connect(serve(refusal(400)), ledger=recorder).engine.start(WHOLE).wait()
     assert recorder.exchanges[0].wait_ns >= recorder.exchanges[0].headers_ns > 0
 
 
@@ -74,7 +74,7 @@ def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(caller,
     """429 with Retry-After: 2, once: one retry after 2.0 to 2.3 s, same body, attempts = 2."""
     server = serve(refusal(429, retry_after="2"), GOOD)
     client = connect(server)
-    stream = client.start(WHOLE)
+    stream = client.engine.start(WHOLE)
     assert stream.result().text == "Hello"
     assert 2.0 <= client.pauses[0] <= 2.3
     assert len(client.pauses) == 1

@@ -159,7 +159,7 @@ def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_clien
     assert dask_client.scheduler.address in kept[0]
     for key in (stalling.key, "the-key-of-the-driver"):
         assert [number for number, text in enumerate(kept) if key in text] == []
-        assert key.encode() not in pickle.dumps(client.settings())
+        assert key.encode() not in pickle.dumps(client.engine.settings())
 
 
 def test_a_key_pasted_into_a_prompt_is_kept_in_no_ledger(client, server, dask_client):

@@ -73,7 +73,7 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(
             "repr": f"{client!r} {error.reply!r}",
             "frame": frame.to_csv(),
             "composer": str(Composer(client).describe()),
-            "settings": str(client.settings()),
+            "settings": str(client.engine.settings()),
         }
     server.close()
     [asked] = server.requests
@@ -138,4 +138,4 @@ def test_a_run_on_workers_of_a_client_with_more_secrets_than_its_key_is_refused(
         with pytest.raises(InvalidRequest, match="a secret in the headers= or query= of the client stays"):
             exp.run(on=cluster)
     with famnb.Client(profile="openai", **options, headers={"X-Title": "A notebook"}) as client:
-        assert client.settings()["headers"] == {"x-title": "A notebook"}
+        assert client.engine.settings()["headers"] == {"x-title": "A notebook"}

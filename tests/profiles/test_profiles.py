@@ -13,8 +13,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.api import AsyncClient
-from famnb.client.client import BlockingClient
+from famnb.api import AsyncClient, Client
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import NAMES, find_profile
 from famnb.request.chat import ChatRequest
@@ -72,7 +71,7 @@ def service() -> Iterator[Server]:
 def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
     """Path, the key's header, and the headers and fields that it wants."""
     server = FaultServer(whole(body(endpoint, "Hello.")))
-    with BlockingClient(profile=name, base_url=server.url, api_key=KEY) as client:
+    with Client(profile=name, base_url=server.url, api_key=KEY) as client:
         reply = client.send(client.compose(endpoint, "Say hello.", system="Be brief.", max_tokens=2000, stream=False))
     server.close()
     [asked] = server.requests
@@ -92,15 +91,15 @@ def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
     server = FaultServer(whole(body("chat", "Hello.")), whole(body("chat", "Hello.")))
     for variable in ("VLLM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    with BlockingClient(profile="vllm", base_url=server.url) as client:
+    with Client(profile="vllm", base_url=server.url) as client:
         client.send(client.compose("chat", "Hello"))
     monkeypatch.setenv("VLLM_API_KEY", KEY)
-    with BlockingClient(profile="vllm", base_url=server.url) as client:
+    with Client(profile="vllm", base_url=server.url) as client:
         client.send(client.compose("chat", "Hello"))
     server.close()
     assert [asked.headers.get("authorization") for asked in server.requests] == [None, f"Bearer {KEY}"]
     with pytest.raises(CredentialError, match="OPENAI_API_KEY"):
-        BlockingClient(profile="openai")
+        Client(profile="openai")
 
 
 @pytest.mark.parametrize(
@@ -122,27 +121,25 @@ def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
     ],
 )
 def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: str | None, url: str):
-    client = BlockingClient(profile=profile, base_url=address, api_key=KEY)
-    assert client.exchange(client.compose("chat", "Hello")).url == url
+    client = Client(profile=profile, base_url=address, api_key=KEY)
+    assert client.engine.make_exchange(client.compose("chat", "Hello")).url == url
 
 
 def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyPatch):
     """One without its scheme is http; a server of one's own has no default."""
     monkeypatch.setenv("OLLAMA_HOST", "gpu:11434")
-    assert BlockingClient(profile="ollama").base_url() == "http://gpu:11434"
+    assert Client(profile="ollama").base_url() == "http://gpu:11434"
     with pytest.raises(InvalidRequest, match=r"base_url: unset; pass base_url=$"):
-        BlockingClient(profile="open")
+        Client(profile="open")
     with pytest.raises(InvalidRequest, match="openai has one address"):
-        BlockingClient(profile="openai", api_key=KEY, alt_base_url="https://example.com")
+        Client(profile="openai", api_key=KEY, alt_base_url="https://example.com")
 
 
 def test_headers_and_query_go_with_every_request():
     """What is secret among them is found nowhere; nor is it where the service gives it back."""
     own = {"X-Team-Token": "team-token-0123456789", "HTTP-Referer": "https://example.com/notebook"}
     server = FaultServer(whole(body("chat", "You sent team-token-0123456789.")))
-    client = BlockingClient(
-        profile="azure", base_url=server.url, api_key=KEY, headers=own, query={"api-version": "preview"}
-    )
+    client = Client(profile="azure", base_url=server.url, api_key=KEY, headers=own, query={"api-version": "preview"})
     with client:
         reply = client.send(client.compose("chat", "Hello"))
     server.close()
@@ -168,7 +165,7 @@ def test_headers_and_query_go_with_every_request():
 )
 def test_what_is_no_setting_is_refused(arguments: dict[str, Any], message: str):
     with pytest.raises((InvalidRequest, CredentialError), match=message):
-        BlockingClient(**{"profile": "open", "base_url": "http://127.0.0.1:1", **arguments})
+        Client(**{"profile": "open", "base_url": "http://127.0.0.1:1", **arguments})
 
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
@@ -203,13 +200,13 @@ def test_a_field_that_is_not_known_is_refused_with_the_way_out():
 
 def test_the_default_profile_is_as_strict_as_before(service: Server):
     """Neither another profile's request nor a vendor's field gets through; a request of the document goes anywhere."""
-    with BlockingClient(base_url=service.url, api_key=service.key) as strict:
+    with Client(base_url=service.url, api_key=service.key) as strict:
         request = famnb.compose("chat", "Hello", endpoints=find_profile("openai").endpoints, seed=1)
         with pytest.raises(InvalidRequest, match="seed: no such field"):
             strict.send(request)
         with pytest.raises(InvalidRequest, match="seed: no endpoint has such a field"):
             strict.ask("Hello", seed=1)
-    with BlockingClient(profile="open", base_url=service.url, api_key=service.key) as client:
+    with Client(profile="open", base_url=service.url, api_key=service.key) as client:
         reply = client.send(
             ChatRequest(model="fam-mini", messages=[{"role": "user", "content": "Hello"}], max_tokens=5)
         )
@@ -222,7 +219,7 @@ def test_the_default_profile_is_as_strict_as_before(service: Server):
 )
 def test_a_service_is_used_through_its_profile(service: Server, name: str, endpoint: str):
     """Whole, streamed, with thinking, tools, JSON, usage and errors."""
-    with BlockingClient(profile=name, base_url=service.url, api_key=service.key) as client:
+    with Client(profile=name, base_url=service.url, api_key=service.key) as client:
         whole_reply = client.ask("Say hello.", endpoint=endpoint, stream=False, max_tokens=60)
         streamed = client.ask("Say hello.", endpoint=endpoint, max_tokens=60)
         with_tools = client.ask("How is the weather in Oslo?", endpoint=endpoint, tools=[weather], auto=True)

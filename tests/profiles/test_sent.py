@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 from famnb.errors import InvalidRequest
 from famnb.profiles import NAMES, find_profile
 from tests.support.fault_server import FaultServer, whole
@@ -133,7 +133,7 @@ def test_a_vendor_gets_the_fields_that_it_documents(name: str, endpoint: str):
     """All of them, and nothing else, at the socket."""
     server = FaultServer(whole(body(endpoint, '{"city": "Oslo"}')))
     takes_form = find_profile(name).endpoints[endpoint].traits.format
-    with BlockingClient(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
+    with Client(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
         request = client.compose(
             endpoint,
             "Where to?",
@@ -213,7 +213,7 @@ def test_a_service_that_keeps_no_replies_gets_every_turn_again():
     """A field that Ollama ignores would lose the conversation without a word; OpenAI keeps replies by itself."""
     for name, sent in (("ollama", "input"), ("vllm", "input"), ("openai", "previous_response_id")):
         server = FaultServer(whole(body("responses", "Ada.")), whole(body("responses", "You are Ada.")))
-        with BlockingClient(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
+        with Client(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
             talk = client.conversation("responses", stream=False)
             talk.say("My name is Ada.")
             talk.say("Who am I?")

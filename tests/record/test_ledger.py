@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from famnb import endpoints
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, InvalidArgument, LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.sql import CHUNK
@@ -313,7 +313,7 @@ def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
 @pytest.mark.parametrize("streamed", [True, False])
 def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, streamed: bool) -> None:
     """A call over the wire, whole or streamed, is read back equal, and the key is nowhere in the file."""
-    with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
+    with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
         reply = client.ask("Why is the sky blue?", endpoint=endpoint, stream=streamed)
     call = ledger.call(reply.call_id)
     assert call.reply == reply

@@ -30,7 +30,7 @@ def client(ledger: Ledger, url: str = NOWHERE, **options):
 def iterate(one: famnb.Client, asked: Request) -> Reply:
     """The reply once its events, as they came, are those of a consumer."""
     with one:
-        stream = one.start(asked)
+        stream = one.engine.start(asked)
         assert tuple(stream) == stream.reply.events
     return stream.reply
 

@@ -38,9 +38,9 @@ def pieces(path: Path) -> int:
 
 ASK = """
 import sys
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.record import Ledger
-client = Client(base_url=sys.argv[2], api_key="fam-key-0123456789abcdef", recorder=Ledger(sys.argv[1]))
+client = Client(base_url=sys.argv[2], api_key="fam-key-0123456789abcdef", ledger=Ledger(sys.argv[1]))
 client.ask("Hello?", endpoint="web")
 """
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterator
 import httpx
 import pytest
 
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import NotFoundError
 from famnb.events import Event, Started

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from openai import OpenAI
 
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
 from tests.support.forked_service import serve_forked

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.reply import Reply
@@ -25,28 +25,33 @@ class Caller:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def send(self, client: BlockingClient, request: Request) -> Reply:
+    def send(self, client: Client, request: Request) -> Reply:
         """The reply to a request; raises the call's error."""
         if self.name == "sync":
             return client.send(request)
         return asyncio.run(client.asend(request))
 
-    def iterate(self, client: BlockingClient, request: Request) -> list[Any]:
+    def iterate(self, client: Client, request: Request) -> list[Any]:
         """The events of a stream, iterated; raises the call's error."""
         if self.name == "sync":
             with client.stream(request) as stream:
                 return list(stream)
         return asyncio.run(self._iterate(client, request))
 
-    async def _iterate(self, client: BlockingClient, request: Request) -> list[Any]:
+    async def _iterate(self, client: Client, request: Request) -> list[Any]:
         async with client.stream(request) as stream:
             return [event async for event in stream]
 
-    def failure(self, client: BlockingClient, request: Request) -> FamnbError:
+    def failure(self, client: Client, request: Request) -> FamnbError:
         """The error that a call ends with."""
         with pytest.raises(FamnbError) as caught:
             self.send(client, request)
         return caught.value
+
+
+def outcome(value: Any) -> Any:
+    """What a method of a client returns, awaited if it is to be."""
+    return asyncio.run(value) if asyncio.iscoroutine(value) else value
 
 
 class MemoryRecorder:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from famnb import endpoints
+from famnb.client.engine import new_call_id
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
 from famnb.timing import Read
@@ -53,6 +54,7 @@ def exchange(
 ) -> Exchange:
     """A call that is over, its reply read from `reads`; a fresh one each time."""
     made = Exchange(
+        id=new_call_id(),
         request=endpoints.compose(endpoint, prompt, stream=streamed, **fields),
         endpoint=endpoints.endpoint(endpoint),
         url="http://127.0.0.1/v1",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Self
 
+from famnb.client.engine import new_call_id
 from famnb.client.exchange import Exchange
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Event
@@ -16,7 +18,13 @@ class ScriptedStream:
 
     def __init__(self, prompt: str = "Why?", *, endpoint: str = "messages") -> None:
         request = compose(endpoint, prompt)
-        self.exchange = Exchange(request=request, endpoint=ENDPOINTS[endpoint], url="http://127.0.0.1")
+        self.exchange = Exchange(
+            id=new_call_id(),
+            started_at=datetime.now(UTC),
+            request=request,
+            endpoint=ENDPOINTS[endpoint],
+            url="http://127.0.0.1",
+        )
         self.events: list[Event] = []
         self.running = True
         self.stopped = False

@@ -21,10 +21,12 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import uvicorn
 
+from famnb.client.engine import new_call_id
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import endpoint
@@ -225,7 +227,13 @@ def _exchange(cell: Cell, reply: TrueReply, experiment: str) -> Exchange:
         if data := sse.Decoder().feed(blocks):
             reads.append(Read(round(at_s * 1e9), tuple(data)))
     exchange = Exchange(
-        request=request, endpoint=target, url="http://127.0.0.1:1/v1", labels=cell.labels(experiment), attempts=1
+        id=new_call_id(),
+        started_at=datetime.now(UTC),
+        request=request,
+        endpoint=target,
+        url="http://127.0.0.1:1/v1",
+        labels=cell.labels(experiment),
+        attempts=1,
     )
     exchange.http_status, exchange.service, exchange.streamed = 200, TruthEngine.name, True
     exchange.reads, exchange.headers_ns, exchange.end_ns = reads, 0, reads[-1].t_ns

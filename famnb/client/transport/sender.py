@@ -5,7 +5,6 @@ A redirect is an answer like any other: it is not followed, so the key goes to n
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import time
@@ -188,7 +187,7 @@ def _unpacking(feed: Feed) -> Feed:
 
 
 class RequestSender:
-    """Sends requests to one origin, a limited number at once; used on one event loop alone."""
+    """Sends requests to one origin; used on one event loop alone."""
 
     def __init__(
         self,
@@ -199,14 +198,13 @@ class RequestSender:
         deadlines: Deadlines,
         headers: Mapping[str, str] = MappingProxyType({}),
         query: Mapping[str, str] = MappingProxyType({}),
-        connections: int = MAX_CONNECTIONS,
         silence: float | None = None,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`transport` carries the requests; None for one of its own. `headers` and `query` go with each of them.
 
-        `connections` is how many `reserve` gives at once, `silence` how long, in seconds, a connection may say nothing;
-        None for as long as it likes. `now_ns` is the clock of the times.
+        `silence` is how long, in seconds, a connection may say nothing; None for as long as it likes. `now_ns` is the
+        clock of the times.
         """
         self.host = httpx.URL(origin).netloc.decode()
         self._transport = transport or StampedTransport(now_ns=now_ns)
@@ -215,19 +213,6 @@ class RequestSender:
         self._headers = headers
         self._query = query
         self._timeout = {"connect": deadlines.finite("connect"), "read": silence, "write": None, "pool": None}
-        self._free = asyncio.Semaphore(connections)
-        self.in_use = 0
-        """How many connections are reserved just now."""
-
-    @contextlib.asynccontextmanager
-    async def reserve(self) -> AsyncIterator[None]:
-        """Wait for one of the connections, first come first served, and keep it for the body."""
-        async with self._free:
-            self.in_use += 1
-            try:
-                yield
-            finally:
-                self.in_use -= 1
 
     @contextlib.asynccontextmanager
     async def send(

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
@@ -79,7 +79,7 @@ class Board(FormWidget):
     sends_final_snapshot = False
 
     def __init__(
-        self, client: BlockingClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
+        self, client: BaseClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
     ) -> None:
         """Make a pane for each variant; nothing is sent yet.
 
@@ -92,7 +92,7 @@ class Board(FormWidget):
         """
         if client is None:
             client = find_client(variants) or default_client()
-        if not callable(getattr(client, "start", None)):
+        if not isinstance(client, BaseClient):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
         ledger = getattr(client, "ledger", None)
@@ -359,7 +359,7 @@ class Board(FormWidget):
         """Send a pane's request of a round."""
         label = asked.label_for(column.id, column.label)
         asked.clients[column.id] = client = self._client_of(column)
-        stream = client.start(request, labels={"variant": label, "tag": asked.tag})
+        stream = client.engine.start(request, labels={"variant": label, "tag": asked.tag})
         said = last_user_content(request)
         own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
         pane = BoardPane(
@@ -445,7 +445,7 @@ class Board(FormWidget):
         html, summary = table.mark_differences(*pair)
         return str(html), summary
 
-    def _client_of(self, column: PaneColumn) -> BlockingClient:
+    def _client_of(self, column: PaneColumn) -> BaseClient:
         return column.client or self._client
 
     def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, endpoint
 from famnb.request import Request
 from famnb.widget.form.python_code import (
@@ -26,15 +26,13 @@ class ExperimentVariant(NamedTuple):
     """What a variant of an experiment sends, and by which client."""
 
     request: Request
-    client: BlockingClient | None = None
+    client: BaseClient | None = None
     """Its own client; None for the experiment's."""
     client_name: str = ""
     """What its own client is called."""
 
 
-def write_experiment(
-    prompts: Sequence[str], variants: Mapping[str, ExperimentVariant], *, client: BlockingClient
-) -> str:
+def write_experiment(prompts: Sequence[str], variants: Mapping[str, ExperimentVariant], *, client: BaseClient) -> str:
     """Return a cell that makes an experiment of these prompts and of the settings of these variants, by label.
 
     `client` is that of variants without one of their own. The cell shows the forecast; the line that runs the
@@ -70,9 +68,9 @@ def write_experiment(
     )
 
 
-def _name_clients(variants: Iterable[ExperimentVariant]) -> dict[str, BlockingClient]:
+def _name_clients(variants: Iterable[ExperimentVariant]) -> dict[str, BaseClient]:
     """Return the variants' own clients by name, each once; panes that were added later may have names like others."""
-    names: dict[str, BlockingClient] = {}
+    names: dict[str, BaseClient] = {}
     for variant in variants:
         if variant.client is not None and variant.client not in names.values():
             is_new = variant.client_name not in names
@@ -80,7 +78,7 @@ def _name_clients(variants: Iterable[ExperimentVariant]) -> dict[str, BlockingCl
     return names
 
 
-def _write_clients(clients: Mapping[str, BlockingClient]) -> list[str]:
+def _write_clients(clients: Mapping[str, BaseClient]) -> list[str]:
     """Return the lines that make clients by name."""
     lines = [f"    {one_line_literal(name)}: {_client_expression(client)}," for name, client in clients.items()]
     return [
@@ -91,7 +89,7 @@ def _write_clients(clients: Mapping[str, BlockingClient]) -> list[str]:
     ]
 
 
-def _client_expression(client: BlockingClient, request: Request | None = None) -> str:
+def _client_expression(client: BaseClient, request: Request | None = None) -> str:
     """Return a client as a Python expression; `request` is the first that it sends."""
     return Target.of_client(client, request.endpoint if request else None).client_expression
 

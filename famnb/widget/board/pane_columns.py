@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn, requests_after
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -53,7 +53,7 @@ class PaneColumn:
         self._is_edited = False
 
     @property
-    def client(self) -> BlockingClient | None:
+    def client(self) -> BaseClient | None:
         """Its own client; None for the board's."""
         return self.settings.client
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -32,7 +32,7 @@ class PaneSettings:
     settings: Fields | Request
     given_label: str = ""
     """The label that the user gave; empty if it is made of the settings."""
-    client: BlockingClient | None = None
+    client: BaseClient | None = None
     """Its own client; None for the board's."""
     client_name: str = ""
     """What its own client is called."""
@@ -69,7 +69,7 @@ class GivenVariant(NamedTuple):
     label: str
     """Empty if it has none."""
     settings: Fields | Request
-    client: BlockingClient | None = None
+    client: BaseClient | None = None
     client_name: str = ""
     """Empty if the client has none."""
 
@@ -105,13 +105,13 @@ def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> tuple[P
     return panes
 
 
-def find_client(variants: object) -> BlockingClient | None:
+def find_client(variants: object) -> BaseClient | None:
     """Return the client of the first of `variants`, if every one of them has its own; else None."""
     items = list(variants.values()) if isinstance(variants, Mapping) else variants
     if not isinstance(items, list | tuple):
         return None
     clients = [item.get("client") if isinstance(item, Mapping) else getattr(item, "client", None) for item in items]
-    return next(iter(clients), None) if all(isinstance(client, BlockingClient) for client in clients) else None
+    return next(iter(clients), None) if all(isinstance(client, BaseClient) for client in clients) else None
 
 
 def _read_variant(item: Any, name: str, label: str = "") -> GivenVariant:
@@ -132,8 +132,8 @@ def _read_variant(item: Any, name: str, label: str = "") -> GivenVariant:
             raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
 
 
-def _check_client(client: object, name: str) -> BlockingClient | None:
-    if client is None or isinstance(client, BlockingClient):
+def _check_client(client: object, name: str) -> BaseClient | None:
+    if client is None or isinstance(client, BaseClient):
         return client
     raise InvalidRequest(f"{name}: client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
@@ -41,7 +41,7 @@ class LiveRound:
     """The answers that are shown, by the id of the pane, in the order of the panes."""
     versions: dict[str, list[BoardPane]] = dataclasses.field(default_factory=dict)
     """All answers by the id of the pane: one more for each time that it was asked again."""
-    clients: dict[str, BlockingClient] = dataclasses.field(default_factory=dict)
+    clients: dict[str, BaseClient] = dataclasses.field(default_factory=dict)
     """The clients that asked for them, in the same way."""
     pictures: tuple[PromptImage, ...] = ()
     winner: str | None = None

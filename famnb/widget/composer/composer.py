@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from famnb.client.ask import MAX_ROUNDS, Tools
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
@@ -66,7 +66,7 @@ class Composer(FormWidget):
 
     def __init__(
         self,
-        client: BlockingClient | None = None,
+        client: BaseClient | None = None,
         *,
         endpoint: str | None = None,
         prompt: str = "",
@@ -246,7 +246,7 @@ class Composer(FormWidget):
             turns, prompt = self.turns, self._editor.prompt
             before, pictures = self._conversation.last_good_turn, self._editor.pictures
             if not prompt.strip() and turns:
-                prompt, pictures = split_content(turns[-1].said)
+                prompt, pictures = split_content(turns[-1].prompt)
                 before = turns[-1].before
             requests = [self._editor.request(UNWRITTEN, ()), *self._conversation.last_requests]
             endpoints = self._client.endpoints

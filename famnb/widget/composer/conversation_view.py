@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from famnb.client.ask import Tools
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import ConversationTree, Turn, requests_after
 from famnb.client.live_call import Stream
 from famnb.errors import InvalidRequest
@@ -163,7 +163,7 @@ class ConversationView:
 
     def __init__(
         self,
-        client: BlockingClient,
+        client: BaseClient,
         page: ConversationPage,
         editor: Editor,
         *,
@@ -263,7 +263,7 @@ class ConversationView:
         pictures = split_content(last_user_content(request))[1]
         # The form keeps its pictures after a turn. One that an earlier turn had is sent again as part of that turn, so
         # it must not be in the new prompt too.
-        sent = {picture.url for turn in self.turns for picture in split_content(turn.said)[1]}
+        sent = {picture.url for turn in self.turns for picture in split_content(turn.prompt)[1]}
         unsent = tuple(picture for picture in pictures if picture.url not in sent)
         if unsent != pictures:
             request = self._editor.turn_request(prompt, unsent)
@@ -272,12 +272,12 @@ class ConversationView:
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn, with that turn's pictures."""
         old = self._find_ended_turn(turn)
-        return self._ask(self._editor.turn_request(prompt, split_content(old.said)[1]), old.before)
+        return self._ask(self._editor.turn_request(prompt, split_content(old.prompt)[1]), old.before)
 
     def regenerate(self, turn: int) -> Stream:
         """Ask a turn once more, with the settings that the form has now."""
         old = self._find_ended_turn(turn)
-        return self._ask(self._editor.turn_request(*split_content(old.said)), old.before)
+        return self._ask(self._editor.turn_request(*split_content(old.prompt)), old.before)
 
     def switch(self, turn: int, version: int) -> None:
         """Show another version of a turn, and what followed it."""
@@ -340,7 +340,7 @@ class ConversationView:
         panes = []
         for index, view in enumerate(self.turn_views):
             versions = self.tree.versions(view.turn)
-            text = split_content(view.turn.said)[0] if view.has_ended else ""
+            text = split_content(view.turn.prompt)[0] if view.has_ended else ""
             position = TurnPosition(index, versions.index(view.turn), len(versions), text)
             for pane in view.panes:
                 pane.position = position if pane is view.panes[0] else None

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
@@ -32,7 +32,7 @@ class Panels:
 
     def __init__(
         self,
-        client: BlockingClient,
+        client: BaseClient,
         editor: Editor,
         *,
         request: Callable[[], Request],
@@ -107,7 +107,11 @@ class Panels:
             return self._code_panel(kinds, kind, f"POST {self._editor.reading.path}", "")
         target = Target.of_client(self._client, request.endpoint)
         self.code = write_cell(request, kind=kind, target=target)
-        extra = "Its other secret headers and parameters are left out." if self._client.has_more_secrets else ""
+        extra = (
+            "Its other secret headers and parameters are left out."
+            if self._client.engine.credential.has_more_secrets
+            else ""
+        )
         return self._code_panel(kinds, kind, _code_note(target), extra)
 
     def _code_panel(self, kinds: list[str], kind: str, note: str, extra: str) -> dict[str, Any]:

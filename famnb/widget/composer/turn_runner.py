@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, Protocol, TypeAlias
 
 from famnb.client.ask import Result, Send, Steps, Tools, parse_reply, run_steps
-from famnb.client.client import BlockingClient
+from famnb.client.client import BaseClient
 from famnb.client.conversation import turn_steps
 from famnb.client.live_call import Stream
 from famnb.errors import FamnbError, Interrupted, ParseError
@@ -119,7 +119,7 @@ class TurnListener(Protocol):
 class TurnRunner:
     """Asks one turn at a time."""
 
-    def __init__(self, client: BlockingClient, listener: TurnListener, *, tools: Tools) -> None:
+    def __init__(self, client: BaseClient, listener: TurnListener, *, tools: Tools) -> None:
         """`tools` are the functions that the model may call; unless they are `auto`, each call waits for approval."""
         self.client = client
         self.approval = Approval(auto=tools.auto, on_change=listener.on_tool_change)
@@ -173,7 +173,7 @@ class TurnRunner:
         if self._is_stopped:
             raise Interrupted("stopped between two calls")
         self._results = []
-        self.stream = stream = self.client.start(step.request, labels=step.labels)
+        self.stream = stream = self.client.engine.start(step.request, labels=step.labels)
         shown = threading.Event()
         call = TurnCall(
             stream=stream, index=len(step.rounds), verdicts=self.approval.begin_reply(), results=self._results

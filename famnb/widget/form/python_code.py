@@ -58,7 +58,7 @@ class Target:
     @classmethod
     def of_client(cls, client: BaseClient, endpoint_name: str | None = None) -> Self:
         """Return where a client sends the requests of an endpoint, the default one unless given; without secrets."""
-        settings = client.settings()
+        settings = client.engine.settings()
         address = client.base_url(endpoint_name)
         return cls(address, client.profile, headers=settings["headers"], query=settings["query"])
 

@@ -114,7 +114,7 @@ def turn_bundle(turn: Turn) -> Bundle:
     # The last request of a turn also carries the tool calls and results, which are shown as rounds.
     first_reply = turn.reply.rounds[0].reply if turn.reply.rounds else turn.reply
     request = first_reply.request
-    content = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
+    content = turn.prompt if isinstance(turn.prompt, str) else json.dumps(turn.prompt, ensure_ascii=False)
     prompt = prompt_sections(request, whole=turn.before is None) or [Section("prompt", content, "user")]
     head, *answer = [section for section in sections(turn.reply) if section.kind != "prompt"]
     rounds = [section for tool_round in turn.reply.rounds for section in _round_sections(tool_round)]

@@ -64,13 +64,13 @@ def test_streams_ended_by_either_side(serve, connect, certificate, route):
         assert client.send(request("web", "the last")).text == "Hello"
         objects = count_connections()
         for _ in range(ROUNDS):
-            calls = [client.start(request("web")) for _ in range(streams)]
+            calls = [client.engine.start(request("web")) for _ in range(streams)]
             for call in chance.sample(calls, len(calls)):
                 # What goes on for ever must be stopped; all else is stopped where it happens to be.
                 threading.Timer(chance.random() * 0.3, call.stop).start()
             assert all(call.wait(60) for call in calls), "a call hangs"
             assert {call.reply.status for call in calls} <= STATUSES
-            assert client.in_use == 0
+            assert client.engine.in_use == 0
         del calls, call
         assert client.send(request("web", "the last")).text == "Hello"
         client.close()

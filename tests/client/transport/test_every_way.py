@@ -127,7 +127,7 @@ def reach(request, serve, connect, certificate, tmp_path):
 
 def ends_clean(server, client, transport) -> bool:
     """Whether no connection is in use, and none is left open once the client is closed, on either side."""
-    in_use = client.in_use
+    in_use = client.engine.in_use
     client.close()
     wait_until(lambda: server.open == 0)
     return (in_use, transport.connections) == (0, 0)
@@ -188,7 +188,7 @@ def test_thinking_and_answer_keep_their_times(reach):
 def test_ten_streams_on_two_connections(reach):
     """All finish, and no more than two were ever open."""
     server, client, transport = reach(chunked(*HEL, 0.02, delta("web", "lo"), *closing("web")), connections=2)
-    streams = [client.start(STREAM) for _ in range(10)]
+    streams = [client.engine.start(STREAM) for _ in range(10)]
     assert [stream.result().text for stream in streams] == ["Hello"] * 10
     assert server.connections <= 2
     assert ends_clean(server, client, transport)
@@ -197,7 +197,7 @@ def test_ten_streams_on_two_connections(reach):
 def test_stopped_streams_leave_no_connection(reach):
     """Twenty endless ones, stopped where they are."""
     server, client, transport = reach([STREAM_HEAD, *[chunk(delta("web", "x")), 0.01] * 3000, END])
-    streams = [client.start(STREAM) for _ in range(20)]
+    streams = [client.engine.start(STREAM) for _ in range(20)]
     for stream in streams:
         next(iter(stream))
         stream.stop()

@@ -105,14 +105,16 @@ def test_a_cut_changes_nothing(serve, connect, certificate, monkeypatch, way):
             endpoint, streams = chance.choice(ENDPOINTS), chance.random() < 0.7
             mutated[number] = mutate(b"".join(chance.choice(ANSWERS[endpoint])), chance)
             for shape in ("cut", "whole"):
-                calls[number, shape] = client.start(request(endpoint, f"answer {number} {shape}.", stream=streams))
+                calls[number, shape] = client.engine.start(
+                    request(endpoint, f"answer {number} {shape}.", stream=streams)
+                )
         for call in calls.values():
             assert call.wait(60), "a call hangs"
         for number in range(begin, min(begin + AT_ONCE, count)):
             replies = [calls[number, shape].reply for shape in ("cut", "whole")]
             assert outcome(replies[0]) == outcome(replies[1]), mutated.pop(number)
     # The server closes every connection, which each side sees when it comes to it.
-    wait_until(lambda: (client.in_use, transport.connections, server.open) == (0, 0, 0))
+    wait_until(lambda: (client.engine.in_use, transport.connections, server.open) == (0, 0, 0))
     # The client keeps its last reply, and with an error the frames that raised it.
     mutated[count] = b"".join(whole(body("web", "Hello")))
     assert client.send(request("web", f"answer {count} whole.", stream=False)).text == "Hello"

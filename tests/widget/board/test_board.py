@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient
+from famnb.api import Client
 from famnb.widget.board.board import Board
 from tests.support.forked_service import serve_forked
 from tests.support.scripted_stream import ScriptedStream
@@ -119,12 +119,13 @@ def test_a_second_send_while_streaming_sends_nothing():
     """One wish, one round; stop reaches one pane or all of them."""
     made = []
 
-    class Slow(BlockingClient):
-        def start(self, request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
-            made.append(ScriptedStream())
-            return made[-1]
+    def start(request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
+        made.append(ScriptedStream())
+        return made[-1]
 
-    board = Board(Slow(base_url="http://127.0.0.1:9", api_key="k"), {"a": {}, "b": {}}, prompt="Hi")
+    client = Client(base_url="http://127.0.0.1:9", api_key="k")
+    client.engine.start = start
+    board = Board(client, {"a": {}, "b": {}}, prompt="Hi")
     receive(board, kind="send", prompt="Hi")
     receive(board, kind="send", prompt="Hi")
     assert len(made) == 2

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.widget import Composer
 from tests.support.composers import (
     choose_endpoint,
@@ -87,12 +87,13 @@ def test_a_second_send_while_streaming_sends_nothing():
     """One wish, one request; once the reply has ended, the next is sent."""
     started = []
 
-    class Slow(Client):
-        def start(self, request: famnb.MessagesRequest, labels: object) -> object:
-            started.append(ScriptedStream())
-            return started[-1]
+    def start(request: famnb.MessagesRequest, labels: object) -> object:
+        started.append(ScriptedStream())
+        return started[-1]
 
-    composer = Composer(Slow(base_url="http://127.0.0.1:9", api_key="k"), prompt="Hi")
+    client = Client(base_url="http://127.0.0.1:9", api_key="k")
+    client.engine.start = start
+    composer = Composer(client, prompt="Hi")
     receive(composer, kind="send", prompt="Hi")
     receive(composer, kind="send", prompt="Hi")
     assert composer.send() is started[0]
@@ -323,13 +324,13 @@ def test_the_page_continues_the_talk_and_may_begin_another(client: Client, outpu
     for prompt in ("My name is Ada.", "What is my name?"):
         receive(composer, kind="send", prompt=prompt)
         wait_until_idle(composer)
-    assert [turn.said for turn in composer.turns] == ["My name is Ada.", "What is my name?"]
+    assert [turn.prompt for turn in composer.turns] == ["My name is Ada.", "What is my name?"]
     receive(composer, kind="new")
     assert composer.turns == ()
     assert composer._panes == {}
     receive(composer, kind="send", prompt="And now?")
     wait_until_idle(composer)
-    assert [turn.said for turn in composer.turns] == ["And now?"]
+    assert [turn.prompt for turn in composer.turns] == ["And now?"]
     assert "My name is Ada." in outputs[-1]["text/plain"]
 
 
@@ -362,7 +363,7 @@ def test_variables_are_filled_in_from_the_chosen_row(client: Client):
     assert "Speak Norwegian." in body
     receive(composer, kind="rows", rows=rows, row=1)
     receive(composer, kind="send", prompt="Hello {city}")
-    assert wait_until_idle(composer, replies=1).turns[0].said == "Hello Rome"
+    assert wait_until_idle(composer, replies=1).turns[0].prompt == "Hello Rome"
 
 
 def test_all_rows_are_run_side_by_side(client: Client):

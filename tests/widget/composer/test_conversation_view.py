@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.widget import Composer
 from tests.support.composers import (
     choose_endpoint,
@@ -74,7 +74,7 @@ def tides(ran: list[str]) -> Callable[..., Any]:
 
 def prompts(composer: Composer) -> list[Any]:
     """What the user says on the branch in view."""
-    return [turn.said for turn in composer.turns]
+    return [turn.prompt for turn in composer.turns]
 
 
 def with_two_turns(client: Client, **settings: Any) -> Composer:
@@ -256,7 +256,7 @@ def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Clie
 def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Server):
     """The calls of one conversation share a label, and each says which turn it was."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
-    with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
+    with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
         with_two_turns(client)
     labels = [row["labels"] for row in ledger.select()]
     assert len({str(each) for each in labels}) == 2

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import famnb
-from famnb.client.client import BlockingClient as Client
+from famnb.api import Client
 from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.composer.panels import BODY
 from famnb.widget.form import images
+from tests.support.client_shells import MemoryRecorder
 from tests.support.composers import (
     choose_endpoint,
     form_of,
@@ -125,7 +126,7 @@ def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
 
 def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
     """Said in words."""
-    with Client(base_url=server.url, api_key=server.key) as client:
+    with Client(base_url=server.url, api_key=server.key, ledger=MemoryRecorder()) as client:
         assert "keeps no ledger" in panel_of(Composer(client), kind="panel", name="History")["note"]
 
 

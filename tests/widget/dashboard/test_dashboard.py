@@ -213,7 +213,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
         serve_forked(fault="stall=5") as slow,
         famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger) as waiting,
     ):
-        stream = waiting.start(famnb.compose("messages", "Why?", stream=True))
+        stream = waiting.engine.start(famnb.compose("messages", "Why?", stream=True))
         wait_until(lambda: stream.reply.text)
         dashboard.refresh()
         assert [row["status"] for row in rows(dashboard)] == ["running"]
