@@ -14,9 +14,15 @@ from harness import Goal, Result, Table, median, ratio
 NAME = "client"
 TITLE = "famnb's client beside the SDKs and plain HTTP clients"
 PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec", "aiohttp+json")
+FAST = "aiohttp+msgspec"
+"""The peer that famnb is compared with where the others cannot keep up."""
 QUICK_PEERS = ("famnb", "httpx-sse")
 """In quick sizes every peer reads in bulk, which is what it can fail in, and these two live as well."""
 PER_SECOND = 50
+STREAMS = 256
+"""How many live streams at once famnb and the fast peer read, and how many famnb must."""
+CONNECTED = 64
+"""How many streams are connected at once beside a cell that holds the interpreter's lock."""
 CLIENT = "a first famnb.Client(...)"
 IMPORTS = {
     "import famnb": "import famnb",
@@ -31,16 +37,27 @@ IMPORTS = {
 
 def run(quick: bool) -> Result:
     """Measure, every peer in a fresh process each time, in rounds that begin with another peer."""
-    repeats = 1 if quick else 3
-    levels = (2,) if quick else (1, 32, 256)
+    repeats, streams = (1, 4) if quick else (3, STREAMS)
     with harness.run_server([sys.executable, str(harness.HERE / "canned.py")]) as (url, _):
         bulk = _measure(PEERS, f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
-        peers, events = (QUICK_PEERS, 10) if quick else (PEERS, 200)
-        live = {n: _measure(peers, f"{url}/live/{{}}/{PER_SECOND}", n, events, repeats) for n in levels}
+        peers, events = (QUICK_PEERS, 10) if quick else (PEERS, 100)
+        live_url = f"{url}/live/{{}}/{PER_SECOND}"
+        few = {n: _measure(peers, live_url, n, events, 1) for n in ((2,) if quick else (1, 32))}
+        many = {
+            cores: _measure(("famnb", FAST), live_url, streams, events, repeats, one_core=cores == "one")
+            for cores in (("all", "one") if hasattr(os, "sched_setaffinity") else ("all",))
+        }
+        connected = [_connect(peer, url, 4 if quick else CONNECTED) for peer in ("famnb", FAST)]
     imports = _imports(0 if quick else 7)
     return Result(
-        tables=[_bulk_table(bulk), _lag_table(live), _import_table(imports)],
-        goals=_goals(bulk, live, imports),
+        tables=[
+            _bulk_table(bulk),
+            _lag_table(few),
+            _many_table(many, streams),
+            Table(title="Streams connected at once beside a cell that holds the lock for 20 ms", rows=connected),
+            _import_table(imports),
+        ],
+        goals=_goals(bulk, many, imports),
         notes=[
             "famnb's CPU includes decoding, folding, timing and recording in a ledger file; the others only decode. In "
             "bulk each client has read one stream before.",
@@ -50,7 +67,8 @@ def run(quick: bool) -> Result:
             f"The load average after measuring was {os.getloadavg()[0]:.1f}. Where it is above the cores, others work: "
             "CPU times are longer for every client, and comparable in one run alone; a lag is the machine's.",
             "A lag of a client that cannot keep up grows with the length of the run "
-            f"({10 if quick else 200} events a stream at {PER_SECOND} a second).",
+            f"({10 if quick else 100} events a stream at {PER_SECOND} a second).",
+            "With one core the client's process is bound to it; the server's is not.",
             "`import famnb` loads no part before its first use; the second row is what a first client waits for. "
             "Bytecode is cached by the first round, as pip does it for the peers.",
         ],
@@ -60,18 +78,36 @@ def run(quick: bool) -> Result:
 Figures = dict[str, dict[str, float | None]]
 
 
-def _measure(peers: Sequence[str], url: str, streams: int, events: int, repeats: int) -> Figures:
-    """Run these peers, and return for each the median of each figure."""
+def _measure(
+    peers: Sequence[str], url: str, streams: int, events: int, repeats: int, *, one_core: bool = False
+) -> Figures:
+    """Run these peers, and return for each the median of each figure; with `one_core` each is bound to a single one."""
     runs: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     for peer in harness.rotate(peers, repeats):
         command = [sys.executable, str(harness.HERE / "peers.py"), peer, url.format(events), str(streams), str(events)]
-        runs[peer].append(harness.run_child(command).json)
+        runs[peer].append(harness.run_child([*command, *(["one-core"] if one_core else [])]).json)
     figures = {}
     for peer in peers:
         figures[peer] = {name: median([run[name] for run in runs[peer]]) for name in runs[peer][0]}
         cpu_s, count = figures[peer]["cpu_s"], figures[peer]["events"]
         figures[peer]["cpu_us_per_event"] = None if cpu_s is None or not count else cpu_s / count * 1e6
     return figures
+
+
+def _connect(peer: str, url: str, streams: int) -> dict[str, Any]:
+    """Connect streams at once beside the holds, and return the row of what that cost."""
+    events, per_second = 30, 30
+    target = f"{url}/live/{events}/{per_second}"
+    command = [sys.executable, str(harness.HERE / "timing_peers.py"), peer, target, str(streams), str(events), "holds"]
+    figures = harness.run_child(command).json
+    return {
+        "streams": streams,
+        "client": peer,
+        "until each has an event ms": figures["connected_ms"],
+        "lag p50 ms": figures["lag_p50_ms"],
+        "lag p99 ms": figures["lag_p99_ms"],
+        "held ms": figures["held_p50_ms"],
+    }
 
 
 def _imports(repeats: int) -> dict[str, float | None]:
@@ -114,6 +150,23 @@ def _lag_table(live: dict[int, Figures]) -> Table:
     return Table(title=f"Live: streams of {PER_SECOND} events a second each", rows=rows)
 
 
+def _many_table(many: dict[str, Figures], streams: int) -> Table:
+    rows = [
+        {
+            "cores": cores,
+            "client": peer,
+            "CPU µs/event": figures[peer]["cpu_us_per_event"],
+            f"× {FAST}": ratio(figures[peer]["cpu_us_per_event"], figures[FAST]["cpu_us_per_event"]),
+            "lag p50 ms": figures[peer]["lag_p50_ms"],
+            "lag p99 ms": figures[peer]["lag_p99_ms"],
+            "peak RSS MB": figures[peer]["peak_rss_mb"],
+        }
+        for cores, figures in many.items()
+        for peer in figures
+    ]
+    return Table(title=f"Live, recorded: {streams} streams of {PER_SECOND} events a second each", rows=rows)
+
+
 def _import_table(imports: dict[str, float | None]) -> Table:
     base = imports["import famnb"]
     rows = [
@@ -123,10 +176,9 @@ def _import_table(imports: dict[str, float | None]) -> Table:
     return Table(title="Import in a fresh interpreter", rows=rows)
 
 
-def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | None]) -> list[Goal]:
+def _goals(bulk: Figures, many: dict[str, Figures], imports: dict[str, float | None]) -> list[Goal]:
     cpu = {peer: bulk[peer]["cpu_us_per_event"] for peer in PEERS}
-    most = max(live)
-    loaded = live[most]["famnb"]
+    loaded = many["all"]["famnb"]
     return [
         Goal(
             claim="openai's CPU per event, as a multiple of famnb's",
@@ -137,10 +189,18 @@ def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | N
         Goal(
             claim="famnb's CPU per event, as a multiple of aiohttp+msgspec's",
             limit=2,
-            value=ratio(cpu["famnb"], cpu["aiohttp+msgspec"]),
+            value=ratio(cpu["famnb"], cpu[FAST]),
         ),
-        Goal(claim=f"famnb's CPU per event at {most} streams, µs", limit=14, value=loaded["cpu_us_per_event"]),
-        Goal(claim=f"famnb's lag at {most} streams, p99, ms", limit=1, value=loaded["lag_p99_ms"]),
+        *(
+            Goal(
+                claim=f"the same live at {STREAMS} streams, {cores} {'cores' if cores == 'all' else 'core'}",
+                limit=1.25,
+                value=ratio(figures["famnb"]["cpu_us_per_event"], figures[FAST]["cpu_us_per_event"]),
+            )
+            for cores, figures in many.items()
+        ),
+        Goal(claim=f"famnb's CPU per event at {STREAMS} streams, µs", limit=14, value=loaded["cpu_us_per_event"]),
+        Goal(claim=f"famnb's lag at {STREAMS} streams, p99, ms", limit=1, value=loaded["lag_p99_ms"]),
         Goal(
             claim="import famnb, as a part of import openai",
             limit=1 / 3,

@@ -1,6 +1,8 @@
 /* A paced server of canned chat streams: every event's text is the monotonic clock, in nanoseconds, just before its write.
 
-   POST /live/EVENTS/PER_SECOND/...   EVENTS events, PER_SECOND a second, each written by itself
+   POST /live/EVENTS/PER_SECOND/...           EVENTS events, PER_SECOND a second, each written by itself
+   POST /live/EVENTS/PER_SECOND/HEARTBEAT/... 6 ms after each event bytes that belong to none: `comments` have a comment,
+                                              `names` the `event:` line of the next one, `ends` the end of the chunk
    The first line of output is the address, as JSON; it ends when its input does. Linux only. */
 
 #define _GNU_SOURCE
@@ -20,6 +22,7 @@
 
 #define STREAMS 1024
 #define REQUEST_BYTES 16384
+#define HEARTBEAT_NS 6000000
 
 struct stream {
     int fd;
@@ -28,7 +31,11 @@ struct stream {
     long left;       /* events still to be written; -1 while there is no request */
     int64_t due_ns;
     int64_t gap_ns;
+    const char *heartbeat; /* written after each event; NULL for nothing */
+    int awaits_heartbeat;
 };
+
+static const char COMMENT[] = "8\r\n: wait\n\n\r\n", NAME[] = "d\r\nevent: chunk\n\r\n", CHUNK_END[] = "\r\n";
 
 static struct stream *streams[STREAMS];
 
@@ -49,21 +56,21 @@ static int write_all(struct stream *s, const char *data, size_t size) {
     return send(s->fd, data, size, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -1;
 }
 
-static int write_chunk(struct stream *s, const char *delta, const char *finish) {
+static int write_chunk(struct stream *s, const char *delta, const char *finish, const char *end) {
     char event[512], chunk[600];
     int size = snprintf(event, sizeof event, EVENT, delta, finish);
-    return write_all(s, chunk, snprintf(chunk, sizeof chunk, "%x\r\n%s\r\n", size, event));
+    return write_all(s, chunk, snprintf(chunk, sizeof chunk, "%x\r\n%s%s", size, event, end));
 }
 
 static int write_clock(struct stream *s) {
     char delta[64];
     snprintf(delta, sizeof delta, "{\"content\":\"%019lld\"}", (long long)now_ns());
-    return write_chunk(s, delta, "null");
+    return write_chunk(s, delta, "null", s->heartbeat == CHUNK_END ? "" : CHUNK_END);
 }
 
 static int write_end(struct stream *s) {
     static const char end[] = "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
-    return write_chunk(s, "{}", "\"stop\"") || write_all(s, end, sizeof end - 1) ? -1 : 0;
+    return write_chunk(s, "{}", "\"stop\"", CHUNK_END) || write_all(s, end, sizeof end - 1) ? -1 : 0;
 }
 
 static void forget(int slot) {
@@ -84,23 +91,31 @@ static int read_request(struct stream *s) {
         return 0;
     long events = 0;
     double per_second = 0;
-    if (sscanf(s->request, "POST /live/%ld/%lf/", &events, &per_second) != 2 || per_second <= 0)
+    char kind[16] = "";
+    if (sscanf(s->request, "POST /live/%ld/%lf/%15[a-z]", &events, &per_second, kind) < 2 || per_second <= 0)
         return -1;
+    s->heartbeat = !strcmp(kind, "comments") ? COMMENT : !strcmp(kind, "names") ? NAME : !strcmp(kind, "ends") ? CHUNK_END : NULL;
     s->received = 0;
     s->left = events;
     s->gap_ns = 1e9 / per_second;
     /* Spread: streams that begin together would else write together for ever. */
     s->due_ns = now_ns() + s->gap_ns + s->fd * 7919 % 997 * s->gap_ns / 997;
-    return write_all(s, HEAD, sizeof HEAD - 1) || write_chunk(s, "{\"role\":\"assistant\",\"content\":\"\"}", "null") ? -1 : 0;
+    return write_all(s, HEAD, sizeof HEAD - 1) || write_chunk(s, "{\"role\":\"assistant\",\"content\":\"\"}", "null", CHUNK_END) ? -1 : 0;
 }
 
 static int tick(struct stream *s) {
+    if (s->awaits_heartbeat) {
+        s->awaits_heartbeat = 0;
+        s->due_ns += s->gap_ns - HEARTBEAT_NS;
+        return write_all(s, s->heartbeat, strlen(s->heartbeat));
+    }
     if (s->left == 0) {
         s->left = -1;
         return write_end(s);
     }
     s->left--;
-    s->due_ns += s->gap_ns;
+    s->awaits_heartbeat = s->heartbeat != NULL;
+    s->due_ns += s->heartbeat ? HEARTBEAT_NS : s->gap_ns;
     return write_clock(s);
 }
 

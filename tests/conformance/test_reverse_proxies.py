@@ -23,8 +23,8 @@ from famnb.errors import FamnbError, ServerError, StreamInterrupted
 from famnb.service import Server, serve
 from tests.conformance.reverse_proxies import PROXIES, ReverseProxy, run_reverse_proxy
 from tests.support.certificates import Certificate, make_certificate
-from tests.support.fault_server import Do, FaultServer, Received, Script, chunked, head
-from tests.support.wire_payloads import ENDPOINTS, delta, opening, request, said
+from tests.support.fault_server import Action, FaultServer, Received, Script, chunked, head
+from tests.support.wire_payloads import ENDPOINTS, delta, opening, request, sse_stream
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 
@@ -34,23 +34,26 @@ PUNCTUAL = famnb.Deadlines(total=2)
 ONCE = famnb.Retries(tries=1)
 WORDS = [f"{number} " for number in range(20)]
 TEXT = "".join(WORDS)
-STREAM = b"".join(chunked(*said("web", *WORDS)))
+STREAM = b"".join(chunked(*sse_stream("web", *WORDS)))
 DRIPPED = [STREAM[start : start + 7] for start in range(0, len(STREAM), 7)]
 TO_CLOSE = head(200, content_type="text/event-stream", connection="close")
 CUT = chunked(*opening("web"), delta("web", "Hel"), end=False)
 
 SCRIPTS: dict[str, tuple[Script, type[FamnbError] | None]] = {
     "words in one write": ([STREAM], None),
-    "words with pauses": (chunked(*(step for event in said("web", *WORDS) for step in (0.01, event))), None),
+    "words with pauses": (chunked(*(step for event in sse_stream("web", *WORDS) for step in (0.01, event))), None),
     "seven bytes a write": ([step for piece in DRIPPED for step in (0.0005, piece)], None),
-    "closed at its end": ([TO_CLOSE, *said("web", *WORDS), Do.CLOSE], None),
-    "half closed at its end": ([TO_CLOSE, *said("web", *WORDS), Do.HALF_CLOSE], None),
-    "closed after each answer": ([*chunked(*said("web", *WORDS), connection="close"), Do.CLOSE], None),
-    "closed in the body": ([*CUT, 0.1, Do.CLOSE], StreamInterrupted),
-    "reset in the body": ([*CUT, 0.1, Do.RESET], StreamInterrupted),
-    "a length too long": ([head(200, content_length="9999"), delta("web", "Hel"), 0.1, Do.CLOSE], StreamInterrupted),
-    "closed without an answer": ([Do.CLOSE], ServerError),
-    "reset without an answer": ([Do.RESET], ServerError),
+    "closed at its end": ([TO_CLOSE, *sse_stream("web", *WORDS), Action.CLOSE], None),
+    "half closed at its end": ([TO_CLOSE, *sse_stream("web", *WORDS), Action.HALF_CLOSE], None),
+    "closed after each answer": ([*chunked(*sse_stream("web", *WORDS), connection="close"), Action.CLOSE], None),
+    "closed in the body": ([*CUT, 0.1, Action.CLOSE], StreamInterrupted),
+    "reset in the body": ([*CUT, 0.1, Action.RESET], StreamInterrupted),
+    "a length too long": (
+        [head(200, content_length="9999"), delta("web", "Hel"), 0.1, Action.CLOSE],
+        StreamInterrupted,
+    ),
+    "closed without an answer": ([Action.CLOSE], ServerError),
+    "reset without an answer": ([Action.RESET], ServerError),
 }
 """By the prompt that asks for it: what the handler behind the proxy does, and what it is for the client."""
 
