@@ -5,9 +5,9 @@ entry here. Nothing else matches on an endpoint's name or request class.
 
 To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
 here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py` and `famnb/__init__.pyi`, and
-the one that accepts vendors' fields in `request/compat.py`. `tests/test_endpoints.py` names what is missing, and what
-matches on an endpoint elsewhere. A request says in its own methods how it carries a text, parts and a system text; what
-it cannot carry goes into `with_losses`.
+the one that accepts vendors' fields in `request/gateway_fields.py`. `tests/test_endpoints.py` names what is missing,
+and what matches on an endpoint elsewhere. A request says in its own methods how it carries a text, parts and a system
+text; what it cannot carry goes into `with_losses`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
 from famnb.errors import InvalidRequest
 from famnb.request import Request, chat, messages, responses, web
 from famnb.request.base import RequestTraits
+from famnb.request.fields import field_type
 from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool, as_tool
@@ -42,11 +43,9 @@ class Endpoint:
     title: str
     request: type[Request]
     """The pydantic model of its request."""
-    # The two with `hash=False` hold mappings, which have no hash.
-    traits: RequestTraits = dataclasses.field(hash=False)
-    """What its requests can carry."""
     dialect: Dialect
     """How its replies are read and written."""
+    # It holds mappings, which have no hash.
     conventions: Conventions = dataclasses.field(hash=False)
     """The ids, error types, headers and vendor's SDK of that dialect."""
     path: str
@@ -55,9 +54,18 @@ class Endpoint:
     models: tuple[str, ...]
     """The ids of the models that the document lists for it; the first is the default."""
 
+    @property
+    def traits(self) -> RequestTraits:
+        """What its requests can carry."""
+        return self.request.traits
+
     def serves(self, model: str) -> bool:
         """Whether the document has this model at the endpoint."""
-        return _serves(self.request, model)
+        try:
+            _model_type(self.request).validate_python(model)
+        except ValidationError:
+            return False
+        return True
 
     @property
     def takes_tools(self) -> bool:
@@ -67,19 +75,7 @@ class Endpoint:
 
 @functools.cache
 def _model_type(request: type[Request]) -> TypeAdapter[Any]:
-    field = request.model_fields["model"]
-    annotation: Any = field.annotation
-    for constraint in field.metadata:
-        annotation = Annotated[annotation, constraint]
-    return TypeAdapter(annotation)
-
-
-def _serves(request: type[Request], model: str) -> bool:
-    try:
-        _model_type(request).validate_python(model)
-    except ValidationError:
-        return False
-    return True
+    return TypeAdapter(field_type(request.model_fields["model"]))
 
 
 _ENDPOINTS = (
@@ -87,7 +83,6 @@ _ENDPOINTS = (
         name="chat",
         title="Chat completions",
         request=chat.ChatRequest,
-        traits=chat.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
         path="/v1/chat/completions",
@@ -98,7 +93,6 @@ _ENDPOINTS = (
         name="responses",
         title="Responses",
         request=responses.ResponsesRequest,
-        traits=responses.TRAITS,
         dialect=responses_wire,
         conventions=responses_wire.CONVENTIONS,
         path="/v1/responses",
@@ -109,7 +103,6 @@ _ENDPOINTS = (
         name="web",
         title="Web chat",
         request=web.WebChatRequest,
-        traits=web.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
         path="/v1/web/chat/completions",
@@ -120,7 +113,6 @@ _ENDPOINTS = (
         name="messages",
         title="Messages",
         request=messages.MessagesRequest,
-        traits=messages.TRAITS,
         dialect=messages_wire,
         conventions=messages_wire.CONVENTIONS,
         path="/v1/messages",

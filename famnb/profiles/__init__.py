@@ -11,9 +11,9 @@ makes a request of it, `famnb.Composer(client)` is a form of its fields, `famnb.
 `profile`, and a variant of an experiment or a board may have a `client` of its own. A field that a profile does not
 have goes into `extra_body={…}`. A price may be of one service: `famnb.prices.set(…, service="openrouter")`.
 
-To add a profile: its file, whose `PROFILE` is the value, and its name here. Its requests derive from those of
-`request/vendor.py` or of another profile; fields of these that the vendor does not have go into `not_offered`. Nothing
-else matches on a profile's name.
+To add a profile: its file, whose `PROFILE` is the value, and its name here. Its requests are built of the tables of
+fields in `request/vendor_fields.py`: those that the vendor takes, and rows of its own. Nothing else matches on a
+profile's name.
 """
 
 from __future__ import annotations

@@ -11,13 +11,17 @@ nearest effort, `thinking={"type": "adaptive"}` and `output_config={"effort": â€
 https://platform.claude.com/docs/en/api/messages
 """
 
+import dataclasses
 import re
-from typing import Any, Self
+from typing import Any
 
-from famnb.profiles.profile import MESSAGES_FIELDS, MESSAGES_TRAITS, Profile, vendor_endpoint
-from famnb.request.message_parts import Reasoning
-from famnb.request.vendor import MESSAGES_TOKENS, VendorMessagesRequest
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import MessagesRequest, Request
+from famnb.request.fields import build_request
+from famnb.request.message_parts import nearest_effort
+from famnb.request.vendor_fields import MESSAGES, MESSAGES_TRAITS
 
+MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5")
 # In the name of a model the numbers stand behind the family or before it; eight digits at the end are a date.
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _FIRST_ADAPTIVE = (4, 6)
@@ -25,30 +29,30 @@ _LEAST_BUDGET = 1024
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
-class AnthropicMessagesRequest(VendorMessagesRequest):
-    """Messages at Anthropic."""
-
-    @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if thinking is None or _version(fields.get("model", "")) < _FIRST_ADAPTIVE:
-            return super().compose(prompt, system=system, thinking=thinking, **fields)
-        effort = Reasoning.for_budget(thinking).effort
-        fields["output_config"] = {"effort": effort, **(fields.get("output_config") or {})}
-        fields.setdefault("max_tokens", MESSAGES_TOKENS + thinking)
-        request = super().compose(prompt, system=system, thinking=None, **fields)
-        loss = f"`thinking={thinking}` is carried as the effort {effort}: {request.model} takes no token budget"
+def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any], str]:
+    model = fields.get("model", "")
+    if _version(model) < _FIRST_ADAPTIVE:
+        return MESSAGES_TRAITS.carry_thinking(fields, tokens)
+    effort = nearest_effort(tokens)
+    carried = {
+        "output_config": {"effort": effort, **(fields.get("output_config") or {})},
         # `summarized`, since some models would send the signature alone.
-        return request.replace(thinking={"type": "adaptive", "display": "summarized"}).with_losses((loss,))
+        "thinking": {"type": "adaptive", "display": "summarized"},
+    }
+    loss = f"`thinking={tokens}` is carried as the effort {effort}: {model} takes no token budget"
+    return {**fields, **carried}, loss
 
-    def hints(self) -> list[str]:
-        hints = []
-        budget = self.thinking.budget_tokens if self.thinking else None
-        if budget is not None and budget < _LEAST_BUDGET:
-            hints.append(f"The thinking budget of {budget:,} is below {_LEAST_BUDGET:,}, the least there is.")
-        refused = [f"`{name}`" for name in _SAMPLING if name in self.model_fields_set]
-        if refused and _version(self.model) > _FIRST_ADAPTIVE:
-            hints.append(f"The newer models of Claude refuse {', '.join(refused)}.")
-        return [*hints, *super().hints()]
+
+def _hints(request: Request) -> list[str]:
+    hints = []
+    thinking = request.get("thinking")
+    budget = thinking.budget_tokens if thinking else None
+    if budget is not None and budget < _LEAST_BUDGET:
+        hints.append(f"The thinking budget of {budget:,} is below {_LEAST_BUDGET:,}, the least there is.")
+    refused = [f"`{name}`" for name in _SAMPLING if name in request.model_fields_set]
+    if refused and _version(request.model) > _FIRST_ADAPTIVE:
+        hints.append(f"The newer models of Claude refuse {', '.join(refused)}.")
+    return hints
 
 
 def _version(model: str) -> tuple[int, int]:
@@ -57,20 +61,20 @@ def _version(model: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
+AnthropicMessagesRequest = build_request(
+    "AnthropicMessagesRequest",
+    "Messages at Anthropic.",
+    MessagesRequest,
+    MESSAGES,
+    dataclasses.replace(MESSAGES_TRAITS, carry_thinking=_carry_thinking, hints=_hints),
+    module=__name__,
+)
+
 PROFILE = Profile(
     name="anthropic",
     title="Anthropic",
     documentation="https://platform.claude.com/docs/en/api/messages",
-    endpoints={
-        "messages": vendor_endpoint(
-            "messages",
-            AnthropicMessagesRequest,
-            "/v1/messages",
-            ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5"),
-            fields=MESSAGES_FIELDS,
-            traits=MESSAGES_TRAITS,
-        )
-    },
+    endpoints=vendor_endpoints(MODELS, AnthropicMessagesRequest),
     base_url="https://api.anthropic.com",
     url_variables=("ANTHROPIC_BASE_URL",),
     key_variables=("ANTHROPIC_API_KEY",),

@@ -7,19 +7,16 @@
 https://learn.microsoft.com/en-us/azure/foundry/openai/latest
 """
 
-import dataclasses
-
 from famnb.profiles import openai
-from famnb.profiles.profile import Profile
+from famnb.profiles.profile import Profile, vendor_endpoints
 
 PROFILE = Profile(
     name="azure",
     title="Azure OpenAI",
     documentation="https://learn.microsoft.com/en-us/azure/foundry/openai/latest",
-    endpoints={
-        name: dataclasses.replace(endpoint, path=f"/openai{endpoint.path}")
-        for name, endpoint in openai.PROFILE.endpoints.items()
-    },
+    endpoints=vendor_endpoints(
+        openai.MODELS, openai.OpenAIResponsesRequest, openai.OpenAIChatRequest, prefix="/openai/v1"
+    ),
     url_variables=("AZURE_OPENAI_ENDPOINT",),
     key_variables=("AZURE_OPENAI_API_KEY",),
     key_header="api-key",

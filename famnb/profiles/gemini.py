@@ -11,40 +11,29 @@ here: penalties, `logprobs`, `user`, `parallel_tool_calls`. What Gemini alone ha
 https://ai.google.dev/gemini-api/docs/openai
 """
 
-from typing import ClassVar
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest
+from famnb.request.fields import build_request, pick
+from famnb.request.vendor_fields import CHAT, CHAT_TRAITS
 
-from famnb.profiles.profile import CHAT_FIELDS, CHAT_TRAITS, Profile, vendor_endpoint
-from famnb.request.vendor import VendorChatRequest
-
-
-class GeminiChatRequest(VendorChatRequest):
-    """Chat completions at Gemini."""
-
-    not_offered: ClassVar[tuple[str, ...]] = (
-        "reasoning",
-        "frequency_penalty",
-        "presence_penalty",
-        "parallel_tool_calls",
-        "logprobs",
-        "top_logprobs",
-        "user",
-    )
-
+GeminiChatRequest = build_request(
+    "GeminiChatRequest",
+    "Chat completions at Gemini.",
+    ChatRequest,
+    pick(
+        CHAT,
+        "model messages stream max_tokens response_format max_completion_tokens stream_options tools tool_choice stop "
+        "extra_body temperature top_p reasoning_effort seed",
+    ),
+    CHAT_TRAITS,
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="gemini",
     title="Gemini",
     documentation="https://ai.google.dev/gemini-api/docs/openai",
-    endpoints={
-        "chat": vendor_endpoint(
-            "chat",
-            GeminiChatRequest,
-            "/chat/completions",
-            ("gemini-3.5-flash", "gemini-3.8-flash"),
-            fields=CHAT_FIELDS,
-            traits=CHAT_TRAITS,
-        )
-    },
+    endpoints=vendor_endpoints(("gemini-3.5-flash", "gemini-3.8-flash"), GeminiChatRequest, prefix=""),
     base_url="https://generativelanguage.googleapis.com/v1beta/openai",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
 )

@@ -10,67 +10,58 @@ Ollama ignores fields that it does not know, so those that it does not have are 
 https://docs.ollama.com/api/openai-compatibility and https://docs.ollama.com/api/anthropic-compatibility
 """
 
-from typing import Any, ClassVar
+import dataclasses
 
-from famnb.endpoints import ENDPOINTS
-from famnb.profiles.open import server_endpoints
-from famnb.profiles.profile import MESSAGES_TRAITS, Profile
-from famnb.request.compat import OutputConfig
-from famnb.request.vendor import StatelessResponsesRequest, VendorChatRequest, VendorMessagesRequest
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest, MessagesRequest, ResponsesRequest
+from famnb.request.fields import Row, build_request, pick
+from famnb.request.gateway_fields import EffortConfig
+from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, RESPONSES, RESPONSES_TRAITS
 
-
-class OllamaChatRequest(VendorChatRequest):
-    """Chat completions of Ollama."""
-
-    cap_fields: ClassVar[tuple[str, ...]] = ("max_tokens",)
-    not_offered: ClassVar[tuple[str, ...]] = ("max_completion_tokens", "tool_choice", "parallel_tool_calls", "user")
-
-
-class OllamaResponsesRequest(StatelessResponsesRequest):
-    """Responses of Ollama."""
-
-    not_offered: ClassVar[tuple[str, ...]] = (
-        "tool_choice",
-        "parallel_tool_calls",
-        "include",
-        "truncation",
-        "metadata",
-        "user",
-    )
-
-
-class OllamaOutputConfig(OutputConfig):
-    """How much effort the answer is worth."""
-
-    not_offered: ClassVar[tuple[str, ...]] = ("format",)
-
-
-class OllamaMessagesRequest(VendorMessagesRequest):
-    """Messages of Ollama."""
-
-    not_offered: ClassVar[tuple[str, ...]] = ("tool_choice", "cache_control", "metadata", "service_tier")
-
-    output_config: OllamaOutputConfig | None = None
-    """How much effort the answer is worth."""
-
-
-_WITHOUT_FORMAT: dict[str, Any] = {
-    **MESSAGES_TRAITS,
-    "format": None,
-    "implied": ENDPOINTS["messages"].traits.implied,
-}
+OllamaChatRequest = build_request(
+    "OllamaChatRequest",
+    "Chat completions of Ollama.",
+    ChatRequest,
+    pick(
+        CHAT,
+        "model messages stream max_tokens reasoning response_format stream_options tools stop extra_body temperature "
+        "top_p reasoning_effort seed frequency_penalty presence_penalty logprobs top_logprobs",
+    ),
+    CHAT_TRAITS,
+    module=__name__,
+)
+OllamaResponsesRequest = build_request(
+    "OllamaResponsesRequest",
+    "Responses of Ollama.",
+    ResponsesRequest,
+    pick(
+        RESPONSES,
+        "model input instructions max_output_tokens stream reasoning temperature top_p text tools extra_body",
+    ),
+    RESPONSES_TRAITS,
+    module=__name__,
+)
+OllamaMessagesRequest = build_request(
+    "OllamaMessagesRequest",
+    "Messages of Ollama.",
+    MessagesRequest,
+    {
+        **pick(
+            MESSAGES,
+            "model messages system max_tokens stream thinking temperature top_p extra_body tools stop_sequences top_k",
+        ),
+        "output_config": Row(EffortConfig, "How much effort the answer is worth.", "Output form"),
+    },
+    dataclasses.replace(MESSAGES_TRAITS, format=None),
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="ollama",
     title="Ollama",
     documentation="https://docs.ollama.com/api/openai-compatibility",
-    endpoints=server_endpoints(
-        ("qwen3:8b", "gpt-oss:20b", "gemma4:31b"),
-        chat=OllamaChatRequest,
-        chat_fields={"reasoning": "Reasoning"},
-        responses=OllamaResponsesRequest,
-        messages=OllamaMessagesRequest,
-        messages_traits=_WITHOUT_FORMAT,
+    endpoints=vendor_endpoints(
+        ("qwen3:8b", "gpt-oss:20b", "gemma4:31b"), OllamaChatRequest, OllamaResponsesRequest, OllamaMessagesRequest
     ),
     base_url="http://127.0.0.1:11434",
     url_variables=("OLLAMA_HOST",),

@@ -9,73 +9,45 @@ https://platform.openai.com/docs/api-reference/chat and https://platform.claude.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest, MessagesRequest, ResponsesRequest
+from famnb.request.fields import build_request
+from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, RESPONSES, RESPONSES_TRAITS
 
-from famnb.endpoints import Endpoints
-from famnb.profiles.profile import (
-    CHAT_FIELDS,
+# Servers have the effort as a field of its own, `reasoning_effort`.
+SERVER_CHAT = {name: row for name, row in CHAT.items() if name != "reasoning"}
+"""The fields of chat completions, as most servers of one's own take them."""
+
+ServerChatRequest = build_request(
+    "ServerChatRequest",
+    "Chat completions, as most servers of one's own take them.",
+    ChatRequest,
+    SERVER_CHAT,
     CHAT_TRAITS,
-    MESSAGES_FIELDS,
-    MESSAGES_TRAITS,
-    RESPONSES_FIELDS,
-    Profile,
-    vendor_endpoint,
+    module=__name__,
 )
-from famnb.request.base import Heading, Request
-from famnb.request.vendor import VendorChatRequest, VendorMessagesRequest, VendorResponsesRequest
-
-
-class ServerChatRequest(VendorChatRequest):
-    """Chat completions, as most servers of one's own take them."""
-
-    # Servers have the effort as a field of its own, `reasoning_effort`.
-    not_offered: ClassVar[tuple[str, ...]] = ("reasoning",)
-
-
-def server_endpoints(
-    models: tuple[str, ...],
-    *,
-    chat: type[Request] = ServerChatRequest,
-    chat_fields: Mapping[str, Heading] = MappingProxyType({}),
-    responses: type[Request] = VendorResponsesRequest,
-    messages: type[Request] = VendorMessagesRequest,
-    messages_traits: Mapping[str, Any] = MESSAGES_TRAITS,
-) -> Endpoints:
-    """Return chat completions, responses and messages, with these models to suggest.
-
-    A request is given where it differs from that of most servers, and `chat_fields` are the headings of its fields.
-    """
-    return {
-        "chat": vendor_endpoint(
-            "chat",
-            chat,
-            "/v1/chat/completions",
-            models,
-            fields={**CHAT_FIELDS, **chat_fields},
-            traits=CHAT_TRAITS,
-        ),
-        "responses": vendor_endpoint(
-            "responses",
-            responses,
-            "/v1/responses",
-            models,
-            fields=RESPONSES_FIELDS,
-            # Few keep replies, and most of those only if they are told to when they start.
-            traits={"stores_replies": False},
-        ),
-        "messages": vendor_endpoint(
-            "messages", messages, "/v1/messages", models, fields=MESSAGES_FIELDS, traits=messages_traits
-        ),
-    }
-
+ServerResponsesRequest = build_request(
+    "ServerResponsesRequest",
+    "Responses, as the vendor who invented them takes them, and who follows that.",
+    ResponsesRequest,
+    RESPONSES,
+    RESPONSES_TRAITS,
+    module=__name__,
+)
+ServerMessagesRequest = build_request(
+    "ServerMessagesRequest",
+    "Messages, as the vendor who invented them takes them, and who follows that.",
+    MessagesRequest,
+    MESSAGES,
+    MESSAGES_TRAITS,
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="open",
     title="A server of your own",
     documentation="https://platform.openai.com/docs/api-reference/chat",
-    endpoints=server_endpoints(("default",)),
+    endpoints=vendor_endpoints(("default",), ServerChatRequest, ServerResponsesRequest, ServerMessagesRequest),
     key_variables=(),
     needs_key=False,
 )

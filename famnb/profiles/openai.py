@@ -11,91 +11,62 @@ The effort of chat completions is `reasoning_effort`; `reasoning` is a field of 
 https://platform.openai.com/docs/api-reference/chat/create, https://platform.openai.com/docs/api-reference/responses/create
 """
 
-from typing import ClassVar, Literal
+import dataclasses
+from typing import Literal
 
-from famnb.profiles.profile import CHAT_FIELDS, CHAT_TRAITS, RESPONSES_FIELDS, Profile, vendor_endpoint
-from famnb.request.base import Heading
+from famnb.profiles.open import SERVER_CHAT
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest, ResponsesRequest
+from famnb.request.fields import Row, Table, build_request
 from famnb.request.types import Text, Tokens
-from famnb.request.vendor import VendorChatRequest, VendorResponsesRequest
+from famnb.request.vendor_fields import CHAT_TRAITS, RESPONSES, RESPONSES_TRAITS
 
 MODELS = ("gpt-5.4-mini", "gpt-5.4", "gpt-6-luna", "gpt-6.2-sol")
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
 Verbosity = Literal["low", "medium", "high"]
 
-
-class OpenAIChatRequest(VendorChatRequest):
-    """Chat completions at OpenAI."""
-
-    cap: ClassVar[str] = "max_completion_tokens"
-    not_offered: ClassVar[tuple[str, ...]] = ("reasoning",)
-
-    max_completion_tokens: Tokens | None = None
-    """Upper bound on generated tokens, reasoning included."""
-    store: bool | None = None
-    """Whether the completion is kept."""
-    metadata: dict[str, str] | None = None
-    """Up to 16 pairs."""
-    service_tier: ServiceTier | None = None
-    """Which capacity answers, at which price."""
-    verbosity: Verbosity | None = None
-    """How much to say."""
-    logit_bias: dict[str, int] | None = None
-    """By token, from -100 for never to 100 for always."""
-    prompt_cache_key: str | None = None
-    """A name for prompts that begin alike."""
-    safety_identifier: str | None = None
-    """A name for the end user, in place of `user`."""
-
-
-class OpenAIResponsesRequest(VendorResponsesRequest):
-    """Responses at OpenAI."""
-
-    service_tier: ServiceTier | None = None
-    """Which capacity answers, at which price."""
-    max_tool_calls: Tokens | None = None
-    """How often built-in tools may be called."""
-    prompt_cache_key: str | None = None
-    """A name for prompts that begin alike."""
-    safety_identifier: str | None = None
-    """A name for the end user, in place of `user`."""
-    background: bool | None = None
-    """Whether the service answers at once and goes on working."""
-    conversation: Text | None = None
-    """The id of a conversation that the service keeps."""
-
-    @property
-    def stores_reply(self) -> bool:
-        return self.store is not False
-
-
-_METADATA: dict[str, Heading] = {
-    "metadata": "Metadata",
-    "store": "Metadata",
-    "service_tier": "Metadata",
-    "safety_identifier": "Metadata",
+_SHARED: Table = {
+    "service_tier": Row(ServiceTier, "Which capacity answers, at which price.", "Metadata"),
+    "prompt_cache_key": Row(str, "A name for prompts that begin alike."),
+    "safety_identifier": Row(str, "A name for the end user, in place of `user`.", "Metadata"),
 }
+OpenAIChatRequest = build_request(
+    "OpenAIChatRequest",
+    "Chat completions at OpenAI.",
+    ChatRequest,
+    {
+        **SERVER_CHAT,
+        "max_completion_tokens": Row(Tokens, "Upper bound on generated tokens, reasoning included."),
+        "store": Row(bool, "Whether the completion is kept.", "Metadata"),
+        "metadata": Row(dict[str, str], "Up to 16 pairs.", "Metadata"),
+        "verbosity": Row(Verbosity, "How much to say.", "Output form"),
+        "logit_bias": Row(dict[str, int], "By token, from -100 for never to 100 for always.", "Sampling"),
+        **_SHARED,
+    },
+    CHAT_TRAITS,
+    module=__name__,
+    cap="max_completion_tokens",
+)
+OpenAIResponsesRequest = build_request(
+    "OpenAIResponsesRequest",
+    "Responses at OpenAI.",
+    ResponsesRequest,
+    {
+        **RESPONSES,
+        **_SHARED,
+        "max_tool_calls": Row(Tokens, "How often built-in tools may be called."),
+        "background": Row(bool, "Whether the service answers at once and goes on working."),
+        "conversation": Row(Text, "The id of a conversation that the service keeps."),
+    },
+    dataclasses.replace(RESPONSES_TRAITS, stores_replies=True),
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="openai",
     title="OpenAI",
     documentation="https://platform.openai.com/docs/api-reference",
-    endpoints={
-        "responses": vendor_endpoint(
-            "responses",
-            OpenAIResponsesRequest,
-            "/v1/responses",
-            MODELS,
-            fields={**RESPONSES_FIELDS, **_METADATA},
-        ),
-        "chat": vendor_endpoint(
-            "chat",
-            OpenAIChatRequest,
-            "/v1/chat/completions",
-            MODELS,
-            fields={**CHAT_FIELDS, **_METADATA, "logit_bias": "Sampling", "verbosity": "Output form"},
-            traits=CHAT_TRAITS,
-        ),
-    },
+    endpoints=vendor_endpoints(MODELS, OpenAIResponsesRequest, OpenAIChatRequest),
     base_url="https://api.openai.com",
     url_variables=("OPENAI_BASE_URL",),
     key_variables=("OPENAI_API_KEY",),

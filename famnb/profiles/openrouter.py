@@ -8,14 +8,16 @@
 https://openrouter.ai/docs/api/reference/overview
 """
 
-from typing import Annotated, Any, Literal, Self
+import dataclasses
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from famnb.profiles.profile import CHAT_FIELDS, CHAT_TRAITS, Profile, vendor_endpoint
-from famnb.request.chat import prompt_messages
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest
+from famnb.request.fields import Row, build_request
 from famnb.request.types import Text, Tokens
-from famnb.request.vendor import VendorChatRequest, VendorReasoning
+from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, Count, Share, VendorReasoning
 
 
 class OpenRouterReasoning(VendorReasoning):
@@ -29,64 +31,42 @@ class OpenRouterReasoning(VendorReasoning):
     """Whether to reason at all."""
 
 
-class OpenRouterChatRequest(VendorChatRequest):
-    """Chat completions at OpenRouter."""
-
-    reasoning: OpenRouterReasoning | None = None
-    """How much to reason; shown unless excluded."""
-    top_k: Annotated[int, Field(ge=0)] | None = None
-    """Only from so many of the likeliest tokens."""
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Only tokens at least so likely, relative to the likeliest."""
-    top_a: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The same, by the square of the likeliest one's probability."""
-    repetition_penalty: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Above 1 against saying the same words again."""
-    models: list[Text] | None = None
-    """Models to try in turn, should the first fail."""
-    provider: dict[str, Any] | None = None
-    """Which vendors may answer, and in which order."""
-    plugins: list[dict[str, Any]] | None = None
-    """Plug-ins of the router, such as its search."""
-    transforms: list[Literal["middle-out"]] | None = None
-    """What the router may do to a prompt that is too long."""
-    logit_bias: dict[str, float] | None = None
-    """By token, from -100 for never to 100 for always."""
-    verbosity: Literal["low", "medium", "high", "xhigh", "max"] | None = None
-    """How much to say."""
-    session_id: str | None = None
-    """A name for requests that belong together."""
-
-    @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if thinking is not None:
-            fields.setdefault("reasoning", {"max_tokens": thinking})
-        return cls(**{"messages": prompt_messages(prompt, system), **fields})
-
+OpenRouterChatRequest = build_request(
+    "OpenRouterChatRequest",
+    "Chat completions at OpenRouter.",
+    ChatRequest,
+    {
+        **CHAT,
+        "reasoning": Row(OpenRouterReasoning, "How much to reason; shown unless excluded.", "Reasoning"),
+        "top_k": Row(Count, "Only from so many of the likeliest tokens.", "Sampling"),
+        "min_p": Row(Share, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
+        "top_a": Row(Share, "The same, by the square of the likeliest one's probability.", "Sampling"),
+        "repetition_penalty": Row(
+            Annotated[float, Field(ge=0, le=2)], "Above 1 against saying the same words again.", "Sampling"
+        ),
+        "models": Row(list[Text], "Models to try in turn, should the first fail."),
+        "provider": Row(dict[str, Any], "Which vendors may answer, and in which order."),
+        "plugins": Row(list[dict[str, Any]], "Plug-ins of the router, such as its search."),
+        "transforms": Row(list[Literal["middle-out"]], "What the router may do to a prompt that is too long."),
+        "logit_bias": Row(dict[str, float], "By token, from -100 for never to 100 for always.", "Sampling"),
+        "verbosity": Row(Literal["low", "medium", "high", "xhigh", "max"], "How much to say.", "Output form"),
+        "session_id": Row(str, "A name for requests that belong together."),
+    },
+    dataclasses.replace(
+        CHAT_TRAITS,
+        thinking="budget",
+        carry_thinking=lambda fields, tokens: ({"reasoning": {"max_tokens": tokens}, **fields}, ""),
+    ),
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="openrouter",
     title="OpenRouter",
     documentation="https://openrouter.ai/docs/api/reference/overview",
-    endpoints={
-        "chat": vendor_endpoint(
-            "chat",
-            OpenRouterChatRequest,
-            "/v1/chat/completions",
-            ("openai/gpt-5.4-mini", "anthropic/claude-sonnet-5", "google/gemini-3.5-flash"),
-            fields={
-                **CHAT_FIELDS,
-                "reasoning": "Reasoning",
-                "top_k": "Sampling",
-                "min_p": "Sampling",
-                "top_a": "Sampling",
-                "repetition_penalty": "Sampling",
-                "logit_bias": "Sampling",
-                "verbosity": "Output form",
-            },
-            traits={**CHAT_TRAITS, "thinking": "budget"},
-        )
-    },
+    endpoints=vendor_endpoints(
+        ("openai/gpt-5.4-mini", "anthropic/claude-sonnet-5", "google/gemini-3.5-flash"), OpenRouterChatRequest
+    ),
     base_url="https://openrouter.ai/api",
     key_variables=("OPENROUTER_API_KEY",),
 )

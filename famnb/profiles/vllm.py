@@ -9,77 +9,78 @@
 https://docs.vllm.ai/en/stable/serving/openai_compatible_server/
 """
 
-from typing import Annotated, Any, ClassVar, Self
+import dataclasses
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from famnb.profiles.open import ServerChatRequest, server_endpoints
-from famnb.profiles.profile import MESSAGES_TRAITS, Profile
-from famnb.request.message_parts import Reasoning
+from famnb.profiles.open import SERVER_CHAT, ServerResponsesRequest
+from famnb.profiles.profile import Profile, vendor_endpoints
+from famnb.request import ChatRequest, MessagesRequest
+from famnb.request.fields import Row, build_request, pick
+from famnb.request.message_parts import nearest_effort
 from famnb.request.types import Tokens
-from famnb.request.vendor import VendorMessagesRequest
+from famnb.request.vendor_fields import CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, Count, Share
+
+_TEMPLATE = Row(
+    dict[str, Any], 'Options of the model\'s chat template, such as `{"enable_thinking": false}`.', "Reasoning"
+)
+
+VLLMChatRequest = build_request(
+    "VLLMChatRequest",
+    "Chat completions of vLLM.",
+    ChatRequest,
+    {
+        **SERVER_CHAT,
+        "top_k": Row(
+            Annotated[int, Field(ge=-1)], "Only from so many of the likeliest tokens; -1 for all.", "Sampling"
+        ),
+        "min_p": Row(Share, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
+        "repetition_penalty": Row(
+            Annotated[float, Field(gt=0)], "Above 1 against saying the same words again.", "Sampling"
+        ),
+        "min_tokens": Row(Count, "At least this many tokens."),
+        "ignore_eos": Row(bool, "Whether to go on after the model's end, up to the cap; for measuring."),
+        "thinking_token_budget": Row(Tokens, "At most this many tokens of thinking.", "Reasoning"),
+        "include_reasoning": Row(
+            bool, "Whether the reply shows the thinking; it does unless this is false.", "Reasoning"
+        ),
+        "priority": Row(int, "Lower is served sooner, where the server runs with priorities."),
+        "chat_template_kwargs": _TEMPLATE,
+        "structured_outputs": Row(
+            dict[str, Any], "The form of the answer by a grammar, an expression or choices.", "Output form"
+        ),
+    },
+    CHAT_TRAITS,
+    module=__name__,
+)
 
 
-class VLLMChatRequest(ServerChatRequest):
-    """Chat completions of vLLM."""
-
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    """Only from so many of the likeliest tokens; -1 for all."""
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Only tokens at least so likely, relative to the likeliest."""
-    repetition_penalty: Annotated[float, Field(gt=0)] | None = None
-    """Above 1 against saying the same words again."""
-    min_tokens: Annotated[int, Field(ge=0)] | None = None
-    """At least this many tokens."""
-    ignore_eos: bool | None = None
-    """Whether to go on after the model's end, up to the cap; for measuring."""
-    thinking_token_budget: Tokens | None = None
-    """At most this many tokens of thinking."""
-    include_reasoning: bool | None = None
-    """Whether the reply shows the thinking; it does unless this is false."""
-    priority: int | None = None
-    """Lower is served sooner, where the server runs with priorities."""
-    chat_template_kwargs: dict[str, Any] | None = None
-    """Options of the model's chat template, such as `{"enable_thinking": false}`."""
-    structured_outputs: dict[str, Any] | None = None
-    """The form of the answer by a grammar, an expression or choices."""
+def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any], str]:
+    return {**fields, "output_config": {"effort": nearest_effort(tokens), **(fields.get("output_config") or {})}}, ""
 
 
-class VLLMMessagesRequest(VendorMessagesRequest):
-    """Messages of vLLM."""
-
-    not_offered: ClassVar[tuple[str, ...]] = ("thinking", "cache_control", "service_tier")
-
-    chat_template_kwargs: dict[str, Any] | None = None
-    """Options of the model's chat template, such as `{"enable_thinking": false}`."""
-
-    @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if thinking is not None:
-            effort = Reasoning.for_budget(thinking).effort
-            fields["output_config"] = {"effort": effort, **(fields.get("output_config") or {})}
-        return super().compose(prompt, system=system, thinking=None, **fields)
-
+VLLMMessagesRequest = build_request(
+    "VLLMMessagesRequest",
+    "Messages of vLLM.",
+    MessagesRequest,
+    {
+        **pick(
+            MESSAGES,
+            "model messages system max_tokens stream temperature top_p extra_body tools tool_choice stop_sequences "
+            "output_config top_k metadata",
+        ),
+        "chat_template_kwargs": _TEMPLATE,
+    },
+    dataclasses.replace(MESSAGES_TRAITS, thinking="effort", carry_thinking=_carry_thinking),
+    module=__name__,
+)
 
 PROFILE = Profile(
     name="vllm",
     title="vLLM",
     documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
-    endpoints=server_endpoints(
-        ("Qwen/Qwen3-8B",),
-        chat=VLLMChatRequest,
-        chat_fields={
-            "top_k": "Sampling",
-            "min_p": "Sampling",
-            "repetition_penalty": "Sampling",
-            "thinking_token_budget": "Reasoning",
-            "chat_template_kwargs": "Reasoning",
-            "include_reasoning": "Reasoning",
-            "structured_outputs": "Output form",
-        },
-        messages=VLLMMessagesRequest,
-        messages_traits={**MESSAGES_TRAITS, "thinking": "effort"},
-    ),
+    endpoints=vendor_endpoints(("Qwen/Qwen3-8B",), VLLMChatRequest, ServerResponsesRequest, VLLMMessagesRequest),
     base_url="http://127.0.0.1:8000",
     key_variables=("VLLM_API_KEY",),
     needs_key=False,

@@ -1,6 +1,13 @@
-"""`Request`, the base of the four request models: strict, immutable, sent with exactly the fields that were set.
+"""`Request`, the base of all requests: strict, immutable, sent with exactly the fields that were set.
 
-`describe_fields` has their fields as text, for `help(famnb.MessagesRequest)` and `famnb.MessagesRequest?`.
+    Request ─┬─ BaseChatRequest ────── ChatRequest, WebChatRequest
+             ├─ BaseResponsesRequest ─ ResponsesRequest
+             └─ BaseMessagesRequest ── MessagesRequest
+
+The four on the right are those of the document. Beside them stand the requests of the local service and of the vendors,
+which `fields.build_request` makes of tables. A base writes and reads whichever fields its requests have.
+
+`describe_fields` has the fields of a request as text, for `help(famnb.MessagesRequest)` and `famnb.MessagesRequest?`.
 """
 
 from __future__ import annotations
@@ -11,13 +18,13 @@ import inspect
 import json
 import textwrap
 import types
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 import pydantic
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
+from pydantic import BaseModel, GetJsonSchemaHandler, PrivateAttr
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -25,8 +32,9 @@ from pydantic_core import CoreSchema
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.reply import Reply
+from famnb.request.message_parts import images, plain_text
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import PATTERNS, StrictModel
+from famnb.request.types import PATTERNS, STRICT, StrictModel
 
 Heading: TypeAlias = Literal[
     "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"
@@ -34,6 +42,9 @@ Heading: TypeAlias = Literal[
 """A heading in the form of a request; fields under the empty one come first, without a heading."""
 SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}
 """The headings of the fields that every endpoint has."""
+
+CarryThinking: TypeAlias = Callable[[dict[str, Any], int], tuple[dict[str, Any], str]]
+"""Adds a thinking budget, in tokens, to the fields of a request; the text says what is lost by it, if anything."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +61,8 @@ class RequestTraits:
     """Whether the thinking of an earlier answer can be sent back."""
     thinking: Literal["budget", "effort"] | None
     """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or (None) not at all."""
+    carry_thinking: CarryThinking
+    """Carries it."""
     format: FormatPaths | None
     """Where the format of the answer is set; None if it cannot be."""
     usage_fields: Mapping[str, Any]
@@ -57,29 +70,33 @@ class RequestTraits:
     has_cache_writes: bool
     """Whether input can be written to the service's cache at a price of its own; if so, replies report how much was."""
     stores_replies: bool
-    """Whether the service can keep a reply, to be retrieved at `{path}/{id}` and continued."""
+    """Whether the service keeps a reply by itself, to be retrieved at `{path}/{id}` and continued."""
+    output_tokens: int = 0
+    """What a request counts as that sets no cap, where the field has no default."""
     groups: Mapping[str, Heading]
     """The heading in the form for each field, by name; fields that are not listed come under `More`."""
     implied: Mapping[FieldPath, tuple[FieldPath, str]]
     """For a field without effect on its own: the field that must be set with it, and its value."""
+    hints: Callable[[Any], list[str]] = lambda _: []
+    """Returns the hints about a request that only this service gives."""
 
 
 _FIELDS_HEAD = "\n\nThe fields:\n\n"
 
 
-class Request(StrictModel, ABC):
+class Request(BaseModel):
     """One request to one endpoint; an unset field is not sent, so the service's own default applies."""
 
-    # Pydantic compares, copies and pickles private attributes, but not slots: what is cached in one is no part of the
-    # request's value, and a copy with other fields begins without it.
-    __slots__ = ("_body_json", "_key")
+    model_config = STRICT
 
     endpoint: ClassVar[str]
     """The endpoint's name, a key of `endpoints.ENDPOINTS`."""
+    traits: ClassVar[RequestTraits]
+    """What it can carry."""
     cap: ClassVar[str]
     """The name of the field that limits generated tokens."""
-    cap_fields: ClassVar[tuple[str, ...]] = ()
-    """All its names where it has several."""
+    other_caps: ClassVar[tuple[str, ...]] = ()
+    """Further names that this field may have, in the order in which they count."""
     prompt_field: ClassVar[str]
     """The name of the field that carries the conversation."""
 
@@ -112,6 +129,12 @@ class Request(StrictModel, ABC):
         schema["description"] = schema["description"].partition(_FIELDS_HEAD)[0]
         return schema
 
+    # The request as a value.
+
+    def get(self, field: str) -> Any:
+        """The value of a field; None if requests of this class have no such field."""
+        return getattr(self, field, None)
+
     @property
     def losses(self) -> tuple[str, ...]:
         """What `compose` was given and this endpoint cannot carry, a sentence each."""
@@ -125,52 +148,58 @@ class Request(StrictModel, ABC):
 
     def replace(self, **fields: Any) -> Self:
         """Return the same request with some fields changed; a field given as None is unset."""
-        values = {name: value for name, value in {**self.body(), **fields}.items() if value is not None}
+        values = {name: value for name, value in {**self.given_fields(), **fields}.items() if value is not None}
         return type(self)(**values)
-
-    def body(self) -> dict[str, Any]:
-        """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def given_fields(self) -> dict[str, Any]:
         """The fields that were set, as JSON values by which the model makes the same request."""
-        return self.body()
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
+        fields = self.given_fields()
+        # In requests of the document this field is unknown.
+        extra = fields.pop("extra_body", None) or {}
+        return {**fields, **extra}
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Self:
         """Return the request that has this JSON body. Raises InvalidRequest if none has."""
-        return cls(**body)
+        if "extra_body" not in cls.model_fields:
+            return cls(**body)
+        # Our field is never sent; what has this name in a body is the vendor's own, such as Gemini's.
+        known = {field.alias or name for name, field in cls.model_fields.items()} - {"extra_body"}
+        fields = {name: value for name, value in body.items() if name in known}
+        extra = {name: value for name, value in body.items() if name not in known}
+        return cls(**fields, **({"extra_body": extra} if extra else {}))
 
     def body_json(self) -> bytes:
-        """The JSON body as it is sent; encoded once."""
+        """The JSON body as it is sent."""
         try:
-            cached: bytes = self._body_json  # type: ignore[attr-defined]
-        except AttributeError:
-            cached = _encode(self.body())
-            Request._body_json.__set__(self, cached)  # type: ignore[attr-defined]
-        return cached
+            return msgspec.json.encode(self.body())
+        except UnicodeEncodeError:  # half a character in a schema or a tool's parameters: JSON has an escape for it
+            return json.dumps(self.body(), separators=(",", ":")).encode()
 
     def key(self) -> str:
-        """Return a hash of endpoint and body, the same in a plan as in a record; computed once."""
-        try:
-            cached: str = self._key  # type: ignore[attr-defined]
-        except AttributeError:
-            canonical = msgspec.json.encode([self.endpoint, self.body()], order="sorted")
-            cached = hashlib.sha256(canonical).hexdigest()[:32]
-            Request._key.__set__(self, cached)  # type: ignore[attr-defined]
-        return cached
+        """Return a hash of endpoint and body, the same in a plan as in a record."""
+        canonical = msgspec.json.encode([self.endpoint, self.body()], order="sorted")
+        return hashlib.sha256(canonical).hexdigest()[:32]
 
-    @property
-    def streams(self) -> bool:
-        """Whether the reply is asked for as a stream."""
-        return bool(getattr(self, "stream", False))
+    # How a conversation is written, for each endpoint in its own way.
 
-    # What each endpoint implements in its own way.
+    @classmethod
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
+        """Return this endpoint's request for a prompt."""
+        loss = ""
+        if thinking is not None:
+            fields, loss = cls.traits.carry_thinking(fields, thinking)
+        request = cls(**{**cls.write_prompt(prompt, system), **fields})
+        return request.with_losses((loss,)) if loss else request
 
     @classmethod
     @abstractmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        """Return this endpoint's request for a prompt."""
+    def write_prompt(cls, prompt: str, system: str | None) -> dict[str, Any]:
+        """Return the fields that hold a prompt and a system text."""
 
     @classmethod
     @abstractmethod
@@ -178,17 +207,62 @@ class Request(StrictModel, ABC):
         """Return a text or parts as the content of a user's message; parts get this endpoint's type names."""
 
     @classmethod
-    @abstractmethod
-    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        """Return an earlier reply as messages of the conversation, as far as they carry it; none if it is empty."""
+    def user_message(cls, content: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """A text or list of parts as a user's message."""
+        return {"role": "user", "content": cls.user_content(content)}
 
     @classmethod
+    @abstractmethod
+    def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return a reply as messages of the conversation, with the results of its tool calls; none if it is empty."""
+
+    @classmethod
+    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
+        """Return a reply, and the rounds of tool calls that led to it, as messages, as far as they carry them."""
+        rounds = [
+            message
+            for round_ in reply.rounds
+            for message in cls.write_answer(round_.reply, [result.content for result in round_.results])
+        ]
+        return [*rounds, *cls.write_answer(reply)]
+
+    @classmethod
+    @abstractmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return a function as an item of this endpoint's `tools`; `parameters` is a JSON Schema."""
-        return {
-            "type": "function",
-            "function": {"name": name, "description": description, "parameters": parameters},
-        }
+
+    def with_earlier(self, messages: Sequence[Mapping[str, Any]]) -> Self:
+        """Return this request with earlier messages of the conversation before its last one."""
+        *lead, last = self._messages()
+        return self.replace(**{self.prompt_field: [*lead, *messages, last]})
+
+    def with_content(self, content: Sequence[Mapping[str, Any]]) -> Self:
+        """Return this request with parts as its last message."""
+        *lead, _ = self._messages()
+        return self.replace(**{self.prompt_field: [*lead, self.user_message(content)]})
+
+    def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
+        """Return the request of the next round: this one, the reply that called tools, and a result for each call."""
+        if "tools" not in type(self).model_fields:
+            raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
+        # A tool that must be called would be called in every round, for ever.
+        choice = {} if self.settings().tool_choice == "none" else {"tool_choice": None}
+        return self.replace(**{self.prompt_field: [*self._messages(), *self.write_answer(reply, results)]}, **choice)
+
+    def continue_stored(self, reply_id: str) -> Self | None:
+        """Return the last message of this request as one that continues a stored reply; None where none are stored."""
+        if "previous_response_id" not in type(self).model_fields:
+            return None
+        prompt = self.body()[self.prompt_field]
+        last = prompt if isinstance(prompt, str) else prompt[-1:]
+        return self.replace(**{self.prompt_field: last, "previous_response_id": reply_id})
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """The conversation as JSON; a plain text is a user's message."""
+        prompt = self.body()[self.prompt_field]
+        return [self.user_message(prompt)] if isinstance(prompt, str) else prompt
+
+    # How it is read, in terms that all endpoints share.
 
     @abstractmethod
     def turns(self) -> tuple[PromptTurn, ...]:
@@ -198,111 +272,69 @@ class Request(StrictModel, ABC):
     def settings(self) -> GenerationSettings:
         """Return the settings of the generation, with the endpoint's defaults filled in."""
 
-    # What only some endpoints have; these are the answers of the others.
-
-    @property
-    def sets_cap(self) -> bool:
-        """Whether the request sets the limit of generated tokens itself."""
-        return not self.model_fields_set.isdisjoint(self.cap_fields or (self.cap,))
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        """The ids of items of stored replies that stand in the conversation."""
-        return ()
-
-    def with_referenced(self, items: Mapping[str, Any]) -> Self:  # noqa: ARG002 - most endpoints store nothing
-        """Return this request with the items themselves in place of their ids."""
-        return self
-
     @property
     def system_turn(self) -> PromptTurn | None:
         """The system text that has a field of its own, if it is set."""
-        return None
+        content = self.get(self.traits.system_field) if self.traits.system_field else None
+        return PromptTurn("system", plain_text(content), images(content)) if content else None
 
     @property
     def input_parts(self) -> tuple[StrictModel, ...]:
         """What else the model reads: tools, and the form of the answer."""
-        return ()
+        forms = (self.get("response_format"), self.get("text"))
+        return (*(self.get("tools") or ()), *(form for form in forms if form is not None))
+
+    @property
+    def set_caps(self) -> tuple[str, ...]:
+        """The names under which the request sets the limit of generated tokens itself; the first counts."""
+        names = dict.fromkeys((self.cap, *self.other_caps))
+        return tuple(name for name in names if name in self.model_fields_set and self.get(name) is not None)
+
+    @property
+    def output_tokens(self) -> int:
+        """The limit of generated tokens."""
+        return self.get((*self.set_caps, self.cap)[0]) or self.traits.output_tokens
+
+    @property
+    def streams(self) -> bool:
+        """Whether the reply is asked for as a stream."""
+        return bool(self.get("stream"))
 
     @property
     def asks_for_usage(self) -> bool:
         """Whether a stream is asked to say its usage where it otherwise would not."""
-        return False
+        options = self.get("stream_options")
+        return bool(options and options.include_usage)
 
     @property
     def stores_reply(self) -> bool:
         """Whether the service is asked to keep the reply, so that a later request can continue it."""
-        return False
+        if "previous_response_id" not in type(self).model_fields:
+            return False
+        return self.traits.stores_replies if self.get("store") is None else bool(self.get("store"))
 
     @property
     def continues(self) -> str | None:
         """The id of the stored reply that this request continues."""
-        return None
+        continued: str | None = self.get("previous_response_id")
+        return continued
 
-    def continue_stored(self, reply_id: str) -> Self | None:  # noqa: ARG002 - most endpoints store nothing
-        """Return the last message of this request as one that continues a stored reply; None where none are stored."""
-        return None
-
-    def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:  # noqa: ARG002 - most take no tools
-        """Return the request of the next round: this one, the reply that called tools, and a result for each call."""
-        raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
+    def idle_fields(self) -> tuple[str, ...]:
+        """Return the paths of fields that are set and have no effect beside others of the request."""
+        return ()
 
     def hints(self) -> list[str]:
         """Return a sentence about each setting that is allowed but probably not meant."""
-        return self.sampling_hints()
+        unknown = [name for name in self.get("extra_body") or {} if name not in type(self).model_fields]
+        hints = [*self.traits.hints(self), *(f"`{name}` is sent as it is: famnb does not know it." for name in unknown)]
+        hints += self.field_hints()
+        if {"temperature", "top_p"} <= self.model_fields_set:
+            hints.append("`temperature` and `top_p` both narrow the choice of words; change one and leave the other.")
+        return hints
 
-    def sampling_hints(self) -> list[str]:
-        """Return the hint about setting both `temperature` and `top_p`, which every endpoint has."""
-        if not {"temperature", "top_p"} <= self.model_fields_set:
-            return []
-        return ["`temperature` and `top_p` both narrow the choice of words; change one and leave the other."]
-
-    def with_earlier(self, messages: Sequence[Mapping[str, Any]]) -> Self:
-        """Return this request with earlier messages of the conversation before its last one."""
-        prompt = self.body()[self.prompt_field]
-        lead, last = ([], self.user_message(prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
-        return self.replace(**{self.prompt_field: [*lead, *messages, last]})
-
-    def with_content(self, content: Sequence[Mapping[str, Any]]) -> Self:
-        """Return this request with parts as its last message."""
-        prompt = self.body()[self.prompt_field]
-        lead = [] if isinstance(prompt, str) else prompt[:-1]
-        return self.replace(**{self.prompt_field: [*lead, self.user_message(content)]})
-
-    @classmethod
-    def user_message(cls, content: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """A text or list of parts as a user's message."""
-        return {"role": "user", "content": cls.user_content(content)}
-
-
-def _encode(body: dict[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:  # half a character in a schema or a tool's parameters: JSON has an escape for it
-        return json.dumps(body, separators=(",", ":")).encode()
-
-
-def write_rounds(reply: Reply, write: Callable[[Reply, Sequence[str]], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the rounds of tool calls that led to a reply, each as `write` makes it of its reply and results."""
-    return [
-        message
-        for round_ in reply.rounds
-        for message in write(round_.reply, [result.content for result in round_.results])
-    ]
-
-
-def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
-    """Configuration of a model whose JSON Schema has alternatives, each with the fields it requires and their schemas.
-
-    A validator of the model checks the same with better messages. A field with an `enum` (`type`, `role`) may be left
-    out where it has a default.
-    """
-    schemas: Any = [
-        {"properties": fields, "required": [name for name, field in fields.items() if "enum" not in field]}
-        for fields in alternatives
-    ]
-    # Inside allOf, where it is a condition on the fields beside it rather than a choice of shapes.
-    return ConfigDict(json_schema_extra={"allOf": [{"anyOf": schemas}]})
+    def field_hints(self) -> list[str]:
+        """Return the hints about fields that only this endpoint has."""
+        return []
 
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:

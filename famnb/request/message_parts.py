@@ -17,9 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from famnb.request.base import any_shape
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import NON_EMPTY, UNUSED, Effort, StrictModel, Summary, Text, Unused
+from famnb.request.types import NON_EMPTY, UNUSED, Effort, StrictModel, Summary, Text, Unused, any_shape
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -68,6 +67,13 @@ class ContentPart(StrictModel):
     def idle_fields(self) -> tuple[str, ...]:
         return ("image_url",) if self.image_url is not None and self.type not in IMAGE_TYPES else ()
 
+    @property
+    def image(self) -> str | None:
+        """The address of an image part."""
+        if self.type not in IMAGE_TYPES:
+            return None
+        return self.image_url.url if isinstance(self.image_url, ImageUrl) else self.image_url
+
 
 def _shape(content: Any) -> str | None:
     match content:
@@ -113,23 +119,18 @@ def plain_text(content: Any) -> str:
     match content:
         case str():
             return content
-        case ContentPart():
-            return content.text or ""
         case list() | tuple():
             return "\n".join(text for text in map(plain_text, content) if text)
         case _:
-            return ""
+            return getattr(content, "text", None) or ""
 
 
 def images(content: Any) -> tuple[str, ...]:
     """Return the image addresses in a content of any shape."""
-    match content:
-        case ContentPart() if content.type in IMAGE_TYPES and content.image_url:
-            return (content.image_url if isinstance(content.image_url, str) else content.image_url.url,)
-        case list() | tuple():
-            return tuple(url for part in content for url in images(part))
-        case _:
-            return ()
+    if isinstance(content, list | tuple):
+        return tuple(url for part in content for url in images(part))
+    url = getattr(content, "image", None)
+    return (url,) if url else ()
 
 
 class FunctionCall(StrictModel):
@@ -203,16 +204,11 @@ class Reasoning(StrictModel):
     summary: Annotated[Summary | None, Unused(("none",))] = None
     """Whether a summary of the reasoning is wanted."""
 
-    @classmethod
-    def for_budget(cls, tokens: int) -> Reasoning:
-        """Return the effort nearest to a thinking budget."""
-        # The document relates no effort to a number of tokens; these steps are our choice.
-        return cls(effort="low" if tokens < 1024 else "medium" if tokens < 4096 else "high")
 
-
-def effort_of(reasoning: Reasoning | None) -> Effort | None:
-    """Return the reasoning effort, if one is set."""
-    return reasoning.effort if reasoning else None
+def nearest_effort(tokens: int) -> Effort:
+    """Return the reasoning effort nearest to a thinking budget."""
+    # The document relates no effort to a number of tokens; these steps are our choice.
+    return "low" if tokens < 1024 else "medium" if tokens < 4096 else "high"
 
 
 class JsonSchemaFormat(StrictModel):
@@ -261,14 +257,6 @@ def answer_format(form: ResponseFormat | None) -> AnswerFormat:
     if form.json_schema is None or form.type != "json_schema":
         return AnswerFormat(True, None, at)
     return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
-
-
-def response_format_hints(form: ResponseFormat | None) -> list[str]:
-    """Return hints about the answer's format that a chat request asks for."""
-    if form is None:
-        return []
-    inner = form.json_schema
-    return format_hints(form.type, *((None, None) if inner is None else (inner.name, inner.schema_)))
 
 
 def format_hints(type_: str, name: str | None, schema: dict[str, Any] | None) -> list[str]:

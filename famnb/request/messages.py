@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from famnb.reply import Block, Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import Content, chat_part, images, plain_text
-from famnb.request.neutral import GenerationSettings, PromptTurn
+from famnb.request.neutral import AnswerFormat, GenerationSettings, PromptTurn
+from famnb.request.tool_forms import tool_settings
 from famnb.request.types import NON_EMPTY, ProModel, StrictModel, Temperature, Tokens, TopP
 
 
@@ -20,6 +22,10 @@ class Message(StrictModel):
     content: Content
     """What is said."""
 
+    def turns(self) -> Iterable[PromptTurn]:
+        """Return the message as turns of the conversation."""
+        return [PromptTurn(self.role, plain_text(self.content), images(self.content))]
+
 
 class Thinking(StrictModel):
     """Whether to think, and how much."""
@@ -30,12 +36,119 @@ class Thinking(StrictModel):
     """At most this many tokens of thinking, held under `max_tokens`."""
 
 
+# The vendor insists on a cap; this is enough for a page or two, and the user sees it in the request.
+COMPOSED_TOKENS = 4096
+"""The cap of a request that is composed without one, where one must be set; a thinking budget is added to it."""
+_EFFORT_BUDGETS = {"low": 512, "medium": 2048, "high": 8192}
+"""The budget, in tokens, of thinking whose effort alone is given; that of a higher effort is all there is."""
+
+
+class BaseMessagesRequest(Request):
+    """What all requests for messages share."""
+
+    endpoint: ClassVar[str] = "messages"
+    cap: ClassVar[str] = "max_tokens"
+    prompt_field: ClassVar[str] = "messages"
+
+    messages: list[Any]
+    """The conversation so far."""
+
+    @classmethod
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
+        if cls.model_fields[cls.cap].is_required():
+            # The thinking budget must stay under the cap.
+            fields.setdefault(cls.cap, COMPOSED_TOKENS + (thinking or 0))
+        return super().compose(prompt, system=system, thinking=thinking, **fields)
+
+    @classmethod
+    def write_prompt(cls, prompt: str, system: str | None) -> dict[str, Any]:
+        first = {"system": [{"type": "text", "text": system}]} if system else {}
+        return {**first, "messages": [cls.user_message(prompt)]}
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        return [{"type": "text", "text": content}] if isinstance(content, str) else [*map(_write_part, content)]
+
+    @classmethod
+    def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
+        content = [part for block in reply.blocks for part in _block_parts(block)]
+        if not results:
+            return [{"role": "assistant", "content": content}] if content else []
+        calls = [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": _read_arguments(call)}
+            for call in reply.tool_calls
+        ]
+        answers = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": result}
+            for call, result in zip(reply.tool_calls, results, strict=True)
+        ]
+        return [{"role": "assistant", "content": [*content, *calls]}, {"role": "user", "content": answers}]
+
+    @classmethod
+    def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"name": name, "description": description, "input_schema": parameters}
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        return tuple(turn for message in self.messages for turn in message.turns())
+
+    def settings(self) -> GenerationSettings:
+        thinking, config, choice = self.get("thinking"), self.get("output_config"), self.get("tool_choice")
+        form, path = getattr(config, "format", None), "output_config.format.schema"
+        if not form:
+            form, path = self.get("output_format"), "output_format"
+        effort = config.effort if config else None
+        budget = None
+        if thinking and thinking.type == "disabled":
+            effort = None
+        elif thinking:
+            budget = thinking.budget_tokens or min(
+                _EFFORT_BUDGETS.get(effort or "", self.output_tokens), self.output_tokens
+            )
+        is_single = choice and choice.disable_parallel_tool_use
+        return GenerationSettings(
+            cap=self.output_tokens,
+            temperature=self.get("temperature"),
+            top_p=self.get("top_p"),
+            thinking=budget,
+            effort="xhigh" if effort == "max" else effort,
+            **tool_settings(self.get("tools"), choice),
+            parallel_tool_calls=None if is_single is None else not is_single,
+            stop=tuple(self.get("stop_sequences") or ()),
+            answer_format=AnswerFormat(True, form.schema_, path) if form else AnswerFormat(),
+        )
+
+    def idle_fields(self) -> tuple[str, ...]:
+        thinking, config, form = self.get("thinking"), self.get("output_config"), self.get("output_format")
+        is_disabled = bool(thinking and thinking.type == "disabled")
+        config_form = getattr(config, "format", None)
+        are_idle = {
+            "thinking.budget_tokens": is_disabled and thinking.budget_tokens is not None,
+            "output_config.effort": is_disabled and config and config.effort,
+            "output_format": form and config_form and form != config_form,
+        }
+        return tuple(path for path, is_idle in are_idle.items() if is_idle)
+
+    def field_hints(self) -> list[str]:
+        thinking = self.get("thinking")
+        if not thinking or thinking.budget_tokens is None:
+            return []
+        if thinking.type == "disabled":
+            return ["The thinking budget has no effect while `thinking.type` is disabled."]
+        if thinking.budget_tokens >= self.output_tokens:
+            return [
+                f"The thinking budget of {thinking.budget_tokens:,} is not below max_tokens "
+                f"({self.output_tokens:,}), which counts thinking too."
+            ]
+        return []
+
+
 TRAITS = RequestTraits(
     roles=get_args(Message.model_fields["role"].annotation),
     system_field="system",
     documents_images=False,
     returns_thinking=True,
     thinking="budget",
+    carry_thinking=lambda fields, tokens: ({"thinking": {"type": "enabled", "budget_tokens": tokens}, **fields}, ""),
     format=None,
     usage_fields={},
     has_cache_writes=True,
@@ -45,12 +158,10 @@ TRAITS = RequestTraits(
 )
 
 
-class MessagesRequest(Request):
+class MessagesRequest(BaseMessagesRequest):
     """Messages: content blocks, with thinking shown as a block of its own."""
 
-    endpoint: ClassVar[str] = "messages"
-    cap: ClassVar[str] = "max_tokens"
-    prompt_field: ClassVar[str] = "messages"
+    traits: ClassVar[RequestTraits] = TRAITS
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
@@ -70,57 +181,13 @@ class MessagesRequest(Request):
     """Nucleus sampling."""
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if system:
-            fields.setdefault("system", [{"type": "text", "text": system}])
-        if thinking is not None:
-            fields.setdefault("thinking", {"type": "enabled", "budget_tokens": thinking})
-        return cls(**{"messages": [cls.user_message(prompt)], **fields})
-
-    @classmethod
     def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
         return [{"type": "text", "text": content}] if isinstance(content, str) else [*map(chat_part, content)]
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        content = [part for block in reply.blocks for part in _block_parts(block)]
-        return [{"role": "assistant", "content": content}] if content else []
-
-    def turns(self) -> tuple[PromptTurn, ...]:
-        return tuple(
-            PromptTurn(message.role, plain_text(message.content), images(message.content)) for message in self.messages
-        )
-
-    def settings(self) -> GenerationSettings:
-        enabled = self.thinking if self.thinking and self.thinking.type == "enabled" else None
-        return GenerationSettings(
-            cap=self.max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            thinking=(enabled.budget_tokens or self.max_tokens) if enabled else None,
-        )
-
-    @property
-    def system_turn(self) -> PromptTurn | None:
-        return PromptTurn("system", plain_text(self.system), images(self.system)) if self.system else None
-
-    def idle_fields(self) -> tuple[str, ...]:
-        thinking = self.thinking
-        is_idle = thinking is not None and thinking.type == "disabled" and thinking.budget_tokens is not None
-        return ("thinking.budget_tokens",) if is_idle else ()
-
-    def hints(self) -> list[str]:
-        thinking = self.thinking
-        hints = []
-        if thinking and thinking.budget_tokens is not None:
-            if thinking.type == "disabled":
-                hints.append("The thinking budget has no effect while `thinking.type` is disabled.")
-            elif thinking.budget_tokens >= self.max_tokens:
-                hints.append(
-                    f"The thinking budget of {thinking.budget_tokens:,} is not below max_tokens "
-                    f"({self.max_tokens:,}), which counts thinking too."
-                )
-        return [*hints, *self.sampling_hints()]
+        # The document has no blocks for calls and their results.
+        return cls.write_answer(reply)
 
 
 def _block_parts(block: Block) -> list[dict[str, Any]]:
@@ -133,3 +200,24 @@ def _block_parts(block: Block) -> list[dict[str, Any]]:
             return [{"type": "redacted_thinking", "data": block.signature}]
         case _:
             return [{"type": "text", "text": block.text}] if block.text and block.kind == "text" else []
+
+
+def _read_arguments(call: Block) -> Any:
+    """Return a call's arguments as an object, which this endpoint wants back; as an empty one if they are not JSON."""
+    try:
+        return json.loads(call.text or "{}")
+    except ValueError:
+        return {}
+
+
+def _write_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part under the names that vendors have for it; an unknown one stays as it is."""
+    match chat_part(part):
+        case {"type": "image_url", "image_url": {"url": str(url)}} | {"type": "image_url", "image_url": str(url)}:
+            head, _, data = url.partition(";base64,")
+            if not data:
+                return {"type": "image", "source": {"type": "url", "url": url}}
+            media_type = head.removeprefix("data:")
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case written:
+            return written

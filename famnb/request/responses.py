@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
+import msgspec
 from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, any_shape
-from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
+from famnb.request.message_parts import Content, Reasoning, format_hints, images, nearest_effort, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, UNUSED, Metadata, ProModel, StrictModel, Temperature, Text, Tokens, TopP
+from famnb.request.tool_forms import tool_settings
+from famnb.request.types import (
+    NON_EMPTY,
+    UNUSED,
+    Metadata,
+    ProModel,
+    StrictModel,
+    Temperature,
+    Text,
+    Tokens,
+    TopP,
+    any_shape,
+)
 
 
 class InputItem(StrictModel):
@@ -24,18 +37,23 @@ class InputItem(StrictModel):
     content: Content
     """What is said."""
 
+    def turns(self) -> Iterable[PromptTurn]:
+        """Return the item as turns of the conversation."""
+        return [PromptTurn(self.role, plain_text(self.content), images(self.content))]
+
 
 def _shape(value: Any) -> str | None:
     return "<text>" if isinstance(value, str) else "<items>" if isinstance(value, list | tuple) else None
 
 
+INPUT_SHAPE = Discriminator(
+    _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
+)
 # As `Content` in message_parts.py: written by its class, without the discriminator.
 Input: TypeAlias = SerializeAsAny[
     Annotated[
         Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], NON_EMPTY, Tag("<items>")],
-        Discriminator(
-            _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
-        ),
+        INPUT_SHAPE,
     ]
 ]
 
@@ -79,6 +97,87 @@ class TextOptions(StrictModel):
     """How much to say."""
 
 
+class BaseResponsesRequest(Request):
+    """What all requests for responses share."""
+
+    endpoint: ClassVar[str] = "responses"
+    cap: ClassVar[str] = "max_output_tokens"
+    prompt_field: ClassVar[str] = "input"
+
+    input: Any
+    """A text, which equals one user message, or a list of items."""
+
+    @classmethod
+    def write_prompt(cls, prompt: str, system: str | None) -> dict[str, Any]:
+        return {"input": prompt, **({"instructions": system} if system else {})}
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        return content if isinstance(content, str) else [*map(_input_part, content)]
+
+    @classmethod
+    def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = [{"role": "assistant", "content": reply.text}] if reply.text else []
+        if not results:
+            return items
+        calls = reply.tool_calls
+        items += [
+            {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.text or "{}"}
+            for call in calls
+        ]
+        items += [
+            {"type": "function_call_output", "call_id": call.id, "output": result}
+            for call, result in zip(calls, results, strict=True)
+        ]
+        return items
+
+    @classmethod
+    def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {"type": "function", "name": name, "description": description, "parameters": parameters}
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        if isinstance(self.input, str):
+            return (PromptTurn("user", self.input),)
+        turns: list[PromptTurn] = []
+        for turn in (turn for item in self.input for turn in item.turns()):
+            # Engines want the calls of one answer in one turn, beside its text.
+            if turn.tool_calls and turns and turns[-1].role == "assistant":
+                calls = (*turns[-1].tool_calls, *turn.tool_calls)
+                turns[-1] = msgspec.structs.replace(turns[-1], tool_calls=calls)
+            else:
+                turns.append(turn)
+        return tuple(turns)
+
+    def settings(self) -> GenerationSettings:
+        reasoning, text = self.get("reasoning"), self.get("text")
+        return GenerationSettings(
+            cap=self.output_tokens,
+            temperature=self.get("temperature"),
+            top_p=self.get("top_p"),
+            effort=reasoning.effort if reasoning else None,
+            **tool_settings(self.get("tools"), self.get("tool_choice")),
+            parallel_tool_calls=self.get("parallel_tool_calls"),
+            answer_format=_answer_format(text.format if text else None),
+            verbosity=text.verbosity if text else None,
+        )
+
+    def field_hints(self) -> list[str]:
+        hints = []
+        default = type(self).model_fields[self.cap].default
+        if self.get("reasoning") and default and not self.set_caps:
+            hints.append(
+                f"{self.cap} counts reasoning too; its default of {default:,} may leave little for the answer."
+            )
+        text = self.get("text")
+        if text and (form := text.format):
+            hints += format_hints(form.type, form.name, form.schema_)
+        if self.continues and not self.get("instructions"):
+            hints.append(
+                "`previous_response_id` does not carry the earlier instructions over: write the system text again."
+            )
+        return hints
+
+
 _FORMAT = FormatPaths(("text", "format"), ("text", "format"))
 
 TRAITS = RequestTraits(
@@ -87,6 +186,7 @@ TRAITS = RequestTraits(
     documents_images=True,
     returns_thinking=False,
     thinking="effort",
+    carry_thinking=lambda fields, tokens: ({"reasoning": Reasoning(effort=nearest_effort(tokens)), **fields}, ""),
     format=_FORMAT,
     usage_fields={},
     has_cache_writes=False,
@@ -104,12 +204,10 @@ TRAITS = RequestTraits(
 )
 
 
-class ResponsesRequest(Request):
+class ResponsesRequest(BaseResponsesRequest):
     """Responses: items in, items out, conversations kept by the service."""
 
-    endpoint: ClassVar[str] = "responses"
-    cap: ClassVar[str] = "max_output_tokens"
-    prompt_field: ClassVar[str] = "input"
+    traits: ClassVar[RequestTraits] = TRAITS
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
@@ -137,71 +235,13 @@ class ResponsesRequest(Request):
     """Up to 16 pairs; keys of at most 64 characters, values of at most 512."""
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        if system:
-            fields.setdefault("instructions", system)
-        if thinking is not None:
-            fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(input=prompt, **fields)
-
-    @classmethod
     def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
-        return {"type": "input_text", "text": content} if isinstance(content, str) else [*map(_input_part, content)]
+        return {"type": "input_text", "text": content} if isinstance(content, str) else super().user_content(content)
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         content = {"type": "output_text", "text": reply.text}
         return [{"role": "assistant", "content": content}] if reply.text else []
-
-    def turns(self) -> tuple[PromptTurn, ...]:
-        if isinstance(self.input, str):
-            return (PromptTurn("user", self.input),)
-        return tuple(PromptTurn(item.role, plain_text(item.content), images(item.content)) for item in self.input)
-
-    def settings(self) -> GenerationSettings:
-        return GenerationSettings(
-            cap=self.max_output_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            effort=effort_of(self.reasoning),
-            answer_format=_answer_format(self.text.format if self.text else None),
-            verbosity=self.text.verbosity if self.text else None,
-        )
-
-    @property
-    def system_turn(self) -> PromptTurn | None:
-        return PromptTurn("system", self.instructions) if self.instructions else None
-
-    @property
-    def input_parts(self) -> tuple[StrictModel, ...]:
-        return () if self.text is None else (self.text,)
-
-    @property
-    def stores_reply(self) -> bool:
-        return self.store
-
-    @property
-    def continues(self) -> str | None:
-        return self.previous_response_id
-
-    def continue_stored(self, reply_id: str) -> Self:
-        last = self.input if isinstance(self.input, str) else self.body()["input"][-1:]
-        return self.replace(input=last, previous_response_id=reply_id)
-
-    def hints(self) -> list[str]:
-        hints = []
-        if self.reasoning and self.max_output_tokens is not None and not self.sets_cap:
-            hints.append(
-                f"max_output_tokens counts reasoning too; its default of {self.max_output_tokens:,} "
-                "may leave little for the answer."
-            )
-        if self.text and (form := self.text.format):
-            hints += format_hints(form.type, form.name, form.schema_)
-        if self.previous_response_id and not self.instructions:
-            hints.append(
-                "`previous_response_id` does not carry the earlier instructions over: write the system text again."
-            )
-        return [*hints, *self.sampling_hints()]
 
 
 def _input_part(part: Mapping[str, Any]) -> Mapping[str, Any]:

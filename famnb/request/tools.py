@@ -56,11 +56,6 @@ class FunctionTool:
     def __repr__(self) -> str:
         return f"<tool {self.name}({', '.join(self.parameters['properties'])})>"
 
-    def declaration(self) -> dict[str, Any]:
-        """Return the tool as an item of a request's `tools`."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return {"type": "function", "function": function}
-
     def bind(self, arguments: str) -> dict[str, Any]:
         """Return the keyword arguments in a model's JSON text. Raises ValueError with a message for the model."""
         try:

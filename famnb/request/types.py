@@ -1,68 +1,38 @@
-"""The model that every part of a request is made from, and the limits of the document, each written once, as a type."""
+"""The base of all models of a request, and the limits of the document, each written once, as a type."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
-import inspect
-import itertools
-import linecache
-import re
-import sys
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True)
+"""The configuration of all models of a request: `"0.5"` is not a number, `true` not an integer, no unknown fields."""
+
 
 class StrictModel(BaseModel):
-    """Base of all models of a request: strict (`"0.5"` is not a number, `true` not an integer), no unknown fields."""
+    """Base of all parts of a request."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
-
-    not_offered: ClassVar[tuple[str, ...]] = ()
-    """Fields of the models above this one that it does not have: they cannot be given, and read as their defaults."""
-
-    # Not pydantic's (2.12) own `use_attribute_docstrings`: it looks for the source of each class by itself, which took
-    # a sixth of the time until a first client was ready.
-    @classmethod
-    def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        super().__pydantic_init_subclass__(**options)
-        # Pydantic collects the fields of each class anew from all those above it, so each has to leave them out again.
-        for name in {name for base in cls.__mro__ for name in vars(base).get("not_offered", ())}:
-            setattr(cls, name, cls.__pydantic_fields__.pop(name).default)
-        for name, text in _find_attribute_docstrings(cls.__module__).get(cls.__name__, {}).items():
-            field = cls.__pydantic_fields__.get(name)
-            if field is not None and field.description is None:
-                field.description = text
+    model_config = STRICT
 
     def idle_fields(self) -> tuple[str, ...]:
         """Return the paths of fields that are set and have no effect beside others of the model."""
         return ()
 
 
-# From its head to its first method: to parse the methods, too, takes three times as long.
-_find_class_starts = re.compile(
-    r"^class [^\n]*\n.*?(?=^    (?:@|def |async def )|^[^\s)\]}#]|\Z)", re.MULTILINE | re.DOTALL
-).findall
+def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
+    """Configuration of a model whose JSON Schema has alternatives, each with the fields it requires and their schemas.
 
-
-@functools.cache
-def _find_attribute_docstrings(module: str) -> dict[str, dict[str, str]]:
-    """The texts that stand under the attributes of a module's classes, by class and attribute; none without source.
-
-    Of those alone that stand before a class's first method.
+    A validator of the model checks the same with better messages. A field with an `enum` (`type`, `role`) may be left
+    out where it has a default.
     """
-    path = sys.modules[module].__file__
-    source = "".join(linecache.getlines(path, vars(sys.modules[module]))) if path else ""
-    texts: dict[str, dict[str, str]] = {}
-    for node in ast.parse("".join(_find_class_starts(source))).body:
-        if isinstance(node, ast.ClassDef):
-            for statement, text in itertools.pairwise(node.body):
-                match statement, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                        texts.setdefault(node.name, {})[name] = inspect.cleandoc(doc)
-    return texts
+    schemas: Any = [
+        {"properties": fields, "required": [name for name, field in fields.items() if "enum" not in field]}
+        for fields in alternatives
+    ]
+    # Inside allOf, where it is a condition on the fields beside it rather than a choice of shapes.
+    return ConfigDict(json_schema_extra={"allOf": [{"anyOf": schemas}]})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from famnb.formatting import shorten
 from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.request.base import explain
+from famnb.request.gateway_fields import referenced_ids, resolve_references
 from famnb.service import fault_injection
 from famnb.service.auth import Limiter, authenticate
 from famnb.service.engines.base import Engine
@@ -214,14 +215,14 @@ class EndpointApp:
         Raises ServiceError 400 if the response that the request continues is unknown.
         """
         is_kept = not request.streams or self._endpoint.conventions.repeats_text
-        if request.continues is None and not request.stores_reply and not request.references:
+        if request.continues is None and not request.stores_reply and not referenced_ids(request):
             prompt = await run_without_blocking(lambda: build_prompt(request, is_kept=is_kept), size=size)
             return self._generate(prompt, faults, record)
         store, key, previous_id = self._context.store, record.key, request.continues
-        if request.references:
-            items = await find_items(store, key, request.references)
+        if ids := referenced_ids(request):
+            items = await find_items(store, key, ids)
             try:
-                request = request.with_referenced(items)
+                request = resolve_references(request, items)
             except pydantic.ValidationError as error:
                 raise ServiceError(400, f"input: {explain(type(request), error)}", param="input") from None
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)

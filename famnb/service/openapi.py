@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from famnb.endpoints import Endpoint
 from famnb.request import Request
-from famnb.request.compat import COMPAT_MODELS
+from famnb.request.gateway_fields import GATEWAY_MODELS
 
 _FAILURES = {
     400: "invalid request parameters or malformed JSON",
@@ -36,7 +36,7 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
     Unless `strict`, unknown fields are allowed; with `compat` the vendors' own fields and paths are part of it.
     """
     # Cached, since pydantic takes tens of milliseconds to generate the schemas.
-    models = {endpoint: COMPAT_MODELS[endpoint.request] if compat else endpoint.request for endpoint in endpoints}
+    models = {endpoint: GATEWAY_MODELS[endpoint.request] if compat else endpoint.request for endpoint in endpoints}
     schemas = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/components/schemas/{model}"
     )[1]["$defs"]

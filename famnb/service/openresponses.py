@@ -18,9 +18,8 @@ from typing import Any
 
 from famnb.events import Usage
 from famnb.reply import Reply
-from famnb.request import Request, ResponsesRequest
-from famnb.request.compat import CompatResponsesRequest
-from famnb.request.responses import TextFormat
+from famnb.request import Request
+from famnb.request.responses import BaseResponsesRequest, TextFormat
 from famnb.wire import responses
 from famnb.wire.responses import ResponsesWriter
 
@@ -35,7 +34,7 @@ class OpenResponsesDialect:
     reader = staticmethod(responses.reader)
     fault = staticmethod(responses.fault)
 
-    def __init__(self, request: ResponsesRequest, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, request: BaseResponsesRequest, *, clock: Callable[[], float] = time.time) -> None:
         """`clock` returns seconds since the epoch."""
         self._request_fields = _request_fields(request)
         self._clock = clock
@@ -44,7 +43,7 @@ class OpenResponsesDialect:
     @classmethod
     def for_request(cls, request: Request) -> OpenResponsesDialect | None:
         """Return the dialect for the reply to a request; None at an endpoint of which the profile says nothing."""
-        return cls(request) if isinstance(request, ResponsesRequest) else None
+        return cls(request) if isinstance(request, BaseResponsesRequest) else None
 
     def write(self, reply: Reply, /) -> dict[str, Any]:
         """Return the response object of a whole reply."""
@@ -71,45 +70,49 @@ class OpenResponsesDialect:
         }
 
 
-def _request_fields(request: ResponsesRequest) -> dict[str, Any]:
+def _request_fields(request: BaseResponsesRequest) -> dict[str, Any]:
     """Return what a response repeats of its request, and the fields that are the same for every one of this service."""
     return {
         "incomplete_details": None,
-        "previous_response_id": request.previous_response_id,
-        "instructions": request.instructions,
+        "previous_response_id": request.continues,
+        "instructions": request.get("instructions"),
         "error": None,
         **_tools(request),
         "truncation": "disabled",
         "text": _text(request),
-        "top_p": request.top_p,
+        "top_p": request.get("top_p"),
         "presence_penalty": 0,
         "frequency_penalty": 0,
         "top_logprobs": 0,
-        "temperature": request.temperature,
+        "temperature": request.get("temperature"),
         "reasoning": _reasoning(request),
-        "max_output_tokens": request.max_output_tokens,
+        "max_output_tokens": request.get("max_output_tokens"),
         "max_tool_calls": None,
-        "store": request.store,
+        "store": request.get("store"),
         "background": False,
         "service_tier": "default",
-        "metadata": request.metadata or {},
+        "metadata": request.get("metadata") or {},
         "safety_identifier": None,
         "prompt_cache_key": None,
     }
 
 
-def _tools(request: ResponsesRequest) -> dict[str, Any]:
-    """Return the tools of the request, which only `CompatResponsesRequest` can have, and how they are called."""
-    if not isinstance(request, CompatResponsesRequest) or not request.tools:
+def _tools(request: BaseResponsesRequest) -> dict[str, Any]:
+    """Return the tools of the request, which the document's requests do not have, and how they are called."""
+    tools, choice = request.get("tools"), request.get("tool_choice")
+    if not tools:
         return {"tools": [], "tool_choice": "none", "parallel_tool_calls": False}
-    choice = request.tool_choice if isinstance(request.tool_choice, str) else request.tool_choice.model_dump()
-    tools = [tool.model_dump() for tool in request.tools]
-    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": bool(request.parallel_tool_calls)}
+    return {
+        "tools": [tool.model_dump() for tool in tools],
+        "tool_choice": choice if isinstance(choice, str) else choice.model_dump(),
+        "parallel_tool_calls": bool(request.get("parallel_tool_calls")),
+    }
 
 
-def _text(request: ResponsesRequest) -> dict[str, Any]:
+def _text(request: BaseResponsesRequest) -> dict[str, Any]:
     """Return the format of the text as the profile names it."""
-    text_format = (request.text and request.text.format) or TextFormat()
+    text = request.get("text")
+    text_format = (text and text.format) or TextFormat()
     match text_format.type:
         case "text":
             fields: dict[str, Any] = {"type": "text"}
@@ -124,14 +127,15 @@ def _text(request: ResponsesRequest) -> dict[str, Any]:
                 "schema": None,
                 "strict": bool(text_format.strict),
             }
-    return {"format": fields, "verbosity": (request.text and request.text.verbosity) or "medium"}
+    return {"format": fields, "verbosity": (text and text.verbosity) or "medium"}
 
 
-def _reasoning(request: ResponsesRequest) -> dict[str, Any] | None:
+def _reasoning(request: BaseResponsesRequest) -> dict[str, Any] | None:
     """Return the reasoning asked for; values that the profile does not have are null."""
-    if request.reasoning is None:
+    reasoning = request.get("reasoning")
+    if reasoning is None:
         return None
-    effort, summary = request.reasoning.effort, request.reasoning.summary
+    effort, summary = reasoning.effort, reasoning.summary
     return {"effort": None if effort == "minimal" else effort, "summary": None if summary == "none" else summary}
 
 

@@ -86,7 +86,7 @@ def build_prompt(
         explicit=frozenset(
             [
                 *(name for name in ("temperature", "top_p") if name in request.model_fields_set),
-                *(("cap",) if request.sets_cap else ()),
+                *(("cap",) if request.set_caps else ()),
             ]
         ),
         # Under another system text nothing that the engine computed before can be used again.

@@ -25,7 +25,7 @@ from starlette.requests import Request as HTTPRequest
 from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
-from famnb.request.compat import COMPAT_MODELS
+from famnb.request.gateway_fields import GATEWAY_MODELS
 from famnb.request.types import StrictModel, Unused
 from famnb.service.errors import ServiceError
 from famnb.service.request_state import HEAD_TOO_LARGE
@@ -121,7 +121,7 @@ def parse_request(
     if system is not None and fields.get(system) in ("", []):
         fields = {name: field for name, field in fields.items() if name != system}
     try:
-        model = COMPAT_MODELS[endpoint.request] if compat else endpoint.request
+        model = GATEWAY_MODELS[endpoint.request] if compat else endpoint.request
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
@@ -134,7 +134,7 @@ def parse_request(
     return request, tuple(dict.fromkeys(ignored))
 
 
-def _ignored_fields(fields: dict[str, Any], model: StrictModel, *, is_deep: bool) -> Iterator[str]:
+def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request, *, is_deep: bool) -> Iterator[str]:
     """Yield the paths of the fields that a model does not have, that are marked as unused, or idle beside others.
 
     `is_deep` looks into the items of lists as well.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import anthropic.types.message_create_params
 import openai.types.chat.completion_create_params
@@ -162,23 +163,23 @@ def test_a_field_that_only_the_document_has_is_refused(name: str, endpoint: str)
                 request.replace(**{field: value})
 
 
-def test_a_field_that_a_vendor_does_not_offer_is_none_of_its_request():
-    """Nor of a request derived from it: it is refused by name, in no schema and no help, and reads as its default."""
+def test_a_request_has_the_fields_of_its_table_alone():
+    """Any other is refused by name, and in no schema and no help."""
+    request_type = find_profile("ollama").endpoints["responses"].request
+    for name in ("tool_choice", "store", "previous_response_id"):
+        with pytest.raises(InvalidRequest, match=f"^OllamaResponsesRequest: {name}: no such field; fields of Ollama"):
+            request_type(model="qwen3:8b", input="Hello", **{name: "auto"})
+        assert name not in request_type.model_json_schema()["properties"]
+        assert f"\n{name} (" not in (request_type.__doc__ or "")
+    request = request_type(model="qwen3:8b", input="Hello")
+    assert (request.get("store"), request.stores_reply, request.continue_stored("resp_1")) == (None, False, None)
 
-    # mypy takes no class that is found at run time for a base.
-    class Derived(find_profile("ollama").endpoints["responses"].request):  # type: ignore[misc]
-        """Responses of a server that is nearly Ollama."""
 
-        not_offered: ClassVar[tuple[str, ...]] = ("instructions",)
-
-    for name in ("tool_choice", "store", "instructions"):
-        with pytest.raises(InvalidRequest, match=f"^Derived: {name}: no such field; fields of Derived: model, input, "):
-            Derived(model="qwen3:8b", input="Hello", **{name: "auto"})
-        assert name not in Derived.model_json_schema()["properties"]
-        assert f"\n{name} (" not in Derived.__doc__
-    request = Derived(model="qwen3:8b", input="Hello")
-    assert (request.tool_choice, request.store, request.instructions) == ("auto", None, None)
-    assert request.body() == {"model": "qwen3:8b", "input": "Hello"}
+@pytest.mark.parametrize(("name", "endpoint"), VENDORS)
+def test_a_request_is_three_classes_below_pydantics_own_and_can_be_pickled(name: str, endpoint: str):
+    request = famnb.compose(endpoint, "Hello", endpoints=find_profile(name).endpoints)
+    assert type(request).__mro__[3] is pydantic.BaseModel
+    assert pickle.loads(pickle.dumps(request)) == request
 
 
 @pytest.mark.parametrize(("name", "endpoint"), SDKS)

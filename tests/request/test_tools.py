@@ -45,7 +45,7 @@ def forecast(
 
 def test_a_function_describes_itself():
     """Name, description and a valid JSON Schema with types, defaults and the docstring's words."""
-    function = forecast.declaration()["function"]
+    function = famnb.compose("web", "Hi", tools=[forecast]).body()["tools"][0]["function"]
     schema = function["parameters"]
     jsonschema.Draft202012Validator.check_schema(schema)
     assert function["name"] == "forecast"
@@ -175,7 +175,8 @@ def test_a_coroutine_function_is_a_tool_too():
 def test_functions_go_into_requests_as_they_are():
     """`compose` writes a function out for web chat, and says where tools belong otherwise."""
     request = famnb.compose("web", "Hi", tools=[forecast])
-    assert request.body()["tools"] == [forecast.declaration()]
+    function = {"name": "forecast", "description": forecast.description, "parameters": forecast.parameters}
+    assert request.body()["tools"] == [{"type": "function", "function": function}]
     for endpoint in ("chat", "responses", "messages"):
         with pytest.raises(famnb.InvalidRequest, match="use endpoint='web'"):
             famnb.compose(endpoint, "Hi", tools=[forecast])

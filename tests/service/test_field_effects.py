@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.request.compat import COMPAT_MODELS
+from famnb.request.gateway_fields import GATEWAY_MODELS
 from tests.support.fault_server import FaultServer, Received, Script, whole
 from tests.support.service_requests import ServiceClient
 from tests.support.upstream_servers import answer_hello, decode_body, start_gateway
@@ -248,7 +248,7 @@ def leaves(annotation: Any, path: str = "") -> Iterator[str]:
 
 def test_every_field_is_tried(endpoint: str) -> None:
     """All that a request can have, but for the types, which say what else it has."""
-    fields = {path for path in leaves(COMPAT_MODELS[ENDPOINTS[endpoint].request]) if not path.endswith("type")}
+    fields = {path for path in leaves(GATEWAY_MODELS[ENDPOINTS[endpoint].request]) if not path.endswith("type")}
     assert fields - {path for path, *_ in CASES[endpoint]} - OF_THE_SERVICE == set()
 
 

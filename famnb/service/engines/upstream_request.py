@@ -17,7 +17,7 @@ from collections.abc import Set
 from typing import Any, TypeAlias
 
 from famnb.errors import APIStatusError
-from famnb.request.message_parts import Reasoning
+from famnb.request.message_parts import nearest_effort
 from famnb.request.neutral import AnswerFormat, PromptTurn
 from famnb.service.prompt import GenerationPrompt
 
@@ -132,7 +132,7 @@ def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
     hints: dict[str, Any] = {}
     effort = prompt.effort
     if effort is None and prompt.thinking is not None:
-        effort = Reasoning.for_budget(prompt.thinking).effort
+        effort = nearest_effort(prompt.thinking)
     if effort is not None:
         hints["reasoning_effort"] = effort
         # The chat templates of models with optional thinking (Qwen3 and others) switch it by a field of their own.

@@ -17,7 +17,7 @@ from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
 from famnb.request import Request
-from famnb.request.message_parts import Reasoning
+from famnb.request.message_parts import nearest_effort
 from famnb.request.neutral import FieldPath
 from famnb.widget.form.draft import UNWRITTEN, Draft, Reading, write_fields
 from famnb.widget.form.fields import EXACT, MODEL, FieldTexts, request_fields
@@ -137,7 +137,7 @@ def carry_over(
     if thinking is not None:
         del lost["thinking"]
         for effort_path in _effort_paths(target, endpoints):
-            kept[effort_path] = Reasoning.for_budget(thinking).effort or ""
+            kept[effort_path] = nearest_effort(thinking)
     model = [f"`{raw[MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
     # Composed only for its losses, so that a loss reads here as it does in `famnb.compose`; the prompt is any text.
     unset: dict[str, Any] = dict.fromkeys(lost)
@@ -161,7 +161,7 @@ def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
     texts = write_fields(
         target, {name: value for name, value in composed.items() if name != target.request.prompt_field}
     )
-    return [path for path, text in texts.items() if text == Reasoning.for_budget(tokens).effort]
+    return [path for path, text in texts.items() if text == nearest_effort(tokens)]
 
 
 def _carry_tools(text: str, target: Endpoint) -> str:

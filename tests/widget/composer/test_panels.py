@@ -169,7 +169,7 @@ def test_a_ticked_box_says_what_the_text_holds(client: Client):
     composer = Composer(client, prompt="Hi", tools=[weather], endpoint="web")
     write_field(composer, "tools", "")
     assert ticked(composer) == []
-    write_field(composer, "tools", json.dumps([weather.declaration()]))
+    write_field(composer, "tools", json.dumps(famnb.compose("web", "Hi", tools=[weather]).body()["tools"]))
     assert ticked(composer) == ["weather"]
     write_field(composer, "tools", "[{")
     receive(composer, kind="tool", name="weather", on=True)

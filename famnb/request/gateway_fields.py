@@ -1,0 +1,389 @@
+"""What the local service takes beyond the document when it is told to: the fields that vendors' SDKs send to it.
+
+A request that has only the document's fields means the same in either model; a field of the document counts before
+another name for it.
+
+    cap          max_tokens, max_completion_tokens on the chat endpoints
+    tools        on every endpoint, in the form that its vendor has: nested, flat, with an `input_schema`; `strict`,
+                 and whether several may be called at once
+    tool calls   and their results, as messages, items or blocks of content
+    stop         stop, stop_sequences
+    effort       reasoning_effort on the chat endpoints, output_config.effort on messages
+    format       output_config.format on messages
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag, ValidationInfo, model_validator
+
+from famnb.request.base import Request
+from famnb.request.chat import ChatRequest
+from famnb.request.fields import Row, Table, build_request, document_fields
+from famnb.request.message_parts import Content, ContentPart, images, plain_text
+from famnb.request.messages import MessagesRequest
+from famnb.request.neutral import PromptToolCall, PromptTurn
+from famnb.request.responses import INPUT_SHAPE, InputItem, ResponsesRequest
+from famnb.request.tool_forms import (
+    CheckedFlatToolChoice,
+    CheckedMessagesToolChoice,
+    CheckedToolChoice,
+    FlatTool,
+    InputSchemaTool,
+    StrictTool,
+)
+from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS, NON_EMPTY, UNUSED, Effort, StrictModel, Text, Tokens
+from famnb.request.web import StreamOptions, WebChatRequest
+
+StopTexts: TypeAlias = Annotated[Text, Tag("<text>")] | Annotated[list[Text], Tag("<texts>")]
+
+
+def _check_cap(cap: int, info: ValidationInfo) -> int:
+    model = info.data.get("model")
+    if model in MINI_MODELS and cap > MINI_OUTPUT_TOKENS:
+        raise ValueError(f"{model} generates at most {MINI_OUTPUT_TOKENS:,} tokens, got {cap:,}")
+    return cap
+
+
+_ChatTokens: TypeAlias = Annotated[Tokens, AfterValidator(_check_cap)]
+_MODEL: Table = {"model": Row(Text, "The model that answers.", "", ...)}
+_CHOICE = "`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."
+_CHAT: Table = {
+    "stream_options": Row(StreamOptions, "Options of the stream.", "Stream"),
+    "tools": Row(list[StrictTool], "Functions the model may call.", "Tools"),
+    "tool_choice": Row(CheckedToolChoice, _CHOICE, "Tools", "auto"),
+    "parallel_tool_calls": Row(bool, "Whether one reply may call several tools.", "Tools"),
+    "stop": Row(StopTexts, "A text, or a list of them, before which the answer ends.", "Sampling"),
+    "reasoning_effort": Row(Effort, "How much reasoning effort.", "Reasoning"),
+}
+CHAT: Table = {
+    **document_fields(ChatRequest),
+    **_MODEL,
+    "max_tokens": Row(_ChatTokens, "Upper bound on generated tokens."),
+    "max_completion_tokens": Row(_ChatTokens, "The same as `max_tokens`."),
+    **_CHAT,
+}
+"""Chat completions on the first endpoint."""
+WEB: Table = {
+    **document_fields(WebChatRequest),
+    **_MODEL,
+    "max_completion_tokens": Row(Tokens, "The same as `max_new_tokens`."),
+    "max_tokens": Row(Tokens, "The same as `max_new_tokens`."),
+    **_CHAT,
+}
+"""Web chat."""
+
+
+class GatewayMessageItem(InputItem):
+    """A message, also one that the service has sent."""
+
+    id: str | None = None
+    status: str | None = None
+
+
+class FunctionCallItem(StrictModel):
+    """A call that an earlier response made."""
+
+    type: Literal["function_call"]
+    id: str | None = None
+    call_id: Text
+    """The id that the result refers to."""
+    name: Text
+    arguments: str = ""
+    """The arguments as JSON text."""
+    status: str | None = None
+
+    def turns(self) -> Iterable[PromptTurn]:
+        """Return the item as turns of the conversation."""
+        return [PromptTurn("assistant", "", (), (PromptToolCall(self.call_id, self.name, self.arguments),))]
+
+
+class FunctionCallOutput(StrictModel):
+    """The result of a call."""
+
+    type: Literal["function_call_output"]
+    id: str | None = None
+    call_id: Text
+    """The call that it answers."""
+    output: Annotated[str, Tag("<text>")] | Annotated[list[ContentPart], Tag("<parts>")]
+    status: str | None = None
+
+    def turns(self) -> Iterable[PromptTurn]:
+        """Return the item as turns of the conversation."""
+        return [PromptTurn("tool", plain_text(self.output), images(self.output), (), self.call_id)]
+
+
+class _SilentItem(StrictModel):
+    """An item that says nothing by itself."""
+
+    def turns(self) -> Iterable[PromptTurn]:
+        """Return none."""
+        return ()
+
+
+class ItemReference(_SilentItem):
+    """An item of a stored response, by its id."""
+
+    type: Literal["item_reference"] = "item_reference"
+    id: Text
+
+
+class ReasoningItem(_SilentItem):
+    """Reasoning of an earlier response, which is taken back and not used."""
+
+    type: Literal["reasoning"]
+    id: str | None = None
+    summary: Annotated[list[Any] | None, UNUSED] = None
+    content: Annotated[list[Any] | None, UNUSED] = None
+    encrypted_content: Annotated[str | None, UNUSED] = None
+    status: str | None = None
+
+
+def _item_type(item: Any) -> str | None:
+    fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
+    type_ = fields.get("type")
+    # Only an item of this type may leave it out, beside messages, which have a role.
+    if type_ is None and "role" not in fields and "id" in fields:
+        return "<item_reference>"
+    return f"<{type_ or 'message'}>" if isinstance(type_ or "", str) else None
+
+
+_Item: TypeAlias = Annotated[
+    Annotated[GatewayMessageItem, Tag("<message>")]
+    | Annotated[FunctionCallItem, Tag("<function_call>")]
+    | Annotated[FunctionCallOutput, Tag("<function_call_output>")]
+    | Annotated[ItemReference, Tag("<item_reference>")]
+    | Annotated[ReasoningItem, Tag("<reasoning>")],
+    Discriminator(
+        _item_type,
+        custom_error_type="item_type",
+        custom_error_message="Input should be an item of type message, function_call, function_call_output, "
+        "item_reference or reasoning",
+    ),
+]
+_Input: TypeAlias = SerializeAsAny[
+    Annotated[Annotated[Text, Tag("<text>")] | Annotated[list[_Item], NON_EMPTY, Tag("<items>")], INPUT_SHAPE]
+]
+RESPONSES: Table = {
+    **document_fields(ResponsesRequest),
+    **_MODEL,
+    "input": Row(_Input, "The prompt, or a list of items: messages, tool calls and their results.", default=...),
+    "tools": Row(list[FlatTool], "Functions the model may call.", "Tools"),
+    "tool_choice": Row(CheckedFlatToolChoice, _CHOICE, "Tools", "auto"),
+    "parallel_tool_calls": Row(bool, "Whether one reply may call several tools.", "Tools"),
+}
+"""Responses."""
+
+
+class ImageSource(StrictModel):
+    """An image in base64, or by its address."""
+
+    type: Literal["base64", "url"]
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+    @model_validator(mode="after")
+    def _require_image(self) -> Self:
+        if self.type == "base64" and not (self.media_type and self.data):
+            raise ValueError("an image in base64 needs `media_type` and `data`")
+        if self.type == "url" and not self.url:
+            raise ValueError("an image by its address needs a `url`")
+        return self
+
+    def idle_fields(self) -> tuple[str, ...]:
+        others = ("url",) if self.type == "base64" else ("media_type", "data")
+        return tuple(name for name in others if getattr(self, name) is not None)
+
+    @property
+    def address(self) -> str:
+        """The image as a URL, which holds the data itself where there is no other."""
+        return self.url if self.type == "url" and self.url else f"data:{self.media_type};base64,{self.data}"
+
+
+class ImageBlock(StrictModel):
+    """An image."""
+
+    type: Literal["image"]
+    source: ImageSource
+
+    @property
+    def image(self) -> str:
+        """Its address."""
+        return self.source.address
+
+
+class ToolUseBlock(StrictModel):
+    """A call that an earlier message made."""
+
+    type: Literal["tool_use"]
+    id: Text
+    name: Text
+    input: Any = Field(default_factory=dict)
+
+
+def tell_blocks_apart(*types: str) -> Discriminator:
+    """Return the discriminator of blocks of these types, whose tags are `<type>`, and of all others, `<part>`."""
+
+    def tag(block: Any) -> str:
+        type_ = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+        return f"<{type_}>" if type_ in types else "<part>"
+
+    return Discriminator(tag)
+
+
+_ResultBlock: TypeAlias = Annotated[
+    Annotated[ContentPart, Tag("<part>")] | Annotated[ImageBlock, Tag("<image>")], tell_blocks_apart("image")
+]
+
+
+class ToolResultBlock(StrictModel):
+    """The result of a call."""
+
+    type: Literal["tool_result"]
+    tool_use_id: Text
+    content: Annotated[str, Tag("<text>")] | Annotated[list[_ResultBlock], Tag("<blocks>")] = ""
+    is_error: Annotated[bool | None, UNUSED] = None
+
+
+_Block: TypeAlias = Annotated[
+    Annotated[ContentPart, Tag("<part>")]
+    | Annotated[ImageBlock, Tag("<image>")]
+    | Annotated[ToolUseBlock, Tag("<tool_use>")]
+    | Annotated[ToolResultBlock, Tag("<tool_result>")],
+    tell_blocks_apart("image", "tool_use", "tool_result"),
+]
+CONTENT_SHAPE = Discriminator(lambda content: "<blocks>" if isinstance(content, list | tuple) else "<content>")
+"""Tells a list of blocks from any other content of a message."""
+
+
+class BlockMessage(StrictModel):
+    """A message whose content may hold images, calls and their results."""
+
+    role: Literal["user", "assistant"]
+    content: Any
+
+    def turns(self) -> Iterable[PromptTurn]:
+        """Yield the message as turns: results of tools are turns of their own, before what the user says to them."""
+        rest = []
+        for block in self.content if isinstance(self.content, list | tuple) else [self.content]:
+            if isinstance(block, ToolResultBlock):
+                yield PromptTurn("tool", plain_text(block.content), images(block.content), (), block.tool_use_id)
+            else:
+                rest.append(block)
+        calls = tuple(
+            PromptToolCall(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
+            for block in rest
+            if isinstance(block, ToolUseBlock)
+        )
+        if rest:
+            yield PromptTurn(self.role, plain_text(rest), images(rest), calls)
+
+
+class GatewayMessage(BlockMessage):
+    """A message whose content may hold images, calls and their results."""
+
+    content: Annotated[
+        Annotated[Content, Tag("<content>")] | Annotated[list[_Block], NON_EMPTY, Tag("<blocks>")], CONTENT_SHAPE
+    ]
+
+
+class OutputFormat(StrictModel):
+    """The form of the answer."""
+
+    type: Literal["json_schema"]
+    """Only `json_schema`."""
+    schema_: dict[str, Any] = Field(alias="schema")
+    """The JSON Schema that the answer must satisfy."""
+
+
+class EffortConfig(StrictModel):
+    """How much effort the answer is worth."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    """How much effort."""
+
+
+class OutputConfig(EffortConfig):
+    """The form of the answer, and how much effort it is worth."""
+
+    format: OutputFormat | None = None
+
+
+class GatewayThinking(StrictModel):
+    """Whether to think, and how much."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+    """Whether to think; `adaptive` leaves it to the model."""
+    budget_tokens: Tokens | None = None
+    """At most this many tokens of thinking, for type `enabled`."""
+    display: Annotated[str | None, UNUSED] = None
+    """How thinking is shown, such as `summarized` or `omitted`."""
+
+
+MESSAGES: Table = {
+    **document_fields(MessagesRequest),
+    **_MODEL,
+    "messages": Row(Annotated[list[GatewayMessage], NON_EMPTY], "The conversation so far.", default=...),
+    "thinking": dataclasses.replace(document_fields(MessagesRequest)["thinking"], type=GatewayThinking),
+    "tools": Row(list[InputSchemaTool], "Functions the model may call.", "Tools"),
+    "tool_choice": Row(CheckedMessagesToolChoice, "Whether tools are called.", "Tools"),
+    "stop_sequences": Row(list[Text], "Texts before which the answer ends.", "Sampling"),
+    "output_config": Row(OutputConfig, "The form of the answer, and how much effort it is worth.", "Output form"),
+    "output_format": Row(OutputFormat, "The earlier name of `output_config.format`."),
+}
+"""Messages."""
+
+
+GatewayChatRequest = build_request(
+    "GatewayChatRequest",
+    "Chat completions on the first endpoint, as the vendor's SDK sends them.",
+    ChatRequest,
+    CHAT,
+    module=__name__,
+)
+GatewayWebChatRequest = build_request(
+    "GatewayWebChatRequest",
+    "Chat completions with tools, as the vendor's SDK sends them.",
+    WebChatRequest,
+    WEB,
+    module=__name__,
+)
+GatewayResponsesRequest = build_request(
+    "GatewayResponsesRequest",
+    "Responses, as the vendor's SDK sends them.",
+    ResponsesRequest,
+    RESPONSES,
+    module=__name__,
+)
+GatewayMessagesRequest = build_request(
+    "GatewayMessagesRequest",
+    "Messages, as the vendor's SDK sends them.",
+    MessagesRequest,
+    MESSAGES,
+    module=__name__,
+)
+GATEWAY_MODELS: Mapping[type[Request], type[Request]] = {
+    ChatRequest: GatewayChatRequest,
+    ResponsesRequest: GatewayResponsesRequest,
+    WebChatRequest: GatewayWebChatRequest,
+    MessagesRequest: GatewayMessagesRequest,
+}
+"""For each model of the document the one that accepts the vendors' fields as well."""
+
+
+def referenced_ids(request: Request) -> tuple[str, ...]:
+    """Return the ids of items of stored replies that stand in the conversation."""
+    items = request.get("input")
+    return tuple(item.id for item in items if isinstance(item, ItemReference)) if isinstance(items, list) else ()
+
+
+def resolve_references(request: Request, items: Mapping[str, Any]) -> Request:
+    """Return a request with the items themselves, given by id, in place of their ids."""
+    body = request.body()
+    body["input"] = [items[item["id"]] if item.get("type") == "item_reference" else item for item in body["input"]]
+    return type(request).model_validate(body, extra="ignore")

@@ -1,0 +1,240 @@
+"""What most vendors take, as tables of fields, of which the requests of each profile are built.
+
+    GeminiChatRequest = build_request("GeminiChatRequest", "Chat completions at Gemini.", ChatRequest,
+                                      pick(CHAT, "model messages max_tokens"), CHAT_TRAITS, module=__name__)
+
+They accept any model, and a field that no table has in `extra_body`, which is sent as it is. Unlike the models of the
+document they have no defaults of a service's own, since those differ from vendor to vendor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, Tag
+
+from famnb.request.chat import ChatRequest
+from famnb.request.fields import Row, Table, pick
+from famnb.request.gateway_fields import CHAT as GATEWAY_CHAT
+from famnb.request.gateway_fields import (
+    CONTENT_SHAPE,
+    BlockMessage,
+    ImageBlock,
+    OutputConfig,
+    ToolResultBlock,
+    ToolUseBlock,
+    tell_blocks_apart,
+)
+from famnb.request.gateway_fields import MESSAGES as GATEWAY_MESSAGES
+from famnb.request.gateway_fields import RESPONSES as GATEWAY_RESPONSES
+from famnb.request.message_parts import Content, ContentPart, ResponseFormat, nearest_effort
+from famnb.request.messages import MessagesRequest
+from famnb.request.neutral import FormatPaths
+from famnb.request.responses import ResponsesRequest, TextFormat, TextOptions
+from famnb.request.tool_forms import InputSchemaTool
+from famnb.request.types import NON_EMPTY, StrictModel, Temperature, Text, Tokens, TopP
+
+# More than models generate unless they are asked to; a plan of what a call costs at most needs some number.
+UNCAPPED_TOKENS = 128_000
+"""The output tokens that a request without a cap counts as."""
+
+VendorEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+
+
+class VendorReasoning(StrictModel):
+    """How much to reason, and whether to sum it up."""
+
+    effort: VendorEffort | None = None
+    """How much reasoning effort."""
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Whether a summary of the reasoning is wanted."""
+
+
+class VendorResponseFormat(ResponseFormat):
+    """The form of the answer."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    """`text`, any JSON (`json_object`), or JSON by a schema."""
+
+
+_SAMPLING: Table = {
+    "temperature": Row(Temperature, "Sampling temperature.", "Sampling"),
+    "top_p": Row(TopP, "Nucleus sampling.", "Sampling"),
+}
+_EXTRA: Table = {
+    "extra_body": Row(
+        dict[str, Any], "Fields that are not listed here, sent as they are; one that is listed is replaced."
+    )
+}
+CHAT: Table = {
+    **pick(GATEWAY_CHAT, "model messages stream"),
+    "max_tokens": Row(Tokens, "Upper bound on generated tokens."),
+    "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
+    "response_format": dataclasses.replace(GATEWAY_CHAT["response_format"], type=VendorResponseFormat),
+    **_SAMPLING,
+    "max_completion_tokens": Row(Tokens, "The same as `max_tokens`."),
+    **pick(GATEWAY_CHAT, "stream_options tools tool_choice parallel_tool_calls stop"),
+    "reasoning_effort": Row(VendorEffort, "How much to reason.", "Reasoning"),
+    "seed": Row(int, "For answers that repeat, as far as the vendor can.", "Sampling"),
+    "frequency_penalty": Row(
+        Penalty, "Above 0 against saying the same words again, by how often they were said.", "Sampling"
+    ),
+    "presence_penalty": Row(Penalty, "Above 0 against saying the same words again at all.", "Sampling"),
+    "logprobs": Row(bool, "Whether to return the probabilities of the tokens."),
+    "top_logprobs": Row(
+        Annotated[int, Field(ge=0, le=20)], "How many alternatives of each token to return with `logprobs`."
+    ),
+    "user": Row(str, "A name for the end user, which some vendors want for their own limits.", "Metadata"),
+    **_EXTRA,
+}
+"""Chat completions, as nearly every vendor and engine takes them."""
+CHAT_TRAITS = dataclasses.replace(
+    ChatRequest.traits,
+    carry_thinking=lambda fields, tokens: ({"reasoning_effort": nearest_effort(tokens), **fields}, ""),
+    usage_fields={"stream_options": {"include_usage": True}},
+    output_tokens=UNCAPPED_TOKENS,
+)
+
+
+class VendorTextFormat(TextFormat):
+    """The form of the reply."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    """`text`, any JSON (`json_object`), or JSON by a schema."""
+
+
+class VendorTextOptions(TextOptions):
+    """The form and length of the reply."""
+
+    format: VendorTextFormat | None = None
+    """Text or JSON."""
+
+
+RESPONSES: Table = {
+    **GATEWAY_RESPONSES,
+    **_SAMPLING,
+    "max_output_tokens": Row(Tokens, "Upper bound, counting visible and reasoning tokens."),
+    "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
+    "text": dataclasses.replace(GATEWAY_RESPONSES["text"], type=VendorTextOptions),
+    "store": Row(bool, "Whether the response is kept, to be retrieved and continued.", "Metadata"),
+    "include": Row(list[Text], "What else the reply shall hold, such as `reasoning.encrypted_content`."),
+    "truncation": Row(Literal["auto", "disabled"], "Whether a conversation that is too long is cut."),
+    "user": Row(str, "A name for the end user.", "Metadata"),
+    **_EXTRA,
+}
+"""Responses, as the vendor who invented them takes them, and who follows that."""
+RESPONSES_TRAITS = dataclasses.replace(
+    ResponsesRequest.traits,
+    carry_thinking=lambda fields, tokens: ({"reasoning": {"effort": nearest_effort(tokens)}, **fields}, ""),
+    # Few keep replies, and most of those only if they are told to when they start.
+    stores_replies=False,
+    output_tokens=UNCAPPED_TOKENS,
+)
+
+
+class CacheControl(StrictModel):
+    """Marks the end of what the vendor shall keep in its cache."""
+
+    type: Literal["ephemeral"]
+    """Only `ephemeral`."""
+    ttl: Literal["5m", "1h"] | None = None
+    """How long it is kept; five minutes unless set."""
+
+
+class _Cacheable(StrictModel):
+    """What may end what is kept in the cache."""
+
+    cache_control: CacheControl | None = None
+    """Keep all up to here."""
+
+
+class CacheablePart(_Cacheable, ContentPart):
+    """A text, or the thinking of an earlier answer."""
+
+
+class CacheableImage(_Cacheable, ImageBlock):
+    """An image."""
+
+
+class CacheableToolUse(_Cacheable, ToolUseBlock):
+    """A call that an earlier message made."""
+
+
+class CacheableToolResult(_Cacheable, ToolResultBlock):
+    """The result of a call."""
+
+
+class DocumentBlock(_Cacheable):
+    """A document, such as a PDF."""
+
+    type: Literal["document"]
+    """Only `document`."""
+    source: dict[str, Any]
+    """`{"type": "base64", "media_type": "application/pdf", "data": …}`, or a `url`, or a `text`."""
+    title: str | None = None
+    """Its title, for the model."""
+    context: str | None = None
+    """What the model should know of it and not cite."""
+    citations: dict[str, Any] | None = None
+    """`{"enabled": true}` where the answer shall cite it."""
+
+
+_Blocks: TypeAlias = Annotated[
+    list[
+        Annotated[
+            Annotated[CacheablePart, Tag("<part>")]
+            | Annotated[CacheableImage, Tag("<image>")]
+            | Annotated[CacheableToolUse, Tag("<tool_use>")]
+            | Annotated[CacheableToolResult, Tag("<tool_result>")]
+            | Annotated[DocumentBlock, Tag("<document>")],
+            tell_blocks_apart("image", "tool_use", "tool_result", "document"),
+        ]
+    ],
+    NON_EMPTY,
+]
+_Content: TypeAlias = Annotated[
+    Annotated[Content, Tag("<content>")] | Annotated[_Blocks, Tag("<blocks>")], CONTENT_SHAPE
+]
+
+
+class VendorMessage(BlockMessage):
+    """A message whose content may hold images, documents, calls, their results, and marks for the cache."""
+
+    content: _Content
+
+
+class CacheableTool(InputSchemaTool):
+    """A function that the model may call."""
+
+    cache_control: CacheControl | None = None
+    """Keep all tools up to this one in the cache."""
+
+
+_FORMAT = FormatPaths(("output_config", "format"), ("output_config", "format"), names=("schema",))
+MESSAGES: Table = {
+    **pick(GATEWAY_MESSAGES, "model messages system max_tokens stream thinking"),
+    **_SAMPLING,
+    "messages": Row(Annotated[list[VendorMessage], NON_EMPTY], "The conversation so far.", default=...),
+    "system": Row(_Content, "System text.", "Conversation"),
+    "max_tokens": Row(Tokens, "Maximum tokens to generate, thinking included.", default=...),
+    "temperature": Row(Share, "Sampling temperature.", "Sampling"),
+    "tools": Row(list[CacheableTool], "Functions the model may call.", "Tools"),
+    **pick(GATEWAY_MESSAGES, "tool_choice stop_sequences"),
+    "output_config": Row(
+        OutputConfig,
+        "The form of the answer, and how much effort it is worth.",
+        "Output form",
+        implied={_FORMAT.schema: (_FORMAT.type, "json_schema")},
+    ),
+    "top_k": Row(Count, "Only from so many of the likeliest tokens.", "Sampling"),
+    "cache_control": Row(CacheControl, "Keep the whole prompt in the cache."),
+    "metadata": Row(dict[str, Any], "`user_id`, a name for the end user.", "Metadata"),
+    "service_tier": Row(Literal["auto", "standard_only"], "Whether capacity that was bought ahead is used."),
+    **_EXTRA,
+}
+"""Messages, as the vendor who invented them takes them, and who follows that."""
+MESSAGES_TRAITS = dataclasses.replace(MessagesRequest.traits, documents_images=True, format=_FORMAT)
