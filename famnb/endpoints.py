@@ -287,11 +287,14 @@ def _with_functions(target: Endpoint, fields: dict[str, Any], endpoints: Endpoin
     if not target.takes_tools:
         able = [other.name for other in endpoints.values() if other.takes_tools]
         raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={_alternatives(able)}")
-    return {**fields, "tools": [_declare(target, as_tool(tool)) if callable(tool) else tool for tool in tools]}
-
-
-def _declare(target: Endpoint, tool: FunctionTool) -> dict[str, Any]:
-    return target.request.declare_tool(tool.name, tool.description, tool.parameters)
+    functions = [as_tool(tool) if callable(tool) else tool for tool in tools]
+    declared = [
+        target.request.declare_tool(tool.name, tool.description, tool.parameters)
+        if isinstance(tool, FunctionTool)
+        else tool
+        for tool in functions
+    ]
+    return {**fields, "tools": declared}
 
 
 def _alternatives(names: list[str]) -> str:

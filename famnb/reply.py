@@ -49,10 +49,7 @@ class Block(msgspec.Struct, frozen=True):
     @property
     def arguments(self) -> Any:
         """A tool call's decoded arguments; None when they are not valid JSON (see `valid`)."""
-        try:
-            return msgspec.json.decode(self.text or "{}")
-        except _DECODE_ERRORS:
-            return None
+        return self._decode()[0]
 
     @property
     def entries(self) -> list[Any]:
@@ -62,13 +59,13 @@ class Block(msgspec.Struct, frozen=True):
     @property
     def valid(self) -> bool:
         """Whether the arguments of a tool call are valid JSON; True for every other block."""
-        if self.kind != "tool_call":
-            return True
+        return self.kind != "tool_call" or self._decode()[1]
+
+    def _decode(self) -> tuple[Any, bool]:
         try:
-            msgspec.json.decode(self.text or "{}")
+            return msgspec.json.decode(self.text or "{}"), True
         except _DECODE_ERRORS:
-            return False
-        return True
+            return None, False
 
 
 # A dataclass rather than a struct: there is one a call, and a struct cannot leave single fields out of a comparison.
@@ -143,7 +140,12 @@ class Reply:
     @property
     def raw(self) -> Any:
         """The decoded JSON, unknown fields included: the body of a whole reply, or the list of a stream's events."""
-        bodies = [_decode_body(data) for read in self.reads for data in read.data]
+        bodies: list[Any] = []
+        for data in (data for read in self.reads for data in read.data):
+            try:
+                bodies.append(msgspec.json.decode(data))
+            except _DECODE_ERRORS:
+                bodies.append(data.decode(errors="replace"))
         return bodies if self.streamed else (bodies[0] if bodies else None)
 
     def __str__(self) -> str:
@@ -158,13 +160,6 @@ class Reply:
         if self.timing.e2e_s is not None:
             facts.append(f"e2e_s={self.timing.e2e_s:.3f}")
         return escape_controls(f"<Reply {' '.join(fact for fact in facts if fact)} {shorten(self.text)!r}>")
-
-
-def _decode_body(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except _DECODE_ERRORS:
-        return data.decode(errors="replace")
 
 
 class _BlockBuilder:
@@ -308,7 +303,7 @@ class ReplyBuilder:
             stop_reason=ended.stop_reason if ended else None,
             stop_sequence=ended.stop_sequence if ended else None,
             status=_status(ended, self.done),
-            complete=_is_complete(ended, self.done),
+            complete=ended.fault is None if ended else None if self.done else False,
             usage=usage.with_total(),
             fault=ended.fault if ended else None,
             warnings=tuple(warnings),
@@ -360,15 +355,9 @@ def _status(ended: Ended | None, done: bool) -> Status:
             return "completed"
 
 
-def _is_complete(ended: Ended | None, done: bool) -> bool | None:
-    if ended is not None:
-        return ended.fault is None
-    return None if done else False
-
-
 def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Block:
-    text = f"[{','.join(block.pieces)}]" if block.kind in ATTACHED_KINDS else _join_pieces(block.pieces)
-    final = None if block.final is None else _join_pieces([block.final])
+    text = f"[{','.join(block.pieces)}]" if block.kind in ATTACHED_KINDS else _mend_surrogates("".join(block.pieces))
+    final = None if block.final is None else _mend_surrogates(block.final)
     # The final text comes in one event, the deltas in thousands: where they disagree, the final text is trusted.
     if final is not None and final != text:
         if text:
@@ -386,13 +375,12 @@ def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Bloc
     )
 
 
-def _join_pieces(pieces: list[str]) -> str:
-    """Return the pieces as one text without lone surrogates.
+def _mend_surrogates(text: str) -> str:
+    """Return a text without lone surrogates.
 
     Servers that escape JSON write a character outside the basic plane as two surrogates, and may put them into two
     events. Together they become the character again; a surrogate without the other becomes U+FFFD.
     """
-    text = "".join(pieces)
     # UTF-8 cannot encode surrogates, so this is a quick test for the rare case.
     try:
         text.encode()

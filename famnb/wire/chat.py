@@ -19,15 +19,8 @@ import msgspec
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Usage
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import (
-    Conventions,
-    Sdk,
-    StreamReader,
-    read_cache_lifetime,
-    read_cache_writes,
-    read_cost,
-    read_reasoning,
-)
+from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
+from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"chatcmpl-{uuid.uuid4()}",
@@ -113,17 +106,17 @@ _decode_text_chunk, _decode_text_lines = _TEXT_CHUNKS.decode, _TEXT_CHUNKS.decod
 
 def read(body: Any) -> list[Event]:
     """Return the events of a whole chat completion. Raises ResponseFormatError if the body is not one."""
-    fields = lenient_json.as_object(body)
+    fields = as_object(body)
     if errors.is_failure(fields):
-        return [*_read_identity(fields), errors.read_failure(body)]
-    choices = lenient_json.as_list(fields.get("choices"))
-    choice = lenient_json.as_object(choices[0] if choices else None)
+        return [*read_identity(fields, "created"), errors.read_failure(body)]
+    choices = as_list(fields.get("choices"))
+    choice = as_object(choices[0] if choices else None)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise lenient_json.not_a_reply_error(body, "a chat completion with `choices[0].message`")
     content = _MessageReader()
     return [
-        *_read_identity(fields),
+        *read_identity(fields, "created"),
         *([_ONE_CHOICE] if len(choices) > 1 else []),
         *content.add(message, whole=True),
         *content.add_logprobs(choice.get("logprobs")),
@@ -205,18 +198,18 @@ class ChatReader(StreamReader):
             return [*self._content.flush(), errors.read_failure(chunk)]
         events: list[Event] = []
         if not self._has_identity:
-            for started in _read_identity(chunk):
+            for started in read_identity(chunk, "created"):
                 if started != self._started:
                     self._started = started
                     events.append(started)
                     self._has_identity = bool(started.id and started.model)
-        for choice in lenient_json.as_list(chunk.get("choices")):
+        for choice in as_list(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
         # Groq has it in a place of its own.
-        if counts := chunk.get("usage") or lenient_json.as_object(chunk.get("x_groq")).get("usage"):
+        if counts := chunk.get("usage") or as_object(chunk.get("x_groq")).get("usage"):
             events += _read_usage(counts)
-        return events or [Other(lenient_json.scalar_text(chunk.get("object")))]
+        return events or [Other(scalar_text(chunk.get("object")))]
 
     def end(self) -> list[Event]:
         return self._content.flush()
@@ -224,7 +217,7 @@ class ChatReader(StreamReader):
     def _read_choice(self, choice: dict[str, Any], events: list[Event]) -> None:
         index = choice.get("index")
         if type(index) is not int:
-            index = lenient_json.integer(index)
+            index = integer(index)
         if self._choice == -1:
             self._choice = index
         elif index != self._choice:
@@ -237,7 +230,7 @@ class ChatReader(StreamReader):
             events += self._content.add(delta)
         # Some servers send a whole message instead of deltas; others repeat the message after them.
         elif self._content.is_empty:
-            events += self._content.add(lenient_json.as_object(choice.get("message")), whole=True)
+            events += self._content.add(as_object(choice.get("message")), whole=True)
         if logprobs := choice.get("logprobs"):
             events += self._content.add_logprobs(logprobs)
         if reason := choice.get("finish_reason"):
@@ -270,15 +263,13 @@ class _MessageReader:
         """Return the events of a message, or of one delta of it."""
         content = message.get("content")
         events: list[Event] = []
-        if thinking := next(
-            (text for name in _THINKING_FIELDS if (text := lenient_json.find_text(message.get(name)))), ""
-        ):
+        if thinking := next((text for name in _THINKING_FIELDS if (text := find_text(message.get(name)))), ""):
             # A server with a field for thinking writes no tags into the content.
             events += self.flush()
             self._add_piece(events, "thinking", thinking)
         for kind, piece in self._split_content(content):
             self._add_piece(events, kind, piece)
-        if refusal := lenient_json.find_text(message.get("refusal")):
+        if refusal := find_text(message.get("refusal")):
             self._add_piece(events, "refusal", refusal)
         calls = message.get("tool_calls")
         # The form before `tool_calls`, with one call a message and without ids.
@@ -286,16 +277,16 @@ class _MessageReader:
             calls = [{"index": 0, "function": message["function_call"]}]
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if isinstance(call, dict):
-                self._add_call(events, call, position if whole else lenient_json.integer(call.get("index")))
+                self._add_call(events, call, position if whole else integer(call.get("index")))
         if annotations := message.get("annotations"):
-            events += _attach((2, 0), "annotations", annotations)
+            events += read_attached((2, 0), "annotations", annotations)
         return events
 
     def add_logprobs(self, logprobs: Any) -> list[Event]:
         """Return the log-probabilities of the tokens of a message, or of one delta of it."""
-        fields = lenient_json.as_object(logprobs)
-        tokens = [*lenient_json.as_list(fields.get("content")), *lenient_json.as_list(fields.get("refusal"))]
-        return _attach((3, 0), "logprobs", tokens)
+        fields = as_object(logprobs)
+        tokens = [*as_list(fields.get("content")), *as_list(fields.get("refusal"))]
+        return read_attached((3, 0), "logprobs", tokens)
 
     def flush(self) -> list[Event]:
         """Return the text that was held back because a tag might have followed; looks for no more tags."""
@@ -318,9 +309,9 @@ class _MessageReader:
             return self.tags.split(content) if content else []
         pieces: list[tuple[str, str]] = []
         for part in content if isinstance(content, list) else [content]:
-            type_ = lenient_json.scalar_text(lenient_json.as_object(part).get("type"))
+            type_ = scalar_text(as_object(part).get("type"))
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
-            if text := lenient_json.find_text(part):
+            if text := find_text(part):
                 pieces += self.tags.split(text) if kind == "text" else [(kind, text)]
         return pieces
 
@@ -333,8 +324,8 @@ class _MessageReader:
         events.append(Delta(self.at, kind, piece))
 
     def _add_call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
-        function = lenient_json.as_object(call.get("function"))
-        id_, name = lenient_json.scalar_text(call.get("id")), lenient_json.scalar_text(function.get("name"))
+        function = as_object(call.get("function"))
+        id_, name = scalar_text(call.get("id")), scalar_text(function.get("name"))
         at = self._last_call = self._call_address(index, id_, name)
         if index is not None:
             self._by_index[index] = at
@@ -345,7 +336,7 @@ class _MessageReader:
         if identity != known:
             self._calls[at] = identity
             events.append(Opened(at, "tool_call", *identity))
-        if arguments := lenient_json.arguments_json(function.get("arguments")):
+        if arguments := arguments_json(function.get("arguments")):
             events.append(Delta(at, "tool_call", arguments))
 
     def _call_address(self, index: int | None, id_: str, name: str) -> Address:
@@ -362,50 +353,26 @@ class _MessageReader:
         return (1, max(number for _, number in self._calls) + 1) if address in self._calls else address
 
 
-def _attach(at: Address, kind: str, values: Any) -> list[Event]:
-    """Return values that say something about the text, each as a delta of their block."""
-    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in lenient_json.as_list(values)]
-
-
-def _read_identity(body: dict[str, Any]) -> list[Started]:
-    started = Started(
-        lenient_json.scalar_text(body.get("id")),
-        lenient_json.scalar_text(body.get("model")),
-        lenient_json.integer(body.get("created")),
-    )
-    return [] if started == Started() else [started]
-
-
 def _read_end(reason: Any) -> Ended:
-    word = lenient_json.scalar_text(reason)
+    word = scalar_text(reason)
     return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
 
 
 def _read_usage(value: Any) -> list[Event]:
     """Return the usage with reasoning counted as output."""
-    fields = lenient_json.as_object(value)
-    prompt = lenient_json.integer(fields.get("prompt_tokens"))
-    completion = lenient_json.integer(fields.get("completion_tokens"))
-    reasoning = read_reasoning(fields, fields.get("completion_tokens_details"))
-    total = lenient_json.integer(fields.get("total_tokens"))
-    input_details = lenient_json.as_object(fields.get("prompt_tokens_details"))
-    counts = Usage(
-        input_tokens=prompt,
-        output_tokens=completion,
-        reasoning_tokens=reasoning,
-        # The second is DeepSeek's.
-        cached_tokens=lenient_json.first_integer(
-            input_details.get("cached_tokens"), fields.get("prompt_cache_hit_tokens")
-        ),
-        cache_write_tokens=read_cache_writes(fields, input_details),
-        total_tokens=total,
-        cost_usd=read_cost(fields),
-        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
+    counts = read_usage(
+        as_object(value),
+        ("prompt_tokens", "completion_tokens"),
+        details=("prompt_tokens_details", "completion_tokens_details"),
+        cached="prompt_cache_hit_tokens",  # DeepSeek's
+        total="total_tokens",
     )
+    prompt, completion, reasoning = counts.input_tokens, counts.output_tokens, counts.reasoning_tokens
     # Some servers count reasoning beside the completion instead of within it; their total gives it away.
-    if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
-        counts = counts.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
+    if prompt is not None and completion is not None and reasoning:
+        output = completion + reasoning
+        if counts.total_tokens == prompt + output:
+            counts = counts.merge(Usage(output_tokens=output, derived=("output_tokens",)))
     return [] if counts == Usage() else [counts]
 
 
@@ -562,14 +529,14 @@ class ChatWriter:
             # An upstream may end twice; a failure after an end is written all the same.
             case Ended() if not self._ended or event.fault is not None:
                 self._ended = True
-                return [
-                    self._render_failure(event.fault)
-                    if event.fault
-                    else self._render_chunk({}, _finish_word(event.finish_reason))
-                ]
+                if event.fault:
+                    return [sse.encode(lenient_json.encode(fault(event.fault)))]
+                return [self._render_chunk({}, _finish_word(event.finish_reason))]
             case Done():
-                has_usage = self._include_usage and self._usage != Usage()
-                return [*([self._render_usage_chunk()] if has_usage else []), sse.encode(sse.DONE)]
+                if not self._include_usage or self._usage == Usage():
+                    return [sse.encode(sse.DONE)]
+                usage = lenient_json.encode(_usage_fields(self._usage.with_total()))
+                return [b'%b[],"usage":%b}\n\n' % (self._head, usage), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
@@ -592,12 +559,6 @@ class ChatWriter:
             self._needs_role = False
         choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
         return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
-
-    def _render_usage_chunk(self) -> bytes:
-        return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage_fields(self._usage.with_total())))
-
-    def _render_failure(self, failure: Fault) -> bytes:
-        return sse.encode(lenient_json.encode(fault(failure)))
 
     def _write_delta(self, at: Address, kind: str, text: str) -> list[bytes]:
         match kind:

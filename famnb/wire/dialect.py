@@ -1,6 +1,6 @@
 """The interface of a dialect: the functions that its module has, its reader and writer of streams, its conventions.
 
-The functions at the end read figures of a usage object that servers of every dialect send in the same places.
+The functions at the end read what servers of every dialect send in the same places.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from famnb.events import Delta, Done, Event, Fault, Other
+from famnb.events import Address, Delta, Done, Event, Fault, Other, Started, Usage
 from famnb.reply import Reply
 from famnb.wire import lenient_json, sse
+from famnb.wire.lenient_json import amount, as_list, as_object, first_integer, integer, scalar_text
 
 
 class EventReader(Protocol):
@@ -139,46 +140,65 @@ class StreamReader(ABC):
         """Return the events in one JSON object of the stream."""
 
 
-def read_reasoning(usage: dict[str, Any], details: Any) -> int | None:
-    """Return the tokens of thinking: from the details of the output, else from the usage itself."""
-    fields = lenient_json.as_object(details)
-    return lenient_json.first_integer(
-        fields.get("reasoning_tokens"),
-        fields.get("thinking_tokens"),
-        usage.get("reasoning_tokens"),
-        usage.get("thinking_tokens"),
-    )
+def read_identity(body: dict[str, Any], created: str = "") -> list[Started]:
+    """Return the identity of a reply, if it has one; `created` is the name of the field with its time."""
+    started = Started(scalar_text(body.get("id")), scalar_text(body.get("model")), integer(body.get(created)))
+    return [] if started == Started() else [started]
 
 
-def read_cache_writes(usage: dict[str, Any], details: Any = None) -> int | None:
-    """Return the input tokens that were written to a cache: from the details of the input, else from the usage."""
-    fields = lenient_json.as_object(details)
-    known = lenient_json.first_integer(
-        fields.get("cache_write_tokens"),
-        fields.get("cache_creation_tokens"),
+def read_attached(at: Address, kind: str, values: Any) -> list[Event]:
+    """Return values that say something about the text, each as a delta of their block."""
+    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in as_list(values)]
+
+
+def read_usage(
+    usage: dict[str, Any], counts: tuple[str, str], *, details: tuple[str, str], cached: str = "", total: str = ""
+) -> Usage:
+    """Return the counts of a usage object, as servers of every dialect write it.
+
+    `counts` are its fields for the tokens of input and of output, `details` those with details of either, `cached` and
+    `total` those for the tokens that came from a cache, where no detail says so, and for the sum.
+    """
+    input_details, output_details = (as_object(usage.get(name)) for name in details)
+    lifetimes = {
+        lifetime: integer(as_object(usage.get("cache_creation")).get(f"ephemeral_{lifetime}_input_tokens"))
+        for lifetime in ("5m", "1h")
+    }
+    cache_writes = first_integer(
+        input_details.get("cache_write_tokens"),
+        input_details.get("cache_creation_tokens"),
         usage.get("cache_write_tokens"),
         usage.get("cache_creation_input_tokens"),
     )
-    if known is not None:
-        return known
-    # Zeros alone are what a stream writes that does not know its counts yet.
-    return (read_cache_lifetime(usage, "5m") or 0) + (read_cache_lifetime(usage, "1h") or 0) or None
+    if cache_writes is None:
+        # Zeros alone are what a stream writes that does not know its counts yet.
+        cache_writes = sum(filter(None, lifetimes.values())) or None
+    return Usage(
+        input_tokens=integer(usage.get(counts[0])),
+        output_tokens=integer(usage.get(counts[1])),
+        reasoning_tokens=first_integer(
+            output_details.get("reasoning_tokens"),
+            output_details.get("thinking_tokens"),
+            usage.get("reasoning_tokens"),
+            usage.get("thinking_tokens"),
+        ),
+        cached_tokens=first_integer(input_details.get("cached_tokens"), usage.get(cached)),
+        cache_write_tokens=cache_writes,
+        total_tokens=integer(usage.get(total)),
+        cost_usd=_read_cost(usage),
+        cache_write_5m_tokens=lifetimes["5m"],
+        cache_write_1h_tokens=lifetimes["1h"],
+    )
 
 
-def read_cache_lifetime(usage: dict[str, Any], lifetime: Literal["5m", "1h"]) -> int | None:
-    """Return the tokens written to a cache for five minutes or for an hour."""
-    written = lenient_json.as_object(usage.get("cache_creation"))
-    return lenient_json.integer(written.get(f"ephemeral_{lifetime}_input_tokens"))
-
-
-def read_cost(usage: dict[str, Any]) -> float | None:
+def _read_cost(usage: dict[str, Any]) -> float | None:
     """Return what the service says that the call costs, in USD: `cost`, a number or an object with the `total_cost`."""
     cost = usage.get("cost")
     if isinstance(cost, dict):
-        return lenient_json.amount(cost.get("total_cost"))
-    total = lenient_json.amount(cost)
+        return amount(cost.get("total_cost"))
+    total = amount(cost)
     # With the user's own key at the vendor, `cost` is the broker's fee alone.
-    upstream = lenient_json.as_object(usage.get("cost_details")).get("upstream_inference_cost")
+    upstream = as_object(usage.get("cost_details")).get("upstream_inference_cost")
     if total is not None and usage.get("is_byok") is True:
-        return total + (lenient_json.amount(upstream) or 0)
+        return total + (amount(upstream) or 0)
     return total

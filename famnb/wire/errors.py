@@ -14,6 +14,7 @@ from famnb.errors import APIStatusError, status_error
 from famnb.events import Ended, Fault
 from famnb.formatting import shorten
 from famnb.wire import lenient_json
+from famnb.wire.lenient_json import scalar_text
 
 _TAGS = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
@@ -33,8 +34,10 @@ def read(status: int, headers: Mapping[str, str], body: bytes) -> APIStatusError
         decoded = body[:_MAX_TEXT].decode(errors="replace")
     fault = parse_fault(decoded)
     fields = {name.lower(): value for name, value in headers.items()}
+    phrase = next((known.phrase for known in http.HTTPStatus if known == status), "")
+    silence = f"{phrase} (the response says no more)" if phrase else "the response says no more"
     return status_error(status)(
-        fault.message or _phrase(status),
+        fault.message or silence,
         status=status,
         type=fault.type,
         code=fault.code,
@@ -65,7 +68,10 @@ def parse_fault(value: Any) -> Fault:
         case [first, *_]:
             return parse_fault(first)
         case str():
-            return Fault(shorten(_without_tags(value), _MAX_MESSAGE))
+            # The title of an HTML page holds what went wrong ("502 Bad Gateway"), the rest mostly the server's name.
+            title = _TITLE.search(value)
+            words = (title.group(1) if title else _TAGS.sub(" ", value)).split()
+            return Fault(shorten(" ".join(words), _MAX_MESSAGE))
         case _:
             return Fault("")
 
@@ -89,13 +95,13 @@ def _read_fault(value: dict[str, Any]) -> Fault:
     # `detail` and `msg` are FastAPI's, `title` is that of problem details (RFC 9457).
     names = ("message", "detail", "msg", "title")
     message = next((text for name in names if (text := _message_text(value.get(name)))), "")
-    type_ = lenient_json.scalar_text(value.get("type"))
+    type_ = scalar_text(value.get("type"))
     return Fault(
         shorten(message, _MAX_MESSAGE),
         # `error` only marks the object as an error; it is not a type of error.
         type_ if type_ and type_ != "error" else None,
-        lenient_json.scalar_text(value.get("code")) or None,
-        lenient_json.scalar_text(value.get("param")) or None,
+        scalar_text(value.get("code")) or None,
+        scalar_text(value.get("param")) or None,
     )
 
 
@@ -112,19 +118,6 @@ def _message_text(value: Any) -> str:
             return parse_fault(value).message
         case _:
             return ""
-
-
-def _without_tags(text: str) -> str:
-    # The title of an HTML page holds what went wrong ("502 Bad Gateway"), the rest of it mostly the server's name.
-    title = _TITLE.search(text)
-    return " ".join((title.group(1) if title else _TAGS.sub(" ", text)).split())
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f"{http.HTTPStatus(status).phrase} (the response says no more)"
-    except ValueError:
-        return "the response says no more"
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:

@@ -12,15 +12,8 @@ from typing import Any
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import (
-    Conventions,
-    Sdk,
-    StreamReader,
-    read_cache_lifetime,
-    read_cache_writes,
-    read_cost,
-    read_reasoning,
-)
+from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
+from famnb.wire.lenient_json import arguments_json, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"msg_{uuid.uuid4().hex}",
@@ -77,23 +70,23 @@ _DELTA_TYPES = {
 
 def read(body: Any) -> list[Event]:
     """Return the events of a whole message. Raises ResponseFormatError if the body is not one."""
-    fields = lenient_json.as_object(body)
+    fields = as_object(body)
     if errors.is_failure(fields):
-        return [*_read_identity(fields), errors.read_failure(body)]
+        return [*read_identity(fields), errors.read_failure(body)]
     content = fields.get("content")
     if isinstance(content, str):
         content = [content]
     if not isinstance(content, list):
         raise lenient_json.not_a_reply_error(body, "a message with a `content` list")
-    events: list[Event] = [*_read_identity(fields)]
+    events: list[Event] = [*read_identity(fields)]
     for index, item in enumerate(content):
         at: Address = (0, index)
-        block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.as_object(item)
+        block = {"type": "text", "text": item} if isinstance(item, str) else as_object(item)
         events += _read_block(at, block)
         if arguments := _read_input(block):
             events.append(Delta(at, _kind(block), arguments))
-        events.append(Closed(at, latency_ms=lenient_json.integer(block.get("thinking_latency_ms"))))
-    return [*events, _read_end(fields), *_read_usage(lenient_json.as_object(fields.get("usage")))]
+        events.append(Closed(at, latency_ms=integer(block.get("thinking_latency_ms"))))
+    return [*events, _read_end(fields), *_read_usage(as_object(fields.get("usage")))]
 
 
 def reader() -> MessagesReader:
@@ -122,19 +115,19 @@ class MessagesReader(StreamReader):
         type_ = event.get("type")
         if type_ == "content_block_delta":
             return self._read_delta(event)
-        return self._read_other(lenient_json.scalar_text(type_), event) or [Other(lenient_json.scalar_text(type_))]
+        return self._read_other(scalar_text(type_), event) or [Other(scalar_text(type_))]
 
     def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
         match type_:
             case "content_block_start":
-                return self._read_start(self._block_address(event), lenient_json.as_object(event.get("content_block")))
+                return self._read_start(self._block_address(event), as_object(event.get("content_block")))
             case "content_block_stop":
                 return self._read_stop(self._block_address(event), event)
             case "message_start":
-                message = lenient_json.as_object(event.get("message"))
-                return [*_read_identity(message), *self._read_counts(message.get("usage"), opening=True)]
+                message = as_object(event.get("message"))
+                return [*read_identity(message), *self._read_counts(message.get("usage"), opening=True)]
             case "message_delta":
-                delta = lenient_json.as_object(event.get("delta"))
+                delta = as_object(event.get("delta"))
                 ended = [_read_end(delta)] if delta.get("stop_reason") else []
                 return [*ended, *self._read_counts(event.get("usage"), opening=False)]
             case "message_stop":
@@ -148,7 +141,7 @@ class MessagesReader(StreamReader):
         """Return the address of an event's block: by its index, else that of the event before."""
         index = event.get("index")
         if type(index) is not int:
-            index = lenient_json.integer(index)
+            index = integer(index)
         if index is not None:
             self._at = (0, index)
         return self._at
@@ -157,35 +150,35 @@ class MessagesReader(StreamReader):
         if arguments := _read_input(block):
             self._inputs[at] = arguments
         self._kinds[at] = _kind(block)
-        self._latencies[at] = lenient_json.integer(block.get("thinking_latency_ms"))
+        self._latencies[at] = integer(block.get("thinking_latency_ms"))
         return _read_block(at, block)
 
     def _read_delta(self, event: dict[str, Any]) -> list[Event]:
         at = self._block_address(event)
-        delta = lenient_json.as_object(event.get("delta"))
+        delta = as_object(event.get("delta"))
         type_ = delta.get("type")
         kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
         piece = delta.get(field)
         if type(piece) is not str:
             if type_ == "citations_delta":
-                return _attach_citations(at, [delta.get("citation")])
-            return [Other(lenient_json.scalar_text(type_))]
+                return read_attached((1, at[1]), "citations", [delta.get("citation")])
+            return [Other(scalar_text(type_))]
         if kind == "tool_call":
             self._inputs.pop(at, None)
             kind = self._kinds.get(at, kind)
         return [Delta(at, kind, piece)]
 
     def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
-        latency = lenient_json.integer(event.get("thinking_latency_ms"))
+        latency = integer(event.get("thinking_latency_ms"))
         closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
         arguments = self._inputs.pop(at, "")
         return [Delta(at, self._kinds.get(at, "tool_call"), arguments), closed] if arguments else [closed]
 
     def _read_counts(self, usage: Any, *, opening: bool) -> list[Event]:
         """Return the usage so far, without the counts that the stream does not know yet."""
-        fields = lenient_json.as_object(usage)
+        fields = as_object(usage)
         self._figures |= {name: value for name, value in fields.items() if name not in COUNTS and value is not None}
-        counts = {name: count for name in COUNTS if (count := lenient_json.integer(fields.get(name))) is not None}
+        counts = {name: count for name in COUNTS if (count := integer(fields.get(name))) is not None}
         # Before any output, a count of it is a placeholder.
         if opening:
             counts.pop("output_tokens", None)
@@ -198,66 +191,50 @@ class MessagesReader(StreamReader):
         return _read_usage({**self._figures, **self._counts})
 
 
-def _read_identity(message: dict[str, Any]) -> list[Started]:
-    started = Started(lenient_json.scalar_text(message.get("id")), lenient_json.scalar_text(message.get("model")))
-    return [] if started == Started() else [started]
-
-
 def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     """Return the events of a content block, whole or as it starts."""
-    type_ = lenient_json.scalar_text(block.get("type")) or "text"
+    type_ = scalar_text(block.get("type")) or "text"
     kind = _kind(block)
-    events: list[Event] = [
-        Opened(at, kind, lenient_json.scalar_text(block.get("id")), lenient_json.scalar_text(block.get("name")))
-    ]
-    text = "" if type_ in _TOOL_BLOCKS else lenient_json.find_text(block.get(kind, block))
+    events: list[Event] = [Opened(at, kind, scalar_text(block.get("id")), scalar_text(block.get("name")))]
+    text = "" if type_ in _TOOL_BLOCKS else find_text(block.get(kind, block))
     if text:
         events.append(Delta(at, kind, text))
     # `data` is the content of redacted thinking: unreadable, and wanted back like a signature.
-    if signature := lenient_json.scalar_text(block.get("signature")) or lenient_json.scalar_text(block.get("data")):
+    if signature := scalar_text(block.get("signature")) or scalar_text(block.get("data")):
         events.append(Delta(at, "signature", signature))
-    return events + _attach_citations(at, lenient_json.as_list(block.get("citations")))
+    # A block that comes after all content.
+    return events + read_attached((1, at[1]), "citations", block.get("citations"))
 
 
 def _kind(block: dict[str, Any]) -> str:
-    type_ = lenient_json.scalar_text(block.get("type")) or "text"
+    type_ = scalar_text(block.get("type")) or "text"
     return "tool_call" if type_ == _CALLER_TOOL else type_
-
-
-def _attach_citations(at: Address, citations: list[Any]) -> list[Event]:
-    """Return the citations of the text at an address, as deltas of a block that comes after all content."""
-    return [Delta((1, at[1]), "citations", lenient_json.encode(citation).decode()) for citation in citations]
 
 
 def _read_input(block: dict[str, Any]) -> str:
     """Return a tool call's input as JSON text; empty if it is still to come in deltas."""
-    has_input = lenient_json.scalar_text(block.get("type")) in _TOOL_BLOCKS and block.get("input")
-    return lenient_json.arguments_json(block["input"]) if has_input else ""
+    has_input = scalar_text(block.get("type")) in _TOOL_BLOCKS and block.get("input")
+    return arguments_json(block["input"]) if has_input else ""
 
 
 def _read_end(fields: dict[str, Any]) -> Ended:
-    reason = lenient_json.scalar_text(fields.get("stop_reason"))
+    reason = scalar_text(fields.get("stop_reason"))
     return Ended(
         _FINISH_REASONS.get(reason, reason) or None,
         reason or None,
-        lenient_json.scalar_text(fields.get("stop_sequence")) or None,
+        scalar_text(fields.get("stop_sequence")) or None,
     )
 
 
 def _read_usage(fields: dict[str, Any]) -> list[Event]:
     """Return the usage with cached input counted as input."""
-    uncached, output, _, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
-    written = read_cache_writes(fields)
-    counts = Usage(
-        input_tokens=uncached,
-        output_tokens=output,
-        reasoning_tokens=read_reasoning(fields, fields.get("output_tokens_details")),
-        cached_tokens=cached,
-        cache_write_tokens=written,
-        cost_usd=read_cost(fields),
-        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
+    counts = read_usage(
+        fields,
+        ("input_tokens", "output_tokens"),
+        details=("input_tokens_details", "output_tokens_details"),
+        cached="cache_read_input_tokens",
     )
+    uncached, cached, written = counts.input_tokens, counts.cached_tokens, counts.cache_write_tokens
     # This dialect counts cached input beside `input_tokens`, the others count it within.
     if uncached is not None and (cached or written):
         input_tokens = uncached + (cached or 0) + (written or 0)

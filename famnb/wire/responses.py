@@ -16,15 +16,9 @@ from typing import Any, NamedTuple, Protocol
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Status, Usage
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import (
-    Conventions,
-    Sdk,
-    StreamReader,
-    read_cache_lifetime,
-    read_cache_writes,
-    read_cost,
-    read_reasoning,
-)
+from famnb.wire.chat import fault as fault  # the two dialects are of one vendor
+from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
+from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"resp_{uuid.uuid4().hex}",
@@ -105,7 +99,7 @@ class _OutputBlock(NamedTuple):
 
 def read(body: Any) -> list[Event]:
     """Return the events of a whole response. Raises ResponseFormatError if the body is not one."""
-    fields = lenient_json.as_object(body)
+    fields = as_object(body)
     failed = errors.is_failure(fields)
     output = fields.get("output")
     # A convenience property of the vendor's SDK, which some servers send instead of items.
@@ -113,18 +107,18 @@ def read(body: Any) -> list[Event]:
         output = [{"content": fields["output_text"]}]
     if not isinstance(output, list) and not failed:
         raise lenient_json.not_a_reply_error(body, "a response with an `output` list")
-    events: list[Event] = list(_read_identity(fields))
+    events: list[Event] = list(read_identity(fields, "created_at"))
     has_calls = False
-    for index, item in enumerate(lenient_json.as_list(output)):
-        for part in _read_item(index, lenient_json.as_object(item)):
+    for index, item in enumerate(as_list(output)):
+        for part in _read_item(index, as_object(item)):
             has_calls = has_calls or part.kind == "tool_call"
             events.append(Opened(part.at, part.kind, part.id, part.name))
             if part.text:
                 events.append(Delta(part.at, part.kind, part.text))
             events.append(Closed(part.at))
-        for at, kind, values in _read_attached(index, lenient_json.as_object(item)):
-            events += _attach(at, kind, values)
-    status = lenient_json.scalar_text(fields.get("status")) or ("failed" if failed else "")
+        for at, kind, values in _read_attached(index, as_object(item)):
+            events += read_attached(at, kind, values)
+    status = scalar_text(fields.get("status")) or ("failed" if failed else "")
     # A background response that is still generated has no end yet.
     if status in _RUNNING_STATUSES:
         events.append(_not_ended(fields, status))
@@ -179,29 +173,29 @@ class ResponsesReader(StreamReader):
         kind = _DELTA_EVENTS.get(type_) if type(type_) is str else None
         if kind is not None:
             return self._read_delta(event, kind)
-        return self._read_other(lenient_json.scalar_text(type_), event)
+        return self._read_other(scalar_text(type_), event)
 
     def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
-        response = lenient_json.as_object(event.get("response"))
+        response = as_object(event.get("response"))
         self._queued = response if type_ == "response.queued" or response.get("status") == "queued" else None
         match type_:
             case "response.output_item.added" | "response.output_item.done":
-                item = lenient_json.as_object(event.get("item"))
-                index = self._output_index(event, lenient_json.scalar_text(item.get("id")))
+                item = as_object(event.get("item"))
+                index = self._output_index(event, scalar_text(item.get("id")))
                 for part in _read_item(index, item):
                     self._add_part(events, part, whole=type_.endswith("done"))
                 for at, kind_, values in _read_attached(index, item):
                     self._attach(events, at, kind_, values)
             case "response.content_part.added" | "response.content_part.done":
-                at, part_fields = self._block_address(event), lenient_json.as_object(event.get("part"))
+                at, part_fields = self._block_address(event), as_object(event.get("part"))
                 if block := _read_part(at, part_fields):
                     self._add_part(events, block, whole=type_.endswith("done"))
                 for kind in _ATTACHED_INDEX:
                     self._attach(events, _attached_address(at, kind), kind, part_fields.get(kind))
             case "response.output_text.annotation.added":
                 at = _attached_address(self._block_address(event), "annotations")
-                number = lenient_json.integer(event.get("annotation_index"))
+                number = integer(event.get("annotation_index"))
                 if number is None or number >= self._attached_counts.get(at, 0):
                     self._attach_next(events, at, "annotations", event.get("annotation"))
             case _ if type_ in _DONE_EVENTS:
@@ -214,11 +208,11 @@ class ResponsesReader(StreamReader):
             case _ if type_ == "error" or (not type_ and errors.is_failure(event)):
                 events.append(errors.read_failure(event))
             case _:
-                events += self._read_new_identity(lenient_json.as_object(event.get("response")))
+                events += self._read_new_identity(as_object(event.get("response")))
         return events or [Other(type_)]
 
     def _read_new_identity(self, response: dict[str, Any]) -> list[Event]:
-        for started in _read_identity(response):
+        for started in read_identity(response, "created_at"):
             if started != self._started:
                 self._started = started
                 return [started]
@@ -228,7 +222,7 @@ class ResponsesReader(StreamReader):
         """Return the output index of an event's item: its own, else that of its id, else that of the event before."""
         index = event.get("output_index")
         if type(index) is not int:
-            number = lenient_json.integer(index)
+            number = integer(index)
             index = self._indices.get(item_id, self._item) if number is None else number
         if item_id:
             self._indices[item_id] = index
@@ -241,37 +235,33 @@ class ResponsesReader(StreamReader):
         if type(index) is int and type(content_index) is int:
             self._item = index
             return index, content_index
-        index = self._output_index(event, lenient_json.scalar_text(event.get("item_id")))
+        index = self._output_index(event, scalar_text(event.get("item_id")))
         if "summary_index" in event:
-            return index, _SUMMARY_INDEX + (lenient_json.integer(event["summary_index"]) or 0)
-        return index, lenient_json.integer(event.get("content_index")) or 0
+            return index, _SUMMARY_INDEX + (integer(event["summary_index"]) or 0)
+        return index, integer(event.get("content_index")) or 0
 
     def _read_delta(self, event: dict[str, Any], kind: str) -> list[Event]:
         at = self._block_address(event)
         piece = event.get("delta")
-        text = piece if type(piece) is str else lenient_json.find_text(piece)
+        text = piece if type(piece) is str else find_text(piece)
         if logprobs := event.get("logprobs"):
-            return [*self._read_delta({**event, "logprobs": None}, kind), *self._read_logprobs(at, logprobs)]
+            events = self._read_delta({**event, "logprobs": None}, kind)
+            for value in as_list(logprobs):
+                self._attach_next(events, _attached_address(at, "logprobs"), "logprobs", value)
+            return events
         if self._kinds.get(at) == kind:
             return [Delta(at, kind, text)]
         at, is_new = self._claim_address(at, kind)
         return [*([Opened(at, kind)] if is_new else []), Delta(at, kind, text)]
 
-    def _read_logprobs(self, at: Address, logprobs: Any) -> list[Event]:
-        """Return the log-probabilities that come with a delta."""
-        events: list[Event] = []
-        for value in lenient_json.as_list(logprobs):
-            self._attach_next(events, _attached_address(at, "logprobs"), "logprobs", value)
-        return events
-
     def _attach(self, events: list[Event], at: Address, kind: str, values: Any) -> None:
         """Add those of an attached list that did not come before, one by one."""
-        for value in lenient_json.as_list(values)[self._attached_counts.get(at, 0) :]:
+        for value in as_list(values)[self._attached_counts.get(at, 0) :]:
             self._attach_next(events, at, kind, value)
 
     def _attach_next(self, events: list[Event], at: Address, kind: str, value: Any) -> None:
         self._attached_counts[at] = self._attached_counts.get(at, 0) + 1
-        events += _attach(at, kind, [value])
+        events += read_attached(at, kind, [value])
 
     def _claim_address(self, at: Address, kind: str) -> tuple[Address, bool]:
         """Return the address of the block of this kind that claims `at`, and whether the block is new."""
@@ -297,17 +287,17 @@ class ResponsesReader(StreamReader):
             events.append(Closed(at, part.text or None))
 
     def _read_terminal(self, events: list[Event], event: dict[str, Any], event_status: str) -> None:
-        response = lenient_json.as_object(event.get("response"))
+        response = as_object(event.get("response"))
         events += self._read_new_identity(response)
-        for position, item in enumerate(lenient_json.as_list(response.get("output"))):
-            fields = lenient_json.as_object(item)
+        for position, item in enumerate(as_list(response.get("output"))):
+            fields = as_object(item)
             # By its id, since the final list may leave out items that were streamed.
-            index = self._indices.get(lenient_json.scalar_text(fields.get("id")), position)
+            index = self._indices.get(scalar_text(fields.get("id")), position)
             for part in _read_item(index, fields):
                 self._add_part(events, part, whole=True)
             for at, kind, values in _read_attached(index, fields):
                 self._attach(events, at, kind, values)
-        status = lenient_json.scalar_text(response.get("status"))
+        status = scalar_text(response.get("status"))
         # Some servers end with the response object as it was at the start; then the name of the event counts.
         status = event_status if status in ("", *_RUNNING_STATUSES) else status
         events.append(_read_end(response, status, has_calls="tool_call" in self._kinds.values()))
@@ -319,35 +309,35 @@ class ResponsesReader(StreamReader):
 
 def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
     """Yield the blocks of an output item."""
-    type_ = lenient_json.scalar_text(item.get("type")) or "message"
+    type_ = scalar_text(item.get("type")) or "message"
     if type_ == "function_call":
-        id_ = lenient_json.scalar_text(item.get("call_id")) or lenient_json.scalar_text(item.get("id"))
-        name = lenient_json.scalar_text(item.get("name"))
-        yield _OutputBlock((index, 0), "tool_call", lenient_json.arguments_json(item.get("arguments")), id_, name)
+        id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
+        name = scalar_text(item.get("name"))
+        yield _OutputBlock((index, 0), "tool_call", arguments_json(item.get("arguments")), id_, name)
         return
     content = item.get("content")
-    for number, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.as_list(content)):
-        fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.as_object(part)
+    for number, part in enumerate([content] if isinstance(content, str | dict) else as_list(content)):
+        fields = {"type": "output_text", "text": part} if isinstance(part, str) else as_object(part)
         if block := _read_part((index, number), fields):
             yield block
-    for number, part in enumerate(lenient_json.as_list(item.get("summary"))):
-        yield _OutputBlock((index, _SUMMARY_INDEX + number), "thinking", lenient_json.find_text(part))
+    for number, part in enumerate(as_list(item.get("summary"))):
+        yield _OutputBlock((index, _SUMMARY_INDEX + number), "thinking", find_text(part))
     # An item of an unknown type is passed through as a block of that kind.
     if type_ not in ("message", "reasoning") and not content:
-        yield _OutputBlock((index, 0), type_, lenient_json.find_text(item))
+        yield _OutputBlock((index, 0), type_, find_text(item))
 
 
 def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
-    type_ = lenient_json.scalar_text(part.get("type"))
+    type_ = scalar_text(part.get("type"))
     kind, field = _PART_TYPES.get(type_, (type_ or "text", "text"))
-    return _OutputBlock(at, kind, lenient_json.find_text(part.get(field))) if part else None
+    return _OutputBlock(at, kind, find_text(part.get(field))) if part else None
 
 
 def _read_attached(index: int, item: dict[str, Any]) -> Iterator[tuple[Address, str, list[Any]]]:
     """Yield what is attached to the parts of an output item: address, kind and values."""
-    for number, part in enumerate(lenient_json.as_list(item.get("content"))):
+    for number, part in enumerate(as_list(item.get("content"))):
         for kind in _ATTACHED_INDEX:
-            if values := lenient_json.as_list(lenient_json.as_object(part).get(kind)):
+            if values := as_list(as_object(part).get(kind)):
                 yield _attached_address((index, number), kind), kind, values
 
 
@@ -355,27 +345,14 @@ def _attached_address(part: Address, kind: str) -> Address:
     return part[0], part[1] + _ATTACHED_INDEX[kind]
 
 
-def _attach(at: Address, kind: str, values: list[Any]) -> list[Event]:
-    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in values]
-
-
 def _not_ended(response: dict[str, Any], status: str) -> Noted:
     """Return what to know of a response that the service has accepted and not finished."""
     progress = "has not begun it" if status == "queued" else "still works on it"
-    id_ = lenient_json.scalar_text(response.get("id"))
+    id_ = scalar_text(response.get("id"))
     return Noted(
         f"the response{f' {id_}' if id_ else ''} is {status!r}: the service has accepted it for the background and "
         f"{progress}; ask the service for it later by its id"
     )
-
-
-def _read_identity(response: dict[str, Any]) -> list[Started]:
-    started = Started(
-        lenient_json.scalar_text(response.get("id")),
-        lenient_json.scalar_text(response.get("model")),
-        lenient_json.integer(response.get("created_at")),
-    )
-    return [] if started == Started() else [started]
 
 
 def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ended:
@@ -385,27 +362,18 @@ def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ende
         code = f" ({failure.code})" if failure.code else ""
         message = failure.message or f"the service reported a failed response{code} without a message"
         return Ended("error", status or None, None, "failed", Fault(message, failure.type, failure.code, failure.param))
-    reason = (
-        lenient_json.scalar_text(lenient_json.as_object(response.get("incomplete_details")).get("reason")) or status
-    )
+    reason = scalar_text(as_object(response.get("incomplete_details")).get("reason")) or status
     # This dialect has no reason of its own for tool calls: the response is `completed`.
     finish = "tool_calls" if has_calls and reason == "completed" else _FINISH_REASONS.get(reason, reason)
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
 
 
 def _read_usage(value: Any) -> list[Event]:
-    fields = lenient_json.as_object(value)
-    input_details = lenient_json.as_object(fields.get("input_tokens_details"))
-    counts = Usage(
-        input_tokens=lenient_json.integer(fields.get("input_tokens")),
-        output_tokens=lenient_json.integer(fields.get("output_tokens")),
-        reasoning_tokens=read_reasoning(fields, fields.get("output_tokens_details")),
-        cached_tokens=lenient_json.integer(input_details.get("cached_tokens")),
-        cache_write_tokens=read_cache_writes(fields, input_details),
-        total_tokens=lenient_json.integer(fields.get("total_tokens")),
-        cost_usd=read_cost(fields),
-        cache_write_5m_tokens=read_cache_lifetime(fields, "5m"),
-        cache_write_1h_tokens=read_cache_lifetime(fields, "1h"),
+    counts = read_usage(
+        as_object(value),
+        ("input_tokens", "output_tokens"),
+        details=("input_tokens_details", "output_tokens_details"),
+        total="total_tokens",
     )
     return [] if counts == Usage() else [counts]
 
@@ -697,12 +665,6 @@ class ResponsesWriter:
         response = self._response(status, output, _totals(self._usage.with_total()))
         _add_outcome(response, ended.finish_reason, ended.fault)
         return [self._render_response(status, response)]
-
-
-def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG001 - as in Dialect
-    """Return the error body of the responses endpoint."""
-    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
-    return {"error": {**fields, "param": fault.param} if fault.param else fields}
 
 
 def _item_id(kind: str, response_id: str, index: int) -> str:

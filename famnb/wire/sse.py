@@ -14,6 +14,7 @@ contradicts the `type` in the JSON, which is what counts.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from famnb.wire import lenient_json
 
@@ -77,7 +78,8 @@ class Decoder:
         self._line.clear()
         data = b"\n".join(self._data)
         self._data.clear()
-        return [*events, data] if _is_complete_event(data) else events
+        is_complete = data.strip() == DONE or _decode(data) is not None
+        return [*events, data] if is_complete else events
 
     def _unify_line_ends(self, chunk: bytes) -> bytes:
         """Return the chunk with LF line ends."""
@@ -114,10 +116,15 @@ class Decoder:
             elif line == b"data":
                 data.append(b"")
             elif line.startswith(b"error:"):
-                data.append(b'{"error":%b}' % _as_json(line[6:].strip()))
+                error = line[6:].strip()
+                message = error if _decode(error) is not None else lenient_json.encode(error.decode(errors="replace"))
+                data.append(b'{"error":%b}' % message)
             else:
                 self.signs_of_life += 1
-                if line.startswith(b"{") and _is_failure(line):
+                # To the standard a field without a meaning, but to ignore an error body would keep the reason of a
+                # failure from the user.
+                body = _decode(line) if line.startswith(b"{") else None
+                if isinstance(body, dict) and body.get("error"):
                     events.append(line)
         return events
 
@@ -134,34 +141,12 @@ def _split_plain_events(lines: bytes) -> list[bytes]:
     return events if sum(map(len, events)) + 8 * len(events) == len(lines) else []
 
 
-def _is_failure(line: bytes) -> bool:
-    """Whether a line is an error body that stands in a stream without the name of a field."""
-    # To the standard it is a field without a meaning; to ignore it would keep the reason of a failure from the user.
+def _decode(data: bytes) -> Any:
+    """Return the JSON value in `data`; None if it is not JSON."""
     try:
-        body = lenient_json.decode(line)
+        return lenient_json.decode(data)
     except ValueError:
-        return False
-    return isinstance(body, dict) and bool(body.get("error"))
-
-
-def _is_complete_event(data: bytes) -> bool:
-    """Whether the data of a block without its blank line is a complete event."""
-    if data.strip() == DONE:
-        return True
-    try:
-        lenient_json.decode(data)
-    except ValueError:
-        return False
-    return True
-
-
-def _as_json(text: bytes) -> bytes:
-    """Return a text that may be JSON as JSON."""
-    try:
-        lenient_json.decode(text)
-    except ValueError:
-        return lenient_json.encode(text.decode(errors="replace"))
-    return text
+        return None
 
 
 def encode(data: bytes, event: str | None = None) -> bytes:
