@@ -49,6 +49,10 @@ def text_delta(text: str, **fields: Any) -> dict[str, Any]:
     return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text, **fields}
 
 
+def block_delta(**delta: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": delta}
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -88,11 +92,8 @@ def test_zeros_beside_text_are_absent(reply: Reply):
     assert (reply.text, reply.usage) == ("Yes.", Usage())
 
 
-def test_zeros_without_text_are_believed():
+def test_a_zero_is_believed_without_text_and_takes_the_total_with_it_beside_a_known_count():
     assert fold(chat.read(chat_body(ZERO, text=""))).usage.output_tokens == 0
-
-
-def test_a_zero_beside_a_known_count_takes_the_total_with_it():
     reply = fold(chat.read(chat_body({"prompt_tokens": 0, "completion_tokens": 7, "total_tokens": 7})))
     assert reply.usage == Usage(output_tokens=7)
 
@@ -134,7 +135,7 @@ CACHE = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 2}
             fold_stream(
                 messages,
                 {"type": "message_start", "message": {"usage": {"input_tokens": 3, "cache_creation": CACHE}}},
-                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Yes."}},
+                block_delta(type="text_delta", text="Yes."),
                 {
                     "type": "message_delta",
                     "delta": {"stop_reason": "end_turn"},
@@ -197,13 +198,12 @@ def test_ends_that_are_none_are_incomplete(reply: Reply, reason: str):
 def test_a_queued_response_is_called_queued():
     """It has no answer yet, and that is no stream that broke off."""
     body = {"id": "r1", "status": "queued", "output": []}
-    whole = fold(responses.read(body))
-    stream = fold(read(responses, [sse.encode(lenient_json.encode({"type": "response.queued", "response": body}))]))
-    for reply in (whole, stream):
+    queued = {"type": "response.queued", "response": body}
+    for reply in (fold(responses.read(body)), fold_stream(responses, queued)):
         assert reply.status == "running"
         assert "the response r1 is 'queued': the service has accepted it" in reply.warnings[0]
     begun = {"type": "response.in_progress", "response": {"id": "r1", "status": "in_progress"}}
-    assert fold_stream(responses, {"type": "response.queued", "response": body}, begun).warnings == ()
+    assert fold_stream(responses, queued, begun).warnings == ()
 
 
 def test_a_servers_own_tools_are_not_the_callers():
@@ -213,11 +213,7 @@ def test_a_servers_own_tools_are_not_the_callers():
     stream = fold_stream(
         messages,
         {"type": "content_block_start", "index": 0, "content_block": {**call, "input": {}}},
-        {
-            "type": "content_block_delta",
-            "index": 0,
-            "delta": {"type": "input_json_delta", "partial_json": '{"query":"sky"}'},
-        },
+        block_delta(type="input_json_delta", partial_json='{"query":"sky"}'),
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
     )
@@ -233,6 +229,10 @@ def test_a_servers_own_tools_are_not_the_callers():
 
 CITATION = {"type": "page_location", "cited_text": "blue", "start_page_number": 1}
 ANNOTATION = {"type": "url_citation", "url": "https://example.org", "title": "Sky"}
+ANNOTATION_EVENT = {
+    **{"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 0},
+    **{"annotation_index": 0, "annotation": ANNOTATION},
+}
 TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
 
 
@@ -247,8 +247,8 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
         (
             fold_stream(
                 messages,
-                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Yes."}},
-                {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": CITATION}},
+                block_delta(type="text_delta", text="Yes."),
+                block_delta(type="citations_delta", citation=CITATION),
                 {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
             ),
             "citations",
@@ -263,20 +263,8 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
         (
             fold_stream(
                 responses,
-                {
-                    "type": "response.output_text.delta",
-                    "output_index": 0,
-                    "content_index": 0,
-                    "delta": "Ye",
-                    "logprobs": TOKENS[:1],
-                },
-                {
-                    "type": "response.output_text.delta",
-                    "output_index": 0,
-                    "content_index": 0,
-                    "delta": "s.",
-                    "logprobs": TOKENS[1:],
-                },
+                text_delta("Ye", logprobs=TOKENS[:1]),
+                text_delta("s.", logprobs=TOKENS[1:]),
                 {"type": "response.completed", "response": response(logprobs=TOKENS)},
             ),
             "logprobs",
@@ -286,13 +274,7 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
             fold_stream(
                 responses,
                 text_delta("Yes."),
-                {
-                    "type": "response.output_text.annotation.added",
-                    "output_index": 0,
-                    "content_index": 0,
-                    "annotation_index": 0,
-                    "annotation": ANNOTATION,
-                },
+                ANNOTATION_EVENT,
                 {"type": "response.completed", "response": response(annotations=[ANNOTATION])},
             ),
             "annotations",

@@ -141,24 +141,23 @@ def test_usage_of_a_whole_reply(dialect: ModuleType, usage: Any, expected: Usage
     assert fold(dialect.read(body)).usage == expected
 
 
-def test_unfinished_background_response_is_running():
-    """A response that is still in progress is no complete reply."""
+def test_an_unfinished_background_response_is_running():
+    """A response that is still in progress is not a complete reply."""
     reply = fold(responses.read({"status": "in_progress", "output": []}))
     assert (reply.status, reply.complete) == ("running", False)
 
 
-def test_output_text_alone_is_read():
-    """Some servers send the SDK's convenience property on the wire."""
-    assert fold(responses.read({"status": "completed", "output_text": "yes"})).text == "yes"
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [(responses, {"status": "completed", "output_text": "yes"}), (messages, {"content": "yes"})],
+)
+def test_a_plain_text_in_place_of_items_or_blocks_is_read(dialect: ModuleType, body: Any):
+    """Some servers send the SDK's convenience property, or no list of blocks."""
+    assert fold(dialect.read(body)).text == "yes"
 
 
-def test_plain_content_is_a_text():
-    """Some servers send no list of blocks."""
-    assert fold(messages.read({"content": "yes", "stop_reason": "end_turn"})).text == "yes"
-
-
-def test_an_unknown_block_stays_what_it_is():
-    """A kind that is not known is passed through, out of the answer's text."""
+def test_an_unknown_block_keeps_its_kind():
+    """It is passed through, out of the answer's text."""
     reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))
     assert [(block.kind, block.text) for block in reply.blocks] == [("search_result", "x"), ("text", "yes")]
     assert (reply.text, reply.finish_reason) == ("yes", "pause")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
-from famnb.reply import fold
+from famnb.reply import Reply, fold
 from famnb.wire import chat, lenient_json, messages, responses, sse
-from tests.support.strategies import DIALECTS, NAMES, read
+from tests.support.strategies import DIALECTS, NAMES, read, written
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
 STARTED = Started("resp_1", "m", 1700000000)
@@ -27,7 +27,12 @@ def write_events(dialect: ModuleType, *events: Event, **options: bool) -> list[A
     writer = dialect.writer(**options)
     frames = [frame for event in events for frame in writer.write(event)]
     data = sse.Decoder().feed(b"".join(frames))
-    return ["[DONE]" if each == sse.DONE else lenient_json.decode(each) for each in data]
+    return ["[DONE]" if item == sse.DONE else lenient_json.decode(item) for item in data]
+
+
+def fold_written(dialect: ModuleType, *events: Event) -> Reply:
+    """The reply that is read from the stream of these events."""
+    return fold(read(dialect, [written(dialect, events)]))
 
 
 def deltas(events: list[Any]) -> list[Any]:
@@ -78,8 +83,8 @@ def test_chat_writes_usage_only_when_asked():
         [],
         True,
     ]
-    asked = write_events(chat, STARTED, *TEXT, *end, include_usage=True)
-    assert (asked[-2]["choices"], asked[-2]["usage"]) == (
+    with_usage = write_events(chat, STARTED, *TEXT, *end, include_usage=True)
+    assert (with_usage[-2]["choices"], with_usage[-2]["usage"]) == (
         [],
         {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
     )
@@ -125,31 +130,25 @@ def test_messages_keeps_blocks_apart():
 
 
 @each_dialect
-def test_nothing_is_said_twice(dialect: ModuleType):
-    """A reply has one start and one end, even when an upstream says them again."""
-    once = write_events(dialect, STARTED, *TEXT, Ended("stop"), Usage(1, 2), Done())
-    again = write_events(
-        dialect, STARTED, STARTED, *TEXT, Closed(AT), Ended("stop"), Ended("stop"), Usage(1, 2), Done()
-    )
-    assert again == once
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        [STARTED, STARTED, *TEXT, Closed(AT), Ended("stop"), Ended("stop")],
+        [STARTED, *TEXT[:-1], Closed(AT, "Hi!"), Ended("stop")],
+    ],
+    ids=["events", "the whole text"],
+)
+def test_what_an_upstream_repeats_is_written_once(dialect: ModuleType, repeated: list[Event]):
+    """A reply has one start and one end, and a text that follows its deltas once more changes nothing."""
+    rest = [Usage(1, 2), Done()]
+    once = write_events(dialect, STARTED, *TEXT, Ended("stop"), *rest)
+    assert write_events(dialect, *repeated, *rest) == once
 
 
 @each_dialect
 def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: ModuleType):
     """An engine may tell a text whole."""
-    events = [STARTED, Opened(AT, "text"), Closed(AT, "Hi!"), Ended("stop"), Done()]
-    writer = dialect.writer()
-    stream = b"".join(frame for event in events for frame in writer.write(event))
-    assert fold(read(dialect, [stream])).text == "Hi!"
-
-
-@each_dialect
-def test_a_text_that_is_told_again_is_not_said_again(dialect: ModuleType):
-    """Deltas and then the whole text: the same bytes as without the repetition."""
-    told_again = [*TEXT[:-1], Closed(AT, "Hi!")]
-    assert write_events(dialect, STARTED, *told_again, Ended("stop"), Done()) == write_events(
-        dialect, STARTED, *TEXT, Ended("stop"), Done()
-    )
+    assert fold_written(dialect, STARTED, Opened(AT, "text"), Closed(AT, "Hi!"), Ended("stop"), Done()).text == "Hi!"
 
 
 @pytest.mark.parametrize("dialect", [chat, responses], ids=NAMES.get)
@@ -157,8 +156,7 @@ def test_a_call_may_tell_its_id_and_name_apart(dialect: ModuleType):
     """Both are there when the call is finished."""
     opened = [Opened(CALL, "tool_call", id="a"), Opened(CALL, "tool_call", name="f")]
     events = [STARTED, *opened, Delta(CALL, "tool_call", "{}"), Closed(CALL), Ended("tool_calls"), Done()]
-    writer = dialect.writer()
-    (call,) = fold(read(dialect, [b"".join(frame for event in events for frame in writer.write(event))])).tool_calls
+    (call,) = fold_written(dialect, *events).tool_calls
     assert (call.id, call.name, call.arguments) == ("a", "f", {})
 
 
@@ -171,35 +169,22 @@ def test_thinking_told_whole_is_a_thinking_delta():
 @each_dialect
 def test_thinking_that_comes_only_when_its_block_closes_is_no_answer(dialect: ModuleType):
     """What a dialect cannot say is left out, never said as something else."""
-    place = (0, 9)
-    events = [STARTED, Opened(place, "thinking"), Closed(place, "hm"), *TEXT, Ended("stop"), Done()]
-    writer = dialect.writer()
-    reply = fold(read(dialect, [b"".join(frame for event in events for frame in writer.write(event))]))
+    at = (0, 9)
+    reply = fold_written(dialect, STARTED, Opened(at, "thinking"), Closed(at, "hm"), *TEXT, Ended("stop"), Done())
     assert "hm" not in reply.text
     assert reply.thinking == ("hm" if dialect is messages else "")
 
 
 @each_dialect
-def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
-    """After the failure only the terminator comes, in the dialects that have one."""
-    events = write_events(
-        dialect, STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1), Done()
-    )
-    tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
-    found = [event if event == "[DONE]" else next(name for name in event if name != "type") for event in events]
-    assert found[-len(tail) :] == tail
-    assert fold(read(dialect, [sse.encode(lenient_json.encode(e)) for e in events if e != "[DONE]"])).fault == Fault(
-        "no", "api_error" if dialect is messages else None
-    )
-
-
-@each_dialect
 def test_a_failure_stays_a_failure(dialect: ModuleType):
-    """Whatever an upstream says after it."""
-    failure = Ended("error", fault=Fault("no"), status="failed")
-    assert write_events(dialect, STARTED, *TEXT[:2], failure, Ended("stop"), Done()) == write_events(
-        dialect, STARTED, *TEXT[:2], failure, Done()
-    )
+    """After it only the terminator comes, in the dialects that have one, whatever an upstream sends."""
+    failure = [STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1)]
+    events = write_events(dialect, *failure, Done())
+    tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
+    names = [event if event == "[DONE]" else next(name for name in event if name != "type") for event in events]
+    assert names[-len(tail) :] == tail
+    assert fold_written(dialect, *failure, Done()).fault == Fault("no", "api_error" if dialect is messages else None)
+    assert write_events(dialect, *failure, Ended("stop"), Done()) == events
 
 
 def test_a_whole_failed_response_says_so():
@@ -222,9 +207,7 @@ def test_details_that_are_not_known_are_left_out():
 @each_dialect
 def test_an_end_that_never_came_is_not_made_up(dialect: ModuleType):
     """Without a reason the stream proves nothing."""
-    writer = dialect.writer()
-    stream = b"".join(frame for event in [STARTED, *TEXT, Done()] for frame in writer.write(event))
-    assert fold(read(dialect, [stream])).complete is not True
+    assert fold_written(dialect, STARTED, *TEXT, Done()).complete is not True
 
 
 @pytest.mark.parametrize(
@@ -265,9 +248,7 @@ def test_a_named_stream_names_every_event():
 def test_half_characters_are_carried(dialect: ModuleType):
     """A character cut into two surrogates by two deltas arrives whole."""
     halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00")]
-    writer = dialect.writer()
-    stream = b"".join(frame for event in [STARTED, *halves, Ended("stop"), Done()] for frame in writer.write(event))
-    assert fold(read(dialect, [stream])).text == "\U0001f600"
+    assert fold_written(dialect, STARTED, *halves, Ended("stop"), Done()).text == "\U0001f600"
 
 
 @each_dialect
