@@ -41,6 +41,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     """By how much later Python got round to them; None if the kernel did not say when they came."""
     blurred: bool = False
     """Whether they came at an unknown moment between the arrival before and this one."""
+    merged: bool = False
+    """Whether only the last of them is known to have come then: the kernel may have merged them from several pieces."""
 
 
 # `array_like`: so that field names are not repeated where reads are stored.

@@ -99,7 +99,7 @@ async def read_response(
     def feed(chunk: bytes, arrival: Arrival) -> bool:
         """Read a piece, on the spot; return whether nothing of meaning can follow."""
         nonlocal activity, has_begun
-        if reader.feed(chunk, arrival.t_ns - sent_ns, arrival.late_ns, blurred=arrival.blurred):
+        if reader.feed(chunk, arrival.t_ns - sent_ns, arrival.late_ns, blurred=arrival.blurred, merged=arrival.merged):
             notify()
             if not has_begun:
                 has_begun = True

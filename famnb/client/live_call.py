@@ -291,7 +291,9 @@ class LiveCall:
     reader: ResponseReader | None = None
     """Reads the response of the present attempt; None before its headers have come."""
     sent_ns: int | None = None
-    """When the present attempt was sent; before that, when it began."""
+    """When the present attempt was sent, or the first before it that got no answer; before that, when it began."""
+    is_unanswered: bool = False
+    """Whether a request was sent that no status has answered yet."""
     begun_ns: int | None = None
     """When the call was begun, before it waited for a connection; None for one that is played again."""
     should_retry: str | None = None
@@ -318,20 +320,21 @@ class LiveCall:
             self.timer.stop(self.early_end)
 
     def start_attempt(self) -> None:
-        """Forget the previous attempt, and start the clock."""
+        """Forget the previous attempt, and start the clock, unless that attempt got no answer: its time counts."""
         exchange = self.exchange
         exchange.attempts += 1
-        exchange.http_status = exchange.request_id = exchange.service = None
-        exchange.connect_ns = exchange.headers_ns = None
+        self.is_unanswered = self.is_unanswered and exchange.http_status is None
+        if not self.is_unanswered:
+            exchange.connect_ns, self.sent_ns = None, self.now_ns()
+        exchange.http_status = exchange.request_id = exchange.service = exchange.headers_ns = None
         exchange.response_headers = ()
         exchange.reads = []
         self.reader = self.should_retry = None
-        self.sent_ns = self.now_ns()
 
     def mark_sent(self, connect_ns: int | None) -> None:
         """The present attempt is sent now, over a connection that took so long to make; from here on time counts."""
-        self.exchange.connect_ns = connect_ns
-        self.sent_ns = self.now_ns()
+        if not self.is_unanswered:
+            self.exchange.connect_ns, self.sent_ns, self.is_unanswered = connect_ns, self.now_ns(), True
 
     def elapsed_ns(self) -> int:
         """Nanoseconds since the present attempt was sent."""

@@ -87,8 +87,13 @@ class ResponseReader:
         """Whether it is too late to try again: a stream's content has been seen, a whole reply has been generated."""
         return self.builder.content_deltas > 0 or not self.streamed
 
-    def feed(self, chunk: bytes, t_ns: int, late_ns: int | None = None, *, blurred: bool = False) -> bool:
-        """Read one chunk from the socket, which came as `Read` says; return whether it completed an event."""
+    def feed(
+        self, chunk: bytes, t_ns: int, late_ns: int | None = None, *, blurred: bool = False, merged: bool = False
+    ) -> bool:
+        """Read one chunk from the socket, which came as `Read` says; return whether it completed an event.
+
+        With `merged`, that is known of the last byte of the chunk alone.
+        """
         self._last = (t_ns, late_ns, blurred)
         if not self.streamed:
             self._chunks.append(chunk)
@@ -98,14 +103,17 @@ class ResponseReader:
         data = self._decoder.feed(chunk)
         if not data:
             return False
-        # What follows the event may have come later, and it is the last byte whose time is known.
-        self.feed_read(self._make_read(data, t_ns, late_ns, blurred or self._decoder.has_rest))
+        is_blurred = blurred or (merged and not self._decoder.ends_with_event)
+        self.feed_read(self._make_read(data, t_ns, late_ns, is_blurred))
         return True
 
     def feed_read(self, read: Read) -> None:
         """Read the events of one read, or the body of a whole reply."""
         builder, reads, data = self.builder, self.reads, read.data
         before_ns = reads[-1].t_ns if reads else self.stopwatch.headers_ns or 0
+        if not reads and before_ns >= read.t_ns:
+            # The headers came with it, and so have no time of their own.
+            before_ns = 0
         content, answer, thinking = builder.content_deltas, builder.answer_deltas, builder.thinking_deltas
         ended = builder.ended
         # What stands so before the last event is brought by the last event.

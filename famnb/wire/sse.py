@@ -30,11 +30,13 @@ _find_plain_events = re.compile(rb"data: (.+)\n\n").findall
 class Decoder:
     """Splits one stream into events; the cost of a chunk is linear in the chunk, however the stream is cut."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "signs_of_life")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "ends_with_event", "signs_of_life")
 
     def __init__(self) -> None:
         self.signs_of_life = 0
         """Events, comments and other fields so far; a stream in which this number stands still is silent."""
+        self.ends_with_event = False
+        """Whether the last byte so far is the last one of an event."""
         # In pieces, which are joined at its end: appending to one bytes object would copy a long line for each chunk.
         self._line: list[bytes] = []
         """The line that is not finished yet."""
@@ -42,11 +44,6 @@ class Decoder:
         """The `data` lines of the event that is not finished yet."""
         self._after_cr = False
         self._at_start = True
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether bytes of an event have come that is not finished yet."""
-        return bool(self._line or self._data)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the `data` of each event that this chunk completes."""
@@ -62,13 +59,17 @@ class Decoder:
             self._line.clear()
         if rest:
             self._line.append(rest)
+            self.ends_with_event = False
         if not lines:
             return []
         if lines.startswith(b"data: ") and not self._data and (events := _split_plain_events(lines)):
             self._at_start = False
             self.signs_of_life += len(events)
+            self.ends_with_event = not rest
             return events
-        return self._read_lines(lines[:-1].split(b"\n"))
+        events = self._read_lines(lines[:-1].split(b"\n"))
+        self.ends_with_event = self.ends_with_event and not rest
+        return events
 
     def end(self) -> list[bytes]:
         """Return the event left over at the end of the stream, if it is complete: `[DONE]`, or JSON."""
@@ -100,6 +101,7 @@ class Decoder:
         data = self._data
         events: list[bytes] = []
         for line in lines:
+            self.ends_with_event = False
             if not line:
                 if data:
                     payload = data[0] if len(data) == 1 else b"\n".join(data)
@@ -107,6 +109,7 @@ class Decoder:
                     self.signs_of_life += 1
                     # As the standard says, an event with empty data is none.
                     if payload:
+                        self.ends_with_event = True
                         events.append(payload)
             # One space after the colon is dropped, further ones are data. This case first: nearly every line is one.
             elif line.startswith(b"data: "):

@@ -88,14 +88,24 @@ def test_an_end_is_exact_where_its_event_came_last(last, low_s):
     assert (reader.reply().timing.e2e_low_s, reader.reply().timing.e2e_s) == (low_s, 0.04)
 
 
-def test_a_rest_of_an_event_blurs_the_event_before_it():
-    """The stamp is that of the last byte, which belongs to an event that is not complete yet."""
-    first, second = delta("web", "a"), delta("web", "b")
-    reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=5 * MS)
-    reader.feed(first + second[:10], 20 * MS, 0)
-    reader.feed(second[10:], 30 * MS, 0)
-    assert [read.blurred for read in reader.reads] == [True, False]
-    assert (reader.reply().timing.ttft_low_s, reader.reply().timing.ttft_s) == (0.005, 0.02)
+REST = [delta("web", "b")[:10], b": wait\n\n", b"event: message\n", b"data: ", b"\n"]
+
+
+@pytest.mark.parametrize("rest", REST)
+def test_what_follows_an_event_blurs_it_where_it_may_have_come_later(rest):
+    """If the two may have been merged, the stamp is that of the last byte, which is not the event's."""
+    for merged in (True, False):
+        reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=5 * MS)
+        reader.feed(delta("web", "a") + rest, 20 * MS, 0, merged=merged)
+        assert [read.blurred for read in reader.reads] == [merged]
+        assert (reader.reply().timing.ttft_low_s, reader.reply().timing.ttft_s) == (0.005 if merged else 0.02, 0.02)
+
+
+def test_headers_that_came_with_an_event_are_no_earliest_time_for_it():
+    """They have its stamp, which is that of what came last."""
+    reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=20 * MS)
+    reader.feed(delta("web", "a") + b": wait\n\n", 20 * MS, 0, merged=True)
+    assert (reader.reply().timing.ttft_low_s, reader.reply().timing.ttft_s) == (0.0, 0.02)
 
 
 def test_a_character_that_was_held_back_counts_when_it_came():

@@ -207,4 +207,11 @@ def _received(incoming: Any) -> Received | None:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     method, path, _ = first.decode().split()
+    if headers.get("transfer-encoding") == "chunked":
+        chunks = []
+        while size := int(incoming.readline(), 16):
+            chunks.append(incoming.read(size))
+            incoming.readline()
+        incoming.readline()
+        return Received(path, headers, b"".join(chunks), method=method)
     return Received(path, headers, incoming.read(int(headers.get("content-length", "0"))), method=method)

@@ -126,7 +126,26 @@ def test_many_events_at_once_are_those_of_single_bytes(lines: list[bytes]):
     together, singly = sse.Decoder(), sse.Decoder()
     data = [each for byte in stream for each in singly.feed(bytes([byte]))]
     assert together.feed(stream) == data
-    assert (together.signs_of_life, together.has_rest) == (singly.signs_of_life, singly.has_rest)
+    assert (together.signs_of_life, together.ends_with_event) == (singly.signs_of_life, singly.ends_with_event)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "ends_with_event"),
+    [
+        (b"data: a\n\n", True),
+        (b"event: x\ndata: a\n\n", True),
+        (b"data: a\n\n: wait\n\n", False),
+        (b"data: a\n\nevent: x\n", False),
+        (b"data: a\n\ndata: b", False),
+        (b"data: a\n\ndata: b\n", False),
+        (b"data: a\n\n\n", False),
+        (b"data: a\n\ndata:\n\n", False),
+    ],
+)
+def test_what_follows_an_event_is_told_from_its_end(chunk: bytes, ends_with_event: bool):
+    decoder = sse.Decoder()
+    assert decoder.feed(chunk) == [b"a"]
+    assert decoder.ends_with_event == ends_with_event
 
 
 @pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{\r\n}"])

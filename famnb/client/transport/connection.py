@@ -3,7 +3,7 @@
 idle ── request ── waiting for the head ── body ─┬─ idle     its end, and both sides keep the connection
                                                  └─ closed   at any time: a fault, either side, nobody wants the rest
 
-`encode_request` and `ResponseParser` know HTTP as bytes alone and open no socket; `Connection` moves these bytes.
+`encode_head` and `ResponseParser` know HTTP as bytes alone and open no socket; `Connection` moves these bytes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import contextlib
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import httptools
 import httpx
 import msgspec
 
-from famnb.client.transport.kernel_stamps import Readiness, SocketReader
+from famnb.client.transport.kernel_stamps import Readiness, SocketReader, read_tcp_counters
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
 
@@ -30,22 +30,33 @@ from famnb.timing import Arrival
 # Policies and cookies of some proxies take tens of kilobytes; this is what browsers read.
 HEAD_BYTES = 262_144
 """How many bytes a head, a trailer or the extensions of a chunk may take."""
-_FORBIDDEN_IN_HEADER = re.compile(rb"[\r\n\0]")
+# As RFC 9110 has them; bytes beyond ASCII in a value are its "obsolete text".
+_is_token = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch
+_is_target = re.compile(rb"[!-~]+").fullmatch
+_is_value = re.compile(rb"(?:[^\0\s]+(?:[ \t]+[^\0\s]+)*)?").fullmatch
 
 
 class MalformedRequest(ValueError):
     """A request that would be read as another one."""
 
 
-def encode_request(method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
-    """Return a request as it is sent. Raises MalformedRequest for a line end within a header."""
-    lines = [method.encode("ascii") + b" " + target + b" HTTP/1.1"]
+def encode_head(method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the head of a request as it is sent. Raises MalformedRequest."""
+    # A line end in any of them would add a header, or a request.
+    if not _is_token(method):
+        raise MalformedRequest(f"the method {method!r:.80} is not a word")
+    if not _is_target(target):
+        raise MalformedRequest("the target of the request has a space, a control character or no ASCII in it")
+    lines = [method + b" " + target + b" HTTP/1.1"]
     for name, value in headers:
-        # Whoever has a line end in a header adds a header, or a request, of their own.
-        if _FORBIDDEN_IN_HEADER.search(name) or _FORBIDDEN_IN_HEADER.search(value):
-            raise MalformedRequest(f"the header {name.decode('latin-1')!r} has a line end or a NUL in it")
+        if not _is_token(name):
+            raise MalformedRequest(f"the name of the header {name!r:.80} is not a word")
+        if not _is_value(value):
+            raise MalformedRequest(
+                f"the value of the header {name.decode()!r} has a line end or a NUL in it, or a space at an end"
+            )
         lines.append(name + b": " + value)
-    return b"\r\n".join([*lines, b"", body])
+    return b"\r\n".join([*lines, b"", b""])
 
 
 class Head(msgspec.Struct):
@@ -132,11 +143,14 @@ class ResponseParser:
         self._content.clear()
         return content
 
-    def feed_end(self) -> None:
-        """The connection has ended: so has a body without a length; any other is broken off."""
+    def feed_end(self, *, is_truncated: bool = False) -> None:
+        """The connection has ended: so has a body without a length; any other is broken off.
+
+        `is_truncated` says that anybody on the path may have ended it.
+        """
         if self.is_complete or self.fault is not None:
             return
-        if self.head is not None and self._ends_with_connection:
+        if self.head is not None and self._ends_with_connection and not is_truncated:
             self.is_complete = True
         elif self.head is None:
             self.fault = (
@@ -163,6 +177,10 @@ class ResponseParser:
         status = self._parser.get_status_code()
         self._pending_bytes = 0
         if 100 <= status < 200 or self.is_complete:
+            return
+        # The parser passes it on, since it forgives other odd bytes.
+        if any(b"\0" in value for _, value in self._headers):
+            self.fault = "a header has a NUL in it"
             return
         self.head = Head(status, self._reason, f"HTTP/{self._parser.get_http_version()}", self._headers)
         self.is_reusable = self._parser.should_keep_alive()
@@ -192,6 +210,11 @@ def _has_own_end(head: Head) -> bool:
     return b"content-length" in headers
 
 
+def blur_merged(arrival: Arrival) -> Arrival:
+    """Return the arrival of bytes that are followed by others, which may have been merged with them."""
+    return Arrival(arrival.t_ns, arrival.late_ns, blurred=True) if arrival.merged else arrival
+
+
 Feed: TypeAlias = Callable[[bytes, Arrival], object]
 """Takes a piece of a body and when it came; returns True for no more. What it raises ends the delivery."""
 # A reader that is slower than the network must not fill the memory.
@@ -200,7 +223,7 @@ HELD_BYTES = 262_144
 
 
 class StaleConnection(httpx.ReadError):
-    """A kept connection that had been closed before the request reached the peer: nothing of an answer came."""
+    """A kept connection that had been closed before the request reached the peer, as the kernel shows."""
 
 
 class Answer(NamedTuple):
@@ -223,12 +246,9 @@ class Body(httpx.AsyncByteStream):
         "_held_bytes",
         "_pieces",
         "_waiter",
-        "arrival",
     )
 
     def __init__(self, connection: Connection) -> None:
-        self.arrival: Arrival | None = None
-        """When the piece came that was read last."""
         self._connection = connection
         self._pieces: collections.deque[tuple[bytes, Arrival]] = collections.deque()
         self._held_bytes = 0
@@ -246,30 +266,28 @@ class Body(httpx.AsyncByteStream):
             if feed(*self._take()) is True:
                 return
         if not self._has_ended:
-            self._feed = feed
+            self._feed, self._waiter = feed, asyncio.get_running_loop().create_future()
             try:
-                is_enough = await self._wait()
+                is_enough = await self._waiter
             finally:
-                self._feed = None
+                self._feed = self._waiter = None
             if is_enough:
                 return
         if self._failure is not None:
             raise self._failure
 
-    async def read(self) -> bytes:
-        """Return the next piece; nothing at the end. Raises httpx.TransportError if the body breaks off."""
-        while not self._pieces:
-            if self._failure is not None:
-                raise self._failure
-            if self._has_ended:
-                return b""
-            await self._wait()
-        content, self.arrival = self._take()
-        return content
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while content := await self.read():
-            yield content
+        pieces: list[bytes] = []
+
+        def take_one(content: bytes, _arrival: Arrival) -> bool:
+            pieces.append(content)
+            return True
+
+        while True:
+            await self.deliver(take_one)
+            if not pieces:
+                return
+            yield pieces.pop()
 
     async def aclose(self) -> None:
         """Give up the rest, and with it the connection, if there is any."""
@@ -283,7 +301,6 @@ class Body(httpx.AsyncByteStream):
             self._held_bytes += len(content)
             if self._held_bytes > HELD_BYTES:
                 self._connection.pause()
-            self._wake()
             return
         try:
             if self._feed(content, arrival) is True:
@@ -307,14 +324,6 @@ class Body(httpx.AsyncByteStream):
             self._connection.resume()
         return content, arrival
 
-    async def _wait(self) -> bool:
-        """Wait for something to happen; return whether the delivery has brought enough."""
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            return await self._waiter
-        finally:
-            self._waiter = None
-
     def _wake(self, error: Exception | None = None, *, is_enough: bool = False) -> None:
         waiter = self._waiter
         if waiter is None or waiter.done():
@@ -332,22 +341,27 @@ class Connection:
     """A connected socket on the running event loop, which answers one request after the other."""
 
     __slots__ = (
+        "_acknowledged",
         "_body",
+        "_has_sent",
         "_head",
         "_is_reading",
+        "_is_uploading",
         "_is_writing",
         "_layers",
         "_loop",
         "_on_close",
         "_on_idle",
         "_parser",
-        "_read_at",
+        "_progress_at",
+        "_read_s",
         "_reader",
         "_readiness",
-        "_silence",
-        "_silence_s",
         "_sock",
+        "_timer",
         "_unsent",
+        "_write_s",
+        "_written",
         "answers",
         "expiry",
         "is_open",
@@ -385,9 +399,18 @@ class Connection:
         self._body = Body(self)
         self._unsent = _NOTHING
         self._is_writing = False
-        self._silence_s: float | None = None
-        self._read_at = 0.0
-        self._silence: asyncio.TimerHandle | None = None
+        self._is_uploading = False
+        """Whether more of the request is to come than was sent so far."""
+        self._written: asyncio.Future[None] | None = None
+        """Done once all of `_unsent` is sent; for an upload that waits for it."""
+        self._has_sent = False
+        """Whether the kernel took any of the present request."""
+        self._acknowledged = 0
+        """How many bytes the peer had acknowledged before the present request; 0 if the kernel does not say."""
+        self._read_s: float | None = None
+        self._write_s: float | None = None
+        self._progress_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._is_reading = False
         # Also while it is idle, so that a peer that closes it is noticed.
         self.resume()
@@ -398,27 +421,58 @@ class Connection:
         self._on_readable()
         return not self.is_open
 
-    async def request(self, data: bytes, *, has_body: bool = True, silence_s: float | None = None) -> Answer:
+    async def request(
+        self,
+        data: bytes,
+        upload: AsyncIterator[bytes] | None = None,
+        *,
+        has_body: bool = True,
+        read_s: float | None = None,
+        write_s: float | None = None,
+    ) -> Answer:
         """Send a request and wait for the head of its answer; `has_body` is False for a HEAD, whose answer has none.
 
-        At no time may the peer be silent for `silence_s` seconds.
+        `upload` is what follows `data`, sent as it comes. At no time may the peer be silent for `read_s` seconds once
+        all is sent, or take nothing of what is to be sent for `write_s` seconds.
         Raises StaleConnection; ReadError or WriteError if the connection breaks before the head is complete,
-        RemoteProtocolError if it is no HTTP, ReadTimeout.
+        RemoteProtocolError if it is no HTTP, ReadTimeout, WriteTimeout; what `upload` raises.
         """
         parser = self._parser = ResponseParser(has_body=has_body)
         body = self._body = Body(self)
         self._head = self._loop.create_future()
-        self._read_at, self._silence_s = self._loop.time(), silence_s
-        self._check_silence()
+        self._read_s, self._write_s = read_s, write_s
+        self._is_uploading, self._has_sent = upload is not None, False
+        if self.answers:
+            self._acknowledged, _, _ = read_tcp_counters(self._sock)
         self._reader.begin()
         self._send(data)
+        self._await_progress()
         try:
+            if upload is not None:
+                await self._upload(upload)
             arrival = await self._head
         except BaseException:
             self.close()
             raise
         assert parser.head is not None
         return Answer(parser.head, arrival, body)
+
+    async def _upload(self, pieces: AsyncIterator[bytes]) -> None:
+        """Send the rest of a request, unless its answer comes before."""
+        assert self._head is not None
+        async for piece in pieces:
+            self._send(piece)
+            # So that an answer, or the end of the connection, is seen between two pieces.
+            await asyncio.sleep(0)
+            if self._unsent:
+                self._await_progress()
+                self._written = self._loop.create_future()
+                futures: list[asyncio.Future[Any]] = [self._head, self._written]
+                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            if self._head.done():
+                return
+        self._is_uploading = False
+        self._await_progress()
 
     def close(self) -> None:
         """Close it; an answer that is not complete breaks off."""
@@ -434,7 +488,7 @@ class Connection:
         """Read on."""
         if not self._is_reading and self.is_open:
             self._is_reading = True
-            self._read_at = self._loop.time()
+            self._progress_at = self._loop.time()
             self._readiness.watch(self._sock, self._on_readable)
 
     def _on_readable(self) -> None:
@@ -445,21 +499,24 @@ class Connection:
         except OSError as error:
             self._lose(error)
             return
-        if self._silence_s is not None:
-            self._read_at = self._loop.time()
+        if self._read_s is not None:
+            self._progress_at = self._loop.time()
         receive = self._receive_encrypted if self._layers else self._receive
         for data, arrival in segments:
             receive(data, arrival)
         if self._reader.is_at_end:
-            self._on_end()
+            # Within TLS anybody on the path can end a connection; the peer itself says so before.
+            self._on_end(is_truncated=bool(self._layers))
 
     def _receive_encrypted(self, data: bytes | memoryview, arrival: Arrival) -> None:
+        has_rest = False
         for depth, layer in enumerate(self._layers):
             data = layer.decrypt(data)
+            has_rest = has_rest or layer.has_rest
             if reply := layer.take_outgoing():
                 self._send(reply, below=depth)
         if data:
-            self._receive(data, arrival)
+            self._receive(data, blur_merged(arrival) if has_rest else arrival)
         for layer in self._layers:
             if layer.fault is not None:
                 self._lose(layer.fault)
@@ -478,6 +535,9 @@ class Connection:
         if parser.head is not None and not had_head and self._head is not None and not self._head.done():
             self._head.set_result(arrival)
         if content:
+            # What frames the body may have come after it.
+            if arrival.merged and content[-8:] != data[-8:]:
+                arrival = blur_merged(arrival)
             self._body.add(content, arrival)
         if parser.is_complete:
             self._finish(parser)
@@ -488,21 +548,21 @@ class Connection:
         """The answer is complete."""
         self._parser = None
         self.answers += 1
-        self._cancel_silence()
+        self._cancel_timer()
         self._body.end()
-        if parser.is_reusable and not self._unsent and self.is_open:
+        if parser.is_reusable and not self._unsent and not self._is_uploading and self.is_open:
             self.resume()
             self._on_idle(self)
         else:
             self.close()
 
-    def _on_end(self) -> None:
+    def _on_end(self, *, is_truncated: bool = False) -> None:
         """The peer sends no more."""
         parser = self._parser
         if parser is None:  # as it is when the connection is closed
             self.close()
             return
-        parser.feed_end()
+        parser.feed_end(is_truncated=is_truncated)
         if parser.is_complete:
             self._parser = None
             self._body.end()
@@ -510,13 +570,20 @@ class Connection:
         elif parser.head is not None:
             self._fail(httpx.RemoteProtocolError(parser.fault or ""))
         else:
-            self._lose(ConnectionResetError(parser.fault))
+            acknowledged, _, _ = read_tcp_counters(self._sock)
+            self._lose(ConnectionResetError(parser.fault), is_unread=acknowledged == self._acknowledged > 0)
 
-    def _lose(self, error: OSError) -> None:
-        """The connection broke; for one that is closed, nothing."""
+    def _lose(self, error: OSError, *, is_unread: bool = False) -> None:
+        """The connection broke; for one that is closed, nothing.
+
+        A peer may close a kept connection while a request is on its way. To send that again is safe only if the kernel
+        shows that nobody can have acted on it: the kernel did not even take it, or the peer ended the connection in
+        order and had acknowledged none of it (`is_unread`), for an orderly end acknowledges all that came before it. A
+        reset does not: what was read just before it need not have been acknowledged.
+        """
         parser = self._parser
-        is_stale = self.answers > 0 and parser is not None and not parser.has_bytes
-        kind = StaleConnection if is_stale else httpx.ReadError
+        is_kept = self.answers > 0 and parser is not None and not parser.has_bytes
+        kind = StaleConnection if is_kept and (is_unread or not self._has_sent) else httpx.ReadError
         self._fail(kind(str(error) or type(error).__name__))
 
     def _fail(self, error: Exception) -> None:
@@ -525,7 +592,7 @@ class Connection:
             return
         self.is_open = False
         self._parser = None
-        self._cancel_silence()
+        self._cancel_timer()
         if self.expiry is not None:
             self.expiry.cancel()
         self.pause()
@@ -566,12 +633,17 @@ class Connection:
             # The peer may have answered before it closed: what it said counts more than that it listens no more.
             self._loop.call_soon(self._after_failed_send, error)
             return
+        self._has_sent = self._has_sent or sent > 0
         if sent == len(self._unsent):
             # Not an empty slice, which would keep the request, and the key in it, for as long as the connection lives.
             self._unsent = _NOTHING
-            self._stop_writing()
+            if self._is_writing:
+                self._stop_writing()
+                self._await_progress()
         else:
             self._unsent = self._unsent[sent:]
+            if sent:
+                self._progress_at = self._loop.time()
             if not self._is_writing:
                 self._is_writing = True
                 self._loop.add_writer(self._sock, self._flush)
@@ -580,6 +652,8 @@ class Connection:
         if self._is_writing:
             self._is_writing = False
             self._loop.remove_writer(self._sock)
+        if self._written is not None and not self._written.done():
+            self._written.set_result(None)
 
     def _after_failed_send(self, error: OSError) -> None:
         if self.is_open:
@@ -587,17 +661,28 @@ class Connection:
         if self.is_open and self._parser is not None and self._parser.head is None:
             self._lose(error)
 
-    def _check_silence(self) -> None:
-        """End a silence that has become too long, or look again when it could be."""
-        if self._silence_s is None or self._parser is None:
-            return
-        left_s = self._read_at + self._silence_s - self._loop.time()
-        if left_s <= 0 and self._is_reading:
-            self._fail(httpx.ReadTimeout(f"nothing came for {self._silence_s:g} s"))
-        else:
-            self._silence = self._loop.call_later(left_s if left_s > 0 else self._silence_s, self._check_silence)
+    def _await_progress(self) -> None:
+        """From now on the peer must take what is to be sent, or answer, in time."""
+        self._cancel_timer()
+        self._progress_at = self._loop.time()
+        self._check_progress()
 
-    def _cancel_silence(self) -> None:
-        if self._silence is not None:
-            self._silence.cancel()
-            self._silence = None
+    def _check_progress(self) -> None:
+        """End a silence that has become too long, or look again when it could be."""
+        self._timer = None
+        limit_s = self._write_s if self._unsent else None if self._is_uploading else self._read_s
+        if limit_s is None or self._parser is None:
+            return
+        left_s = self._progress_at + limit_s - self._loop.time()
+        if left_s <= 0 and (self._is_reading or self._unsent):
+            if self._unsent:
+                self._fail(httpx.WriteTimeout(f"nothing could be sent for {limit_s:g} s"))
+            else:
+                self._fail(httpx.ReadTimeout(f"nothing came for {limit_s:g} s"))
+        else:
+            self._timer = self._loop.call_later(left_s if left_s > 0 else limit_s, self._check_progress)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

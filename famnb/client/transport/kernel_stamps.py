@@ -3,19 +3,19 @@
 wire ── kernel (receives a segment, notes the wall clock) ── socket ······ Python, when it gets its turn
                 └ t_ns, on the monotonic clock                             └ t_ns + late_ns
 
-A read returns one stamp, that of the last byte read. So the waiting bytes are looked at first, without taking them, and
-asked at which places their stamp changes; each run of bytes with one stamp is then handed on by itself. The kernel may
-have merged segments before anybody looked: such a run has the stamp of its last segment.
-
-Looking takes a fifth of all the time that an event takes. So it is left out where one event waits at a time: on a
-connection whose last reads brought one event each, while Python is never late.
+A read returns one stamp, that of the last byte read. The kernel also counts the segments of a connection. Where one
+has come since the last read, as nearly always, its bytes are taken and the stamp is theirs. Where several wait, they
+are looked at first, without taking them, and asked at which offsets their stamp changes; each run of bytes with one
+stamp is then handed on by itself. The kernel may have merged segments before anybody looked, and such a run has the
+stamp of its last segment. If there are as many runs as segments, none was merged, and every byte of a run came at its
+stamp; else that is known of its last byte alone (`Arrival.merged`).
 
 `Readiness` calls connections when their sockets can be read: from an epoll of our own where there is one, else from the
 event loop.
 
-On 64-bit Linux the system calls keep the interpreter's lock. Python's own wrappers give the lock away for every call,
-also for one that takes a microsecond and never waits. A busy cell then may take it, and gives it back after 5 ms, or
-when a long call into C is over: with 64 streams beside a cell that computes, events were read 0.7 s late (p99), and
+On 64-bit Linux the system calls keep the interpreter's lock (GIL). Python's own wrappers give the lock away for every
+call, also for one that takes a microsecond and never waits. A busy cell then may take it, and gives it back after 5 ms,
+or when a long call into C is over: with 64 streams beside a cell that computes, events were read 0.7 s late (p99), and
 15 ms late with the lock kept.
 """
 
@@ -50,14 +50,14 @@ _STAMP = struct.Struct("@qq")
 """Seconds and nanoseconds since the epoch, of a control message."""
 _STAMPED_MESSAGE = struct.Struct("@Niiqq")
 """The same with its head: size, level and kind."""
-_STAMPED_MESSAGES = struct.Struct("@NiiqqNiiqq")
-"""Two of them."""
+_TCP_COUNTERS = struct.Struct("=120xQQ16xI")
+"""Of `struct tcp_info`: how many bytes the peer has acknowledged; how many bytes, and segments with data, came."""
 # Larger than what arrives between two turns of an event loop, except in bulk.
 BUFFER_BYTES = 262_144
 """How many bytes one read takes at most."""
 # Beyond it nobody waits for single events, and looking for the stamps would cost more than reading.
 SEARCHED_BYTES = 65_536
-"""Up to how many waiting bytes the places are looked for at which their stamp changes."""
+"""Up to how many waiting bytes the offsets are looked for at which their stamp changes."""
 # A body that drips byte by byte while nobody reads waits in as many segments; finding the n-th takes n steps.
 MAX_RUNS = 64
 """How many runs of bytes with one stamp are taken by one read; the rest is ready to be read at once."""
@@ -66,23 +66,12 @@ GUESSED_BYTES = 2048
 """How long a run may be whose end is guessed."""
 _TLS_DATA = 0x17
 """The first byte of an encrypted record."""
-# Stepping the wall clock changes the offset; slewing does not, since it changes both clocks alike.
-REMEASURE_NS = 5_000_000_000
-"""After how many nanoseconds the offset between the two clocks is measured again."""
-# Two hundred connections at once need not measure it two hundred times.
-FRESH_NS = 100_000_000
-"""For how many nanoseconds new connections share one measurement."""
 # Far more than the offset's own error of some hundred nanoseconds.
-TOLERANCE_NS = 50_000
-"""By how much a stamp may seem to lie in the future."""
-# The first of several events that waited loses its stamp where nobody looked: once, since then they are looked for.
-SINGLE_READS = 8
-"""After how many reads in a row that brought one event each a connection is read without a look."""
-# Events that come 5 ms apart are 200 a second, which few services send.
-LATE_NS = 5_000_000
-"""How late a read must be, in nanoseconds, for it to mean that Python is late."""
-CALM_NS = 1_000_000_000
-"""How long no read of any connection must have been late, in nanoseconds, for Python to be on time."""
+TOLERANCE_NS = 20_000
+"""By how much the two clocks may seem to have moved apart, and a stamp to lie in the future."""
+# Longer than bytes wait to be read.
+UNSURE_NS = 1_000_000_000
+"""For how many nanoseconds no stamp counts after the wall clock was stepped: it may be from before the step."""
 
 
 def measure_offset(wall: Clock = time.time_ns, monotonic: Clock = time.perf_counter_ns, *, tries: int = 100) -> int:
@@ -139,39 +128,30 @@ class StampClock:
         self.now_ns = now_ns
         """The monotonic clock."""
         self._wall = wall
-        # Nothing is known yet of how late Python is.
-        self._late_until_ns = now_ns() + CALM_NS
-        self.measure()
+        self._offset_ns = measure_offset(wall, now_ns)
+        self._unsure_until_ns = 0
 
-    def measure(self) -> None:
-        """Measure the offset between the clocks."""
-        self._offset_ns = measure_offset(self._wall, self.now_ns)
-        self._measured_ns = self.now_ns()
-
-    def refresh(self) -> None:
-        """Measure it for a new connection, unless that was done just now."""
-        if self.now_ns() - self._measured_ns > FRESH_NS:
-            self.measure()
+    def read(self) -> int:
+        """Return the time by the monotonic clock, and notice at once if the wall clock was stepped."""
+        now_ns = self.now_ns()
+        # Slewing the wall clock moves both clocks alike, so a difference is a step, or a pause between the two calls.
+        if abs(self._wall() + self._offset_ns - now_ns) > TOLERANCE_NS:
+            offset_ns = measure_offset(self._wall, self.now_ns)
+            if abs(offset_ns - self._offset_ns) > TOLERANCE_NS:
+                self._offset_ns, self._unsure_until_ns = offset_ns, self.now_ns() + UNSURE_NS
+        return now_ns
 
     def arrival(self, stamp: int | None, earliest_ns: int, now_ns: int) -> Arrival:
-        """Return when something came that is read now, no earlier than `earliest_ns`.
+        """Return when something came that waited at `now_ns`, and came no earlier than `earliest_ns`.
 
         Where there is no stamp, the time of the read; where it contradicts the monotonic clock, that time too, blurred.
         """
         if stamp is None:
             return Arrival(now_ns, None)
-        if now_ns - self._measured_ns > REMEASURE_NS:
-            self.measure()
         t_ns = stamp + self._offset_ns
-        if now_ns - t_ns > LATE_NS:
-            self._late_until_ns = now_ns + CALM_NS
-        if earliest_ns <= t_ns <= now_ns + TOLERANCE_NS:
+        if earliest_ns <= t_ns <= now_ns + TOLERANCE_NS and now_ns >= self._unsure_until_ns:
             return Arrival(t_ns, max(0, now_ns - t_ns))
         return Arrival(now_ns, None, blurred=True)
-
-    def is_on_time(self, now_ns: int) -> bool:
-        """Whether what came lately was read at once."""
-        return now_ns > self._late_until_ns
 
 
 class ReceiveBuffer:
@@ -180,31 +160,56 @@ class ReceiveBuffer:
     def __init__(self, size: int = BUFFER_BYTES) -> None:
         self._data = bytearray(size)
         self.view = memoryview(self._data)
-        self._control = bytearray(_STAMPED_MESSAGES.size)
-        self._receive = LockedReceive(self.view, self._control) if HAS_LOCKED_CALLS else None
+        self._control = bytearray(_STAMPED_MESSAGE.size)
+        self._recvmsg = _find_c_function("recvmsg") if HAS_GIL_CALLS else None
+        # Kept, since the structures hold only their addresses.
+        self._buffers = [(ctypes.c_char * len(part)).from_buffer(part) for part in (self._data, self._control)]
+        base, control_base = map(ctypes.addressof, self._buffers)
+        self._part = _Part(base, size)
+        self._message = _Message(None, 0, ctypes.pointer(self._part), 1, control_base, len(self._control), 0)
+        self._message_reference = ctypes.byref(self._message)
+        # An attribute of a structure takes three times as long as an item of a memoryview of it.
+        self._part_words = memoryview(self._part).cast("B").cast("Q")
+        self._message_words = memoryview(self._message).cast("B").cast("Q")
 
     def look(self, sock: socket.socket) -> tuple[int, int | None, int | None]:
         """Fill the buffer with what waits, without taking it; return how many bytes, and the first and last stamp.
 
         None where the kernel has no stamp. Raises BlockingIOError if nothing waits, OSError if the connection broke.
         """
-        if self._receive is None:
-            size, last = _look(sock, self.view, socket.MSG_PEEK)
-            return size, _look(sock, self.view[:1], socket.MSG_PEEK)[1], last
-        size, has_stamps = self._receive.look_at_both_ends(sock.fileno())
-        if not has_stamps:
-            # Rare: the socket is older than the kernel's stamps.
-            return size, self.stamp_at(sock, 1), self.stamp_at(sock, size)
-        _, _, kind, s, ns, _, _, last_kind, last_s, last_ns = _STAMPED_MESSAGES.unpack(self._control)
-        if kind != _SO_TIMESTAMPNS or last_kind != _SO_TIMESTAMPNS:
-            return size, None, None
-        return size, s * 1_000_000_000 + ns, last_s * 1_000_000_000 + last_ns
+        size, last = self._receive(sock, len(self.view), _PEEK)
+        return size, self.stamp_at(sock, 1) if size else None, last
 
-    def stamp_at(self, sock: socket.socket, place: int) -> int | None:
+    def stamp_at(self, sock: socket.socket, number: int) -> int | None:
         """The stamp of a byte that waits, counted from 1."""
-        if self._receive is None:
-            return _look(sock, self.view[:place], socket.MSG_PEEK | socket.MSG_TRUNC)[1]
-        return self._read_stamp() if self._receive.look_at(sock.fileno(), place) else None
+        # TCP leaves the buffer as it is where it truncates, so nothing is copied twice.
+        return self._receive(sock, number, _PEEK_AND_TRUNC)[1]
+
+    def take(self, sock: socket.socket, size: int) -> tuple[int, int | None]:
+        """Fill the buffer with the first `size` bytes, and take them; return how many, and the stamp of the last.
+
+        Raises as `look` does.
+        """
+        return self._receive(sock, min(size, len(self.view)), 0)
+
+    def skip(self, sock: socket.socket, size: int) -> None:
+        """Take what was looked at; the buffer keeps it."""
+        self._receive(sock, size, _TRUNC)
+
+    def _receive(self, sock: socket.socket, size: int, flags: int) -> tuple[int, int | None]:
+        if self._recvmsg is None:
+            received, messages, *_ = sock.recvmsg_into([self.view[:size]], len(self._control), flags)
+            stamps = [_STAMP.unpack(data) for _, kind, data in messages if kind == _SO_TIMESTAMPNS]
+            return received, stamps[0][0] * 1_000_000_000 + stamps[0][1] if stamps else None
+        room = len(self._control)
+        self._part_words[_PART_SIZE], self._message_words[_CONTROL_SIZE] = size, room
+        received = self._recvmsg(sock.fileno(), self._message_reference, flags)
+        if received < 0:
+            raise _last_c_error()
+        if self._message_words[_CONTROL_SIZE] != room:
+            return received, None
+        _, _, kind, s, ns = _STAMPED_MESSAGE.unpack(self._control)
+        return received, s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
 
     def guess_end(self, start: int) -> int:
         """Where the sender's write probably ends that begins at a place: with an event, or with an encrypted record."""
@@ -218,47 +223,11 @@ class ReceiveBuffer:
                 end += 2
         return end if end - start <= GUESSED_BYTES else start
 
-    def take_all(self, sock: socket.socket) -> tuple[int, int | None]:
-        """Take what waits without a look; return how many bytes, and the stamp of the last. Raises as `look` does."""
-        if self._receive is None:
-            return _look(sock, self.view, 0)
-        size, has_stamp = self._receive.take(sock.fileno())
-        return size, self._read_stamp() if has_stamp else None
-
-    def take(self, sock: socket.socket, size: int) -> None:
-        """Take what was looked at; the buffer keeps it."""
-        if self._receive is None:
-            sock.recv_into(self.view, size, socket.MSG_TRUNC)
-        else:
-            self._receive.take(sock.fileno(), size)
-
-    def _read_stamp(self) -> int | None:
-        """The stamp in the control message that came last."""
-        _, _, kind, s, ns = _STAMPED_MESSAGE.unpack_from(self._control)
-        return s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
-
-
-def _look(sock: socket.socket, buffer: memoryview, flags: int) -> tuple[int, int | None]:
-    """How many bytes wait, at most a buffer full, and the stamp of the last of them."""
-    size, messages, *_ = sock.recvmsg_into([buffer], _STAMPED_MESSAGE.size, flags)
-    for _, kind, data in messages:
-        if kind == _SO_TIMESTAMPNS and len(data) == _STAMP.size:
-            s, ns = _STAMP.unpack(data)
-            return size, s * 1_000_000_000 + ns
-    return size, None
-
 
 class SocketReader:
     """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
 
-    __slots__ = (
-        "_breakage",
-        "_buffer",
-        "_clock",
-        "_earliest_ns",
-        "_sock",
-        "is_at_end",
-    )
+    __slots__ = ("_buffer", "_clock", "_earliest_ns", "_sock", "is_at_end")
 
     def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
         self._sock = sock
@@ -268,8 +237,6 @@ class SocketReader:
         """Whether the peer sends no more."""
         self._earliest_ns = 0
         """What is read next came no earlier than this: when the request was sent, then what was read before."""
-        self._breakage: OSError | None = None
-        """How the connection broke, if it did; there may be more to read."""
 
     def begin(self) -> None:
         """A request is sent now: whatever comes next came later."""
@@ -286,61 +253,58 @@ class SocketReader:
 class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
 
-    __slots__ = ("_single_reads",)
+    __slots__ = ("_segments", "_taken")
 
-    def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
+    def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock, taken: int) -> None:
         super().__init__(sock, buffer, clock)
-        self._single_reads = 0
-        """How many of the last reads in a row brought one event each."""
+        self._taken = taken
+        """How many bytes were read so far."""
+        self._segments: int | None = 0 if taken == 0 else None
+        """How many segments they came in; None while that is not known."""
 
     def read(self) -> list[Segment]:
-        now_ns, buffer, sock = self._clock.now_ns(), self._buffer, self._sock
-        if self._single_reads >= SINGLE_READS and self._clock.is_on_time(now_ns):
-            size, last = buffer.take_all(sock)
-            if size == 0:
-                return self._end()
-            if buffer.guess_end(0) != size:
-                self._single_reads = 0
-            return [self._make_segment(0, size, last, now_ns)]
-        try:
+        # The clock comes first, then the count: a stamp that is later is of a segment that is not counted, and was
+        # merged with the one before it. Then nobody knows the time of what is read.
+        now_ns, buffer, sock = self._clock.read(), self._buffer, self._sock
+        _, received, segments = read_tcp_counters(sock)
+        count = None if self._segments is None else segments - self._segments
+        if count == 1 and received > self._taken:
+            # No more than was counted, and the FIN, which counts as a byte.
+            size, last = buffer.take(sock, received - self._taken)
+            runs = [(size, last)]
+        else:
             size, first, last = buffer.look(sock)
-        except BlockingIOError:
-            raise
-        except OSError as error:
-            # Told once, and before what came until then.
-            self._breakage = error
-            size, first, last = buffer.look(sock)
+            runs = [(size, last)]
+            if first != last and size <= SEARCHED_BYTES:
+                # What was looked at to find the end of a run is the start of the next one.
+                stamp_at = functools.cache(functools.partial(buffer.stamp_at, sock))
+                runs = list(itertools.islice(find_runs(size, last, stamp_at, buffer.guess_end), MAX_RUNS))
+                size = runs[-1][0]
+            if size:
+                buffer.skip(sock, size)
         if size == 0:
-            return self._end()
-        # Nearly always it is one segment that waits.
-        if first == last or size > SEARCHED_BYTES:
-            buffer.take(sock, size)
-            if self._single_reads < SINGLE_READS:
-                self._single_reads = self._single_reads + 1 if buffer.guess_end(0) == size else 0
-            return [self._make_segment(0, size, last, now_ns)]
-        self._single_reads = 0
-        # What was looked at to find the end of a run is the start of the next one.
-        stamp_at = functools.cache(functools.partial(buffer.stamp_at, sock))
-        runs = find_runs(size, last, stamp_at, buffer.guess_end)
-        segments, start = [], 0
-        for end, stamp in itertools.islice(runs, MAX_RUNS):
-            segments.append(self._make_segment(start, end, stamp, now_ns))
+            self.is_at_end = True
+            return []
+        self._taken += size
+        self._segments = segments if received - self._taken in (0, 1) else None
+        pieces, start = [], 0
+        for end, stamp in runs:
+            arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)
+            self._earliest_ns = arrival.t_ns
+            pieces.append((buffer.view[start:end], arrival))
             start = end
-        buffer.take(sock, start)
-        return segments
+        if sum([not arrival.blurred for _, arrival in pieces]) == count:
+            return pieces
+        return [(data, Arrival(came.t_ns, came.late_ns, came.blurred, merged=True)) for data, came in pieces]
 
-    def _make_segment(self, start: int, end: int, stamp: int | None, now_ns: int) -> Segment:
-        """Return a run of bytes with one stamp, which is in the buffer."""
-        arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)
-        self._earliest_ns = arrival.t_ns
-        return self._buffer.view[start:end], arrival
 
-    def _end(self) -> list[Segment]:
-        """The peer sends no more. Raises OSError if the connection broke."""
-        if self._breakage is not None:
-            raise self._breakage
-        self.is_at_end = True
-        return []
+def read_tcp_counters(sock: socket.socket) -> tuple[int, int, int]:
+    """How many bytes the peer has acknowledged, and how many bytes and segments with data came; zeros if not known."""
+    if sys.platform == "linux":
+        # Not TCP, or a kernel in a sandbox, or one before Linux 4.6.
+        with contextlib.suppress(OSError, struct.error):
+            return _TCP_COUNTERS.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_COUNTERS.size))
+    return 0, 0, 0
 
 
 def request_stamps(sock: socket.socket) -> None:
@@ -354,13 +318,15 @@ def request_stamps(sock: socket.socket) -> None:
             sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
-def make_reader(sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> SocketReader:
-    """Return a reader of a connected socket; with stamps if `request_stamps` got any."""
+def make_reader(sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock, taken: int = 0) -> SocketReader:
+    """Return a reader of a connected socket, with stamps if `request_stamps` got any.
+
+    `taken` is how many bytes were read from it before.
+    """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             if sock.getsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS):
-                clock.refresh()
-                return StampedReader(sock, buffer, clock)
+                return StampedReader(sock, buffer, clock, taken)
     return SocketReader(sock, buffer, clock)
 
 
@@ -404,7 +370,7 @@ class EpollReadiness:
         self._loop = asyncio.get_running_loop()
         self._callbacks: dict[int, Callable[[], object]] = {}
         self._epoll = select.epoll()
-        self._wait = LockedEpollWait(self._epoll) if HAS_LOCKED_CALLS else self._poll
+        self._wait = EpollPoll(self._epoll) if HAS_GIL_CALLS else self._poll
         self._loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, sock: socket.socket, callback: Callable[[], object]) -> None:
@@ -437,8 +403,8 @@ def make_readiness() -> Readiness:
 
 # System calls that keep the interpreter's lock. The layouts are those of 64-bit Linux, whatever its C library.
 
-HAS_LOCKED_CALLS = sys.platform == "linux" and sys.maxsize > 2**32 and sys.byteorder == "little"
-"""Whether system calls can keep the interpreter's lock; see `LockedReceive`."""
+HAS_GIL_CALLS = sys.platform == "linux" and sys.maxsize > 2**32 and sys.byteorder == "little"
+"""Whether system calls can keep the interpreter's lock; see the head of this file."""
 MAX_READY = 256
 """How many ready files are told at once; the others the next time."""
 # As plain integers: an operation on the flags of `socket` takes longer than the system call.
@@ -465,21 +431,10 @@ class _Message(ctypes.Structure):
     )
 
 
-class _Received(ctypes.Structure):
-    """`struct mmsghdr`."""
-
-    _fields_ = (("message", _Message), ("size", ctypes.c_uint))
-
-
-# An attribute of a structure takes three times as long as an item of a memoryview of it.
-_RECEIVED_WORDS = ctypes.sizeof(_Received) // 8
-"""How many 64-bit words a `_Received` has."""
-_CONTROL_SIZE = _Message.control_size.offset // 8
-"""Which of them is the size of its control messages."""
-_RECEIVED_SIZE = _Received.size.offset // 8
-"""Which of them has, in its lower half, how many bytes came."""
 _PART_SIZE = _Part.size.offset // 8
-"""Which word of a `_Part` is its size."""
+"""Which 64-bit word of a `_Part` is its size."""
+_CONTROL_SIZE = _Message.control_size.offset // 8
+"""Which word of a `_Message` is the size of its control messages."""
 
 
 def _find_c_function(name: str) -> Callable[..., int]:
@@ -492,67 +447,13 @@ def _find_c_function(name: str) -> Callable[..., int]:
     return found
 
 
-class LockedReceive:
-    """Looks at what waits in sockets, each look with a control message, and takes it."""
-
-    def __init__(self, buffer: memoryview, control: bytearray) -> None:
-        """`control` has room for the control messages of two looks."""
-        self._recvmmsg, self._recvmsg = _find_c_function("recvmmsg"), _find_c_function("recvmsg")
-        # Kept, since the structures hold only their addresses.
-        self._buffers = [(ctypes.c_char * len(part)).from_buffer(part) for part in (buffer, control)]
-        base, control_base = map(ctypes.addressof, self._buffers)
-        self._room, self._size = len(control) // 2, len(buffer)
-        self._parts = (_Part * 2)(_Part(base, 1), _Part(base, len(buffer)))
-        self._received = (_Received * 2)()
-        for place in range(2):
-            part = ctypes.pointer(self._parts[place])
-            self._received[place].message = _Message(None, 0, part, 1, control_base + self._room * place, self._room, 0)
-        self._both, self._first = ctypes.byref(self._received), ctypes.byref(self._received[0].message)
-        self._words = memoryview(self._received).cast("B").cast("Q")
-        self._sizes = memoryview(self._parts).cast("B").cast("Q")
-
-    def look_at_both_ends(self, fd: int) -> tuple[int, bool]:
-        """Look at the first byte, then at all that waits, in one call; return how many bytes those are.
-
-        And whether both looks had their control message. Raises BlockingIOError if nothing waits, OSError.
-        """
-        words, room = self._words, self._room
-        self._sizes[_PART_SIZE] = 1
-        words[_CONTROL_SIZE] = words[_RECEIVED_WORDS + _CONTROL_SIZE] = room
-        if self._recvmmsg(fd, self._both, 2, _PEEK, None) < 2:
-            raise _last_c_error()
-        return words[_RECEIVED_WORDS + _RECEIVED_SIZE] & 0xFFFFFFFF, words[_CONTROL_SIZE] == words[
-            _RECEIVED_WORDS + _CONTROL_SIZE
-        ] == room
-
-    def look_at(self, fd: int, place: int) -> bool:
-        """Look at the first `place` bytes; return whether there was a control message."""
-        return self._receive(fd, place, _PEEK_AND_TRUNC)[1]
-
-    def take(self, fd: int, size: int | None = None) -> tuple[int, bool]:
-        """Take the first `size` bytes, which were looked at, or into the buffer all that waits; return how many.
-
-        And whether there was a control message. Raises BlockingIOError if nothing waits, OSError.
-        """
-        # TCP leaves the buffer as it is where it truncates, so nothing is copied twice.
-        return self._receive(fd, self._size, 0) if size is None else self._receive(fd, size, _TRUNC)
-
-    def _receive(self, fd: int, size: int, flags: int) -> tuple[int, bool]:
-        self._sizes[_PART_SIZE] = size
-        self._words[_CONTROL_SIZE] = self._room
-        received = self._recvmsg(fd, self._first, flags)
-        if received < 0:
-            raise _last_c_error()
-        return received, self._words[_CONTROL_SIZE] == self._room
-
-
 def _last_c_error() -> OSError:
     code = ctypes.get_errno()
     return OSError(code, os.strerror(code))
 
 
-class LockedEpollWait:
-    """`epoll_wait` that does not wait."""
+class EpollPoll:
+    """`epoll_wait` that does not wait, and keeps the interpreter's lock."""
 
     def __init__(self, epoll: select.epoll) -> None:
         self._call = _find_c_function("epoll_wait")

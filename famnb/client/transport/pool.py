@@ -10,7 +10,7 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 import aiohappyeyeballs
@@ -18,12 +18,11 @@ import httpx
 import msgspec
 
 from famnb.client.transport.connection import (
-    Answer,
     Connection,
     MalformedRequest,
     ResponseParser,
     StaleConnection,
-    encode_request,
+    encode_head,
 )
 from famnb.client.transport.kernel_stamps import (
     Readiness,
@@ -35,10 +34,14 @@ from famnb.client.transport.kernel_stamps import (
 )
 from famnb.client.transport.proxy import Proxy, proxy_for
 from famnb.client.transport.tls import TLSLayer, default_context
+from famnb.errors import InvalidArgument
 
-# A choice: long enough for the next cell of somebody at work, short enough that the service has rarely closed it.
-KEEPALIVE_S = 30.0
-"""How many seconds an idle connection is kept for the next call."""
+# Choices. 30 s are long enough for the next cell of somebody at work, and the service has rarely closed it by then.
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
+"""How many connections there may be, how many of them idle, and for how many seconds those are kept."""
+# The vendors' SDKs have these, so that a peer that is gone is noticed during a long silence.
+_TCP_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 60, "TCP_KEEPCNT": 5}
+"""After how many seconds, and how often, the kernel asks whether the peer is still there; some systems lack some."""
 # RFC 8305 recommends it.
 _NEXT_ADDRESS_S = 0.25
 """After how many seconds the next address of a host is tried beside the one before."""
@@ -56,6 +59,8 @@ class Route(msgspec.Struct, frozen=True):
     proxy: Proxy | None = None
     uds: str | None = None
     """The path of a Unix socket, which is connected to instead."""
+    server_name: str | None = None
+    """The name that the certificate must be for; None for the host."""
 
     @property
     def has_tunnel(self) -> bool:
@@ -68,10 +73,12 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class StampedTransport(httpx.AsyncBaseTransport):
-    """An httpx transport whose answers know when the kernel received them; for one event loop.
+    """An httpx transport whose answers know when the kernel received them; for one event loop of asyncio.
 
     `response.extensions["arrival"]` is when the head came, `response.stream` a `Body` that delivers pieces with theirs.
-    The extensions `timeout` and `trace` of a request are those of httpx; HTTP/1.1 only, and no limit on connections.
+    HTTP/1.1 only. Of httpx's extensions a request may have `timeout`, `trace`, `sni_hostname` and `target`; a response
+    has no `network_stream`, and a trace has these events alone: `connection.connect_tcp.started` and `.complete`, TLS
+    included, and `http11.send_request_headers.started`.
     """
 
     def __init__(
@@ -79,27 +86,47 @@ class StampedTransport(httpx.AsyncBaseTransport):
         *,
         uds: str | None = None,
         tls: ssl.SSLContext | None = None,
+        verify: ssl.SSLContext | str | bool = True,
+        cert: str | tuple[str, str] | tuple[str, str, str] | None = None,
+        http2: bool = False,
+        limits: httpx.Limits = LIMITS,
         proxy: str | None = None,
         trust_env: bool = True,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`uds` is the path of a Unix socket to connect to, `proxy` the address of an HTTP proxy.
 
-        `tls` verifies certificates; None for SSL_CERT_FILE's, or certifi's, authorities. With `trust_env`, without a
-        `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this machine itself.
-        `now_ns` is the monotonic clock that times are of. Raises ValueError for an invalid proxy.
+        `tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before; without it `verify`
+        and `cert` are httpx's. With `trust_env`, without a `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY,
+        ALL_PROXY and NO_PROXY count, never for this machine itself. `now_ns` is the monotonic clock that times are of.
+        Raises InvalidArgument for `http2`, ValueError for an invalid proxy.
         """
+        if http2:
+            raise InvalidArgument(
+                "http2: this transport speaks HTTP/1.1 alone; for HTTP/2 pass httpx.AsyncHTTPTransport(http2=True), "
+                "whose times are those at which Python reads"
+            )
         self._uds = uds
         self._tls = tls
+        if tls is None and not (verify is True and cert is None):
+            self._tls = httpx.create_ssl_context(verify, cert, trust_env)
         self._proxy = None if proxy is None else Proxy.parse(proxy)
         self._trust_env = trust_env
+        self._limits = limits
         self._clock = StampClock(now_ns)
         self._buffer = ReceiveBuffer()
         self._readiness: Readiness | None = None
         """Made for the first connection, which is on the event loop."""
-        self._routes: dict[str, Route] = {}
-        self._idle: dict[Route, list[Connection]] = {}
+        self._routes: dict[tuple[str, str | None], Route] = {}
+        self._connecting: set[asyncio.Timeout] = set()
+        """The time limits of connections that are being made."""
         self._open: set[Connection] = set()
+        self._idle: dict[Connection, Route] = {}
+        """Those of them that wait for a request, the one that was used last at the end."""
+        self._busy: set[Connection] = set()
+        """Those of them that hold one of the slots."""
+        self._slots = asyncio.Semaphore(limits.max_connections or 0)
+        """As many as there may be connections; nobody waits for one if there is no limit."""
 
     @property
     def connections(self) -> int:
@@ -110,20 +137,28 @@ class StampedTransport(httpx.AsyncBaseTransport):
         """Send a request and return its answer, whose body is still to come. Raises httpx.TransportError."""
         timeout: Mapping[str, float | None] = request.extensions.get("timeout", {})
         trace: Trace = request.extensions.get("trace", _ignore)
-        route = self._find_route(request.url)
-        data = await _encode(request, route)
-
-        async def send(connection: Connection) -> Answer:
-            await trace("http11.send_request_headers.started", {"request": request})
-            return await connection.request(data, has_body=request.method != "HEAD", silence_s=timeout.get("read"))
-
-        answer = None
-        if kept := self._take(route):
-            # It may have been closed while the request was on its way: then once more on a fresh one.
-            with contextlib.suppress(StaleConnection):
-                answer = await send(kept)
-        if answer is None:
-            answer = await send(await self._connect(route, timeout.get("connect"), trace))
+        route = self._find_route(request.url, request.extensions.get("sni_hostname"))
+        data, upload = await _encode(request, route)
+        answer, is_first = None, True
+        while answer is None:
+            connection = await self._reserve(route, timeout, trace, can_be_idle=is_first)
+            try:
+                await trace("http11.send_request_headers.started", {"request": request})
+                answer = await connection.request(
+                    data,
+                    upload,
+                    has_body=request.method != "HEAD",
+                    read_s=timeout.get("read"),
+                    write_s=timeout.get("write"),
+                )
+            except StaleConnection:
+                # The peer had closed it before the request came: once more on a fresh one, if the body is still there.
+                if upload is not None:
+                    raise
+                is_first = False
+            except BaseException:
+                connection.close()
+                raise
         head = answer.head
         return httpx.Response(
             head.status,
@@ -137,17 +172,21 @@ class StampedTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection, also those that are being made."""
+        while self._connecting:
+            limit = self._connecting.pop()
+            if not limit.expired():
+                limit.reschedule(asyncio.get_running_loop().time())
         for connection in list(self._open):
             connection.close()
         if self._readiness is not None:
             self._readiness.close()
             self._readiness = None
 
-    def _find_route(self, url: httpx.URL) -> Route:
+    def _find_route(self, url: httpx.URL, server_name: str | None) -> Route:
         """The way to an address, found once an origin."""
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        route = self._routes.get(origin)
+        route = self._routes.get((origin, server_name))
         if route is None:
             if url.scheme not in ("http", "https"):
                 raise httpx.UnsupportedProtocol(f"expected an address with http:// or https://, got {origin!r}")
@@ -155,49 +194,105 @@ class StampedTransport(httpx.AsyncBaseTransport):
             if proxy is None and self._trust_env and self._uds is None and (address := proxy_for(origin)):
                 proxy = Proxy.parse(address)
             host = url.raw_host.decode("ascii").strip("[]")
-            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds)
-            self._routes[origin] = route
+            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds, server_name)
+            self._routes[origin, server_name] = route
         return route
+
+    async def _reserve(
+        self, route: Route, limits_s: Mapping[str, float | None], trace: Trace, *, can_be_idle: bool
+    ) -> Connection:
+        """Return a connection that is nobody else's. Raises PoolTimeout, and as `_connect` does."""
+        if self._limits.max_connections is not None:
+            try:
+                async with asyncio.timeout(limits_s.get("pool")):
+                    await self._slots.acquire()
+            except TimeoutError:
+                raise httpx.PoolTimeout(f"all {self._limits.max_connections} connections are in use") from None
+        try:
+            connection = self._take(route) if can_be_idle else None
+            if connection is None:
+                # The oldest idle one makes room, whatever its route.
+                if len(self._open) == self._limits.max_connections and self._idle:
+                    next(iter(self._idle)).close()
+                connection = await self._connect(route, limits_s.get("connect"), trace)
+        except BaseException:
+            self._slots.release()
+            raise
+        self._busy.add(connection)
+        return connection
+
+    def _release(self, connection: Connection) -> None:
+        """The connection needs its slot no longer."""
+        if connection in self._busy:
+            self._busy.remove(connection)
+            self._slots.release()
 
     def _take(self, route: Route) -> Connection | None:
         """A kept connection, the one that was used last."""
-        kept = self._idle.get(route, [])
-        while kept:
-            connection = kept.pop()
-            if connection.expiry is not None:
-                connection.expiry.cancel()
-            if connection.is_open and not connection.is_stale():
+        for connection in [connection for connection, kept in self._idle.items() if kept == route][::-1]:
+            if not connection.is_stale():
+                del self._idle[connection]
+                if connection.expiry is not None:
+                    connection.expiry.cancel()
                 return connection
         return None
 
     def _keep(self, route: Route, connection: Connection) -> None:
         """Keep a connection that has brought its answer."""
-        connection.expiry = asyncio.get_running_loop().call_later(KEEPALIVE_S, connection.close)
-        self._idle.setdefault(route, []).append(connection)
+        self._release(connection)
+        self._idle[connection] = route
+        if (expiry_s := self._limits.keepalive_expiry) is not None:
+            connection.expiry = asyncio.get_running_loop().call_later(expiry_s, connection.close)
+        limit = self._limits.max_keepalive_connections
+        if limit is not None and len(self._idle) > limit:
+            next(iter(self._idle)).close()
 
-    def _forget(self, route: Route, connection: Connection) -> None:
+    def _forget(self, connection: Connection) -> None:
         """Forget a connection that is closed."""
+        self._release(connection)
         self._open.discard(connection)
-        if connection in self._idle.get(route, []):
-            self._idle[route].remove(connection)
+        self._idle.pop(connection, None)
 
     async def _connect(self, route: Route, timeout_s: float | None, trace: Trace) -> Connection:
         """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
-        await trace("connection.connect_tcp.started", {})
         try:
-            async with asyncio.timeout(timeout_s):
-                connection = await self._open_connection(route)
-        except TimeoutError:
-            error: httpx.TransportError = httpx.ConnectTimeout(f"no connection within {timeout_s:g} s")
-        except OSError as failure:  # ssl.SSLError is one
-            error = httpx.ConnectError(str(failure) or type(failure).__name__)
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError(
+                "famnb.StampedTransport runs on event loops of asyncio; under trio use httpx.AsyncHTTPTransport()"
+            ) from None
+        await trace("connection.connect_tcp.started", {})
+        limit = asyncio.timeout(timeout_s)
+        self._connecting.add(limit)
+        try:
+            async with limit:
+                connection = await self._open_connection(route, limit)
+        # ssl.SSLError is an OSError; a host name that cannot be one is a UnicodeError, or another ValueError.
+        except (OSError, ValueError) as failure:
+            error: httpx.TransportError = httpx.ConnectError(str(failure) or type(failure).__name__)
+            if limit not in self._connecting:
+                error = httpx.ConnectError("the transport was closed while it connected")
+            # A TimeoutError may also be the kernel's (ETIMEDOUT), which gives up of its own accord.
+            elif limit.expired():
+                error = httpx.ConnectTimeout(f"no connection within {timeout_s:g} s")
+        except NotImplementedError:
+            raise RuntimeError(
+                "this event loop cannot watch a socket, as Windows' default one cannot: run "
+                "famnb.StampedTransport on an asyncio.SelectorEventLoop"
+            ) from None
         else:
-            await trace("connection.connect_tcp.complete", {})
+            try:
+                await trace("connection.connect_tcp.complete", {})
+            except BaseException:
+                connection.close()
+                raise
             return connection
+        finally:
+            self._connecting.discard(limit)
         # Outside the handlers: what is chained to the failure says nothing that its message does not.
         raise error
 
-    async def _open_connection(self, route: Route) -> Connection:
+    async def _open_connection(self, route: Route, limit: asyncio.Timeout) -> Connection:
         is_proxy_tls = route.proxy is not None and route.proxy.is_tls
         # First: without certificates there is no use in connecting.
         context = self._context() if route.is_tls or is_proxy_tls else None
@@ -209,17 +304,19 @@ class StampedTransport(httpx.AsyncBaseTransport):
             if route.has_tunnel:
                 await _open_tunnel(channel, route)
             if context is not None and route.is_tls:
-                await channel.start_tls(context, route.host)
+                await channel.start_tls(context, route.server_name or route.host)
+            if limit not in self._connecting:
+                raise ConnectionAbortedError  # `aclose` came in the meantime
+            self._readiness = self._readiness or make_readiness()
+            connection = Connection(
+                sock,
+                make_reader(sock, self._buffer, self._clock, channel.received),
+                channel.layers,
+                self._readiness,
+                on_idle=lambda connection: self._keep(route, connection),
+                on_close=self._forget,
+            )
             stack.pop_all()  # from here on the connection closes it
-        self._readiness = self._readiness or make_readiness()
-        connection = Connection(
-            sock,
-            make_reader(sock, self._buffer, self._clock),
-            channel.layers,
-            self._readiness,
-            on_idle=lambda connection: self._keep(route, connection),
-            on_close=lambda connection: self._forget(route, connection),
-        )
         self._open.add(connection)
         return connection
 
@@ -237,6 +334,8 @@ class _Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self.layers: list[TLSLayer] = []
+        self.received = 0
+        """How many bytes came so far, as they were sent."""
         self._sock = sock
         self._loop = asyncio.get_running_loop()
 
@@ -248,16 +347,18 @@ class _Channel:
 
     async def receive(self) -> bytes:
         """What comes next. Raises ConnectionResetError at the end, ssl.SSLError."""
-        while True:
+        while not any(layer.is_closed for layer in self.layers):
             data = await self._loop.sock_recv(self._sock, _CHUNK_BYTES)
             if not data:
-                raise ConnectionResetError("the peer closed the connection while it was being made")
+                break
+            self.received += len(data)
             for layer in self.layers:
                 data = layer.decrypt(data)
                 if layer.fault is not None:
                     raise layer.fault
             if data:
                 return data
+        raise ConnectionResetError("the peer closed the connection while it was being made")
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Begin a TLS session with a host, within those that there are."""
@@ -303,6 +404,10 @@ def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
     sock = socket.socket(family, kind, protocol)
     # A request is written at once, and nothing of it may wait for an acknowledgement.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _TCP_KEEPALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
     request_stamps(sock)
     return sock
 
@@ -311,7 +416,7 @@ async def _open_tunnel(channel: _Channel, route: Route) -> None:
     """Have the proxy connect to the origin. Raises httpx.ProxyError if it refuses."""
     assert route.proxy is not None
     netloc = route.netloc()
-    await channel.send(encode_request("CONNECT", netloc, [(b"Host", netloc), *route.proxy.headers()], b""))
+    await channel.send(encode_head(b"CONNECT", netloc, [(b"Host", netloc), *route.proxy.headers()]))
     # Nothing of the tunnel itself can be in what comes: the client speaks first.
     parser = ResponseParser(has_body=False)
     while parser.head is None:
@@ -323,21 +428,50 @@ async def _open_tunnel(channel: _Channel, route: Route) -> None:
         raise httpx.ProxyError(f"the proxy {route.proxy.host} refused: {parser.head.status} {reason}".rstrip())
 
 
-async def _encode(request: httpx.Request, route: Route) -> bytes:
-    """A request as it is sent, its body whole. Raises httpx.LocalProtocolError."""
-    body = await request.aread()
-    # The body's length is known now, also of one that was to be sent in pieces.
-    headers = [header for header in request.headers.raw if header[0].lower() != b"transfer-encoding"]
-    if len(headers) < len(request.headers.raw):
-        headers.append((b"Content-Length", b"%d" % len(body)))
-    target = request.url.raw_path
+async def _encode(request: httpx.Request, route: Route) -> tuple[bytes, AsyncIterator[bytes] | None]:
+    """A request as it is sent: whole, or without its body and what follows. Raises httpx.LocalProtocolError."""
+    headers, length = request.headers.raw, 0
+    lengths = {value for name, value in headers if name.lower() == b"content-length"}
+    codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
+    # Two servers that disagree about the end of a request would take what follows for two different ones.
+    if codings and (codings != [b"chunked"] or lengths):
+        raise httpx.LocalProtocolError("Transfer-Encoding: expected `chunked`, and no Content-Length beside it")
+    if len(lengths) > 1 or not all(map(bytes.isdigit, lengths)):
+        raise httpx.LocalProtocolError("Content-Length: expected one whole number")
+    if lengths:
+        length = int(lengths.pop())
+    target = request.extensions.get("target", request.url.raw_path)
     if route.proxy is not None and not route.has_tunnel:
         target = b"http://" + request.url.netloc + target
-        headers += route.proxy.headers()
+        headers = [*headers, *route.proxy.headers()]
     try:
-        return encode_request(request.method, target, headers, body)
+        head = encode_head(request.method.encode(), target, headers)
     except MalformedRequest as fault:
         raise httpx.LocalProtocolError(str(fault)) from None
+    assert isinstance(request.stream, httpx.AsyncByteStream)
+    pieces = _frame(request.stream, None if codings else length)
+    if isinstance(request.stream, httpx.ByteStream):
+        return b"".join([head, *[piece async for piece in pieces]]), None
+    return head, pieces
+
+
+async def _frame(stream: httpx.AsyncByteStream, length: int | None) -> AsyncIterator[bytes]:
+    """Yield a body as it is sent, in chunks if it has no length. Raises httpx.LocalProtocolError for a wrong one."""
+    size = 0
+    async for piece in stream:
+        size += len(piece)
+        if length is not None and size > length:
+            break
+        if length is not None:
+            yield piece
+        elif piece:
+            yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    if length is None:
+        yield b"0\r\n\r\n"
+    elif size != length:
+        raise httpx.LocalProtocolError(
+            f"Content-Length: {length}, but the body has {'more' if size > length else size}"
+        )
 
 
 async def _ignore(_event: str, _details: Mapping[str, Any]) -> None:

@@ -50,7 +50,8 @@ def proxy_for(origin: str) -> str | None:
     """
     parts = urlsplit(origin)
     host = parts.hostname or ""
-    if is_this_machine(host) or proxy_bypass(parts.netloc):
+    # The second for an IPv6 address, which `no_proxy` may name without brackets.
+    if is_this_machine(host) or proxy_bypass(parts.netloc) or proxy_bypass(host):
         return None
     proxies = getproxies()
     address = proxies.get(parts.scheme) or proxies.get("all")

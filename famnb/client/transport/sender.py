@@ -18,7 +18,7 @@ import httpx
 
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines
-from famnb.client.transport.connection import Body, Feed
+from famnb.client.transport.connection import Body, Feed, blur_merged
 from famnb.client.transport.pool import StampedTransport
 from famnb.errors import ConnectError, FamnbError, InvalidRequest, ResponseFormatError, StreamInterrupted
 from famnb.timing import Arrival
@@ -27,8 +27,11 @@ MAX_CONNECTIONS = 100
 """How many connections to one service may be in use at once, unless the client says otherwise."""
 _FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, zlib.error, OSError, ValueError)
 """What transports and decoders raise, mapped to httpx's errors or not."""
-_OWN_ENCODINGS = ("", "identity", "gzip")
-"""Content encodings that are not left to httpx."""
+# A gigabyte of zeros fits into a megabyte.
+MAX_UNPACKED_BYTES = 100_000_000
+"""What a compressed body may unpack to."""
+_UNPACKED_PIECE_BYTES = 65_536
+"""What is unpacked at once."""
 OnSent: TypeAlias = Callable[[int | None], object]
 """Called just before a request is handed to the kernel, with the nanoseconds that connecting took, if it was done."""
 
@@ -36,14 +39,18 @@ OnSent: TypeAlias = Callable[[int | None], object]
 class Response:
     """A response whose headers have come and whose body has not been read."""
 
-    __slots__ = ("_chunks", "_encoding", "_host", "_now_ns", "_response", "arrival", "headers", "status")
+    __slots__ = ("_host", "_now_ns", "_pieces", "_response", "_unpack", "arrival", "headers", "status")
 
     def __init__(self, response: httpx.Response, host: str, now_ns: Callable[[], int]) -> None:
         self._response = response
         self._now_ns = now_ns
-        self._chunks: AsyncGenerator[bytes, None] | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        """The body of a transport other than our own, as it is read."""
         self._host = host
-        self._encoding = response.headers.get("content-encoding", "").strip().lower().replace("x-gzip", "gzip")
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        # Nobody asked for it, but some proxies compress all the same; httpx has unpacked what a transport has read.
+        is_plain = encoding in ("", "identity") or response.is_stream_consumed
+        self._unpack = None if is_plain else _Unpacker(encoding).unpack
         self.arrival: Arrival = response.extensions.get("arrival") or self._arrive_now()
         """When the headers came."""
         self.status = response.status_code
@@ -62,128 +69,92 @@ class Response:
     async def deliver(self, feed: Feed) -> None:
         """Have `feed` called for every piece of the body, decoded, as it comes, until the end or until it returns True.
 
-        Raises what `feed` raises, and StreamInterrupted if the body breaks off.
+        Can be called again, for the rest. Raises what `feed` raises, and StreamInterrupted if the body breaks off.
         """
-        body = self._response.stream
-        if not isinstance(body, Body) or self._encoding not in _OWN_ENCODINGS:
-            self._chunks = self.chunks()
-            async for chunk in self._chunks:
-                arrival = body.arrival if isinstance(body, Body) else None
-                if feed(chunk, arrival or self._arrive_now()) is True:
-                    return
-            return
-        message = None
+        unpack, body, message = self._unpack, self._response.stream, None
+        assert isinstance(body, httpx.AsyncByteStream)
+
+        def feed_unpacked(chunk: bytes, arrival: Arrival) -> bool:
+            assert unpack is not None
+            # All of them, also after the first that is enough: the rest would be lost.
+            return True in [feed(content, blur_merged(arrival)) is True for content in unpack(chunk)]
+
+        consume = feed if unpack is None else feed_unpacked
         try:
-            await body.deliver(_unpacking(feed) if self._encoding == "gzip" else feed)
-        except (httpx.HTTPError, zlib.error) as failure:
+            if isinstance(body, Body):
+                await body.deliver(consume)
+                return
+            if self._pieces is None:
+                self._pieces = self._response.aiter_bytes() if self._response.is_stream_consumed else aiter(body)
+            async for chunk in self._pieces:
+                if consume(chunk, self._arrive_now()) is True:
+                    return
+        except (httpx.HTTPError, httpx.StreamError, zlib.error, OSError) as failure:
             message = _describe(failure)
         # Outside the handler, as in `RequestSender.send`: a chained error would show the libraries' frames and the key.
         if message is not None:
-            raise self._interruption(message)
+            raise StreamInterrupted(f"the connection to {self._host} broke off in the body: {message}")
 
     async def drain(self) -> None:
         """Read what is left of the body, and forget it; StreamInterrupted when it breaks off."""
-        body = self._response.stream
-        if isinstance(body, Body):
-            with contextlib.suppress(httpx.HTTPError):
-                await body.deliver(_forget)
-        elif self._chunks is not None:
-            async for _ in self._chunks:
-                pass
+        self._unpack = None
+        await self.deliver(lambda _chunk, _arrival: None)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, decoded; StreamInterrupted when it breaks off."""
+        pieces: list[bytes] = []
+
+        def take(content: bytes, _arrival: Arrival) -> bool:
+            pieces.append(content)
+            return True
+
+        while True:
+            await self.deliver(take)
+            if not pieces:
+                return
+            for piece in pieces:
+                yield piece
+            pieces.clear()
 
     async def aclose(self) -> None:
         """Give up what is left of the body; a connection whose body was read to its end can be used again."""
         # Whatever goes wrong now, the connection is gone.
         with contextlib.suppress(*_FAILURES):
-            if self._chunks is not None:
-                await self._chunks.aclose()
+            if isinstance(self._pieces, AsyncGenerator):
+                await self._pieces.aclose()
             await self._response.aclose()
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, decoded if it is compressed; StreamInterrupted when it breaks off."""
-        message = None
-        try:
-            async with aclosing(self._decode()) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except _FAILURES as failure:
-            message = _describe(failure)
-        # Outside the handler, as above.
-        if message is not None:
-            raise self._interruption(message)
-
-    async def _decode(self) -> AsyncGenerator[bytes, None]:
-        response, body = self._response, self._response.stream
-        unpack = _Gunzip().unpack if self._encoding == "gzip" else _keep
-        if isinstance(body, Body) and self._encoding in _OWN_ENCODINGS:
-            while chunk := await body.read():
-                for content in unpack(chunk):
-                    yield content
-        # A transport for tests may have the whole body, which httpx has decoded then.
-        elif self._encoding in _OWN_ENCODINGS and not response.is_stream_consumed:
-            async for chunk in response.aiter_raw():
-                for content in unpack(chunk):
-                    yield content
-        else:
-            # We ask for no encoding; whatever comes all the same, httpx decodes.
-            async for chunk in response.aiter_bytes():
-                yield chunk
 
     def _arrive_now(self) -> Arrival:
         """The arrival of what a transport hands on that does not say when it came."""
         return Arrival(self._now_ns(), None)
 
-    def _interruption(self, message: str) -> StreamInterrupted:
-        return StreamInterrupted(f"the connection to {self._host} broke off in the body: {message}")
 
+class _Unpacker:
+    """Unpacks a body in gzip, all members of it, or deflate."""
 
-class _Gunzip:
-    """Unpacks a gzip body, all members of it: httpx (0.28) forgets what follows the first."""
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._member = zlib.decompressobj(wbits=47)  # 32: a header of gzip or zlib; 15: the largest window
+        self._left = MAX_UNPACKED_BYTES
 
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)  # 31: a gzip header and the largest window
-
-    def unpack(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the content of the next bytes, in one piece if there is any; then raises zlib.error for a fault."""
-        content, fault = [], None
-        # What follows a member is another one, or zeros that fill up.
-        rest = chunk.lstrip(b"\0") if self._member.eof else chunk
-        while rest and fault is None:
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        """Yield the content of the next bytes, piece by piece. Raises zlib.error for a fault, or beyond the limit."""
+        if self._encoding not in ("gzip", "x-gzip", "deflate"):
+            raise zlib.error(f"it is encoded as {self._encoding!r:.40}, which nobody asked for")
+        while data:
             if self._member.eof:
-                self._member = zlib.decompressobj(wbits=31)
-            before = self._member.copy()
-            try:
-                content.append(self._member.decompress(rest))
-            except zlib.error as error:
-                fault = error
-                content += _unpack_before_fault(before, rest)
-            rest = self._member.unused_data.lstrip(b"\0")
-        if joined := b"".join(content):
-            yield joined
-        if fault is not None:
-            raise fault
-
-
-def _unpack_before_fault(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Yield what precedes a fault byte by byte: it is lost with the call that meets the fault."""
-    with contextlib.suppress(zlib.error):
-        for place in range(len(data)):
-            yield member.decompress(data[place : place + 1])
-
-
-def _keep(chunk: bytes) -> Iterator[bytes]:
-    """Unpack what is not packed."""
-    yield chunk
-
-
-def _unpacking(feed: Feed) -> Feed:
-    """Feed what a packed body holds."""
-    unpack = _Gunzip().unpack
-
-    def feed_content(chunk: bytes, arrival: Arrival) -> bool:
-        return any(feed(content, arrival) is True for content in unpack(chunk))
-
-    return feed_content
+                # What follows a member is another one, or zeros that fill up.
+                data = data.lstrip(b"\0")
+                if not data:
+                    return
+                self._member = zlib.decompressobj(wbits=47)
+            content = self._member.decompress(data, _UNPACKED_PIECE_BYTES)
+            self._left -= len(content)
+            if self._left < 0:
+                raise zlib.error(f"it unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
+            if content:
+                yield content
+            data = self._member.unconsumed_tail or self._member.unused_data
 
 
 class RequestSender:
@@ -315,10 +286,6 @@ def origin_of(url: str) -> str:
     """Scheme, host and port of an address."""
     parts = _parse_url(url)
     return f"{parts.scheme}://{parts.netloc.decode()}"
-
-
-def _forget(_chunk: bytes, _arrival: Arrival) -> None:
-    """Take a piece of a body that nobody needs."""
 
 
 def _describe(failure: Exception) -> str:

@@ -18,20 +18,22 @@ def default_context() -> ssl.SSLContext:
 
     Loading the authorities takes long enough to do it once, and only if needed. Raises OSError.
     """
-    context = httpx.create_ssl_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+    return httpx.create_ssl_context()
 
 
 class TLSLayer:
     """One TLS session of a client: encrypted bytes in, plain ones out, and the other way round."""
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
+        # The protocols that are offered are the context's. Httpcore, too, sets those of a given context.
+        context.set_alpn_protocols(["http/1.1"])
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._session = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_closed = False
-        """Whether the peer has said that it sends no more."""
+        """Whether the peer has said that it sends no more (close_notify); what follows is not read."""
+        self.has_rest = False
+        """Whether bytes of what came last have no content (yet): a part of a record, or one of the session's own."""
         self.fault: ssl.SSLError | None = None
         """Why what came is no record of this session; what came before it counts."""
 
@@ -56,19 +58,24 @@ class TLSLayer:
     def decrypt(self, data: bytes | memoryview) -> bytes:
         """Return the plain bytes of all records that are complete now; then see `is_closed` and `fault`."""
         incoming, session = self._incoming, self._session
+        if self.is_closed:
+            return b""
         incoming.write(data)
         content: list[bytes] = []
+        self.has_rest = False
         # Looked at first: that nothing is left is otherwise told by an exception, which costs more than a record.
         while incoming.pending or session.pending():
             try:
                 record = session.read(_RECORD_BYTES)
             except ssl.SSLWantReadError:
-                break
-            except ssl.SSLZeroReturnError:
-                self.is_closed = True
+                self.has_rest = True
                 break
             except ssl.SSLError as error:
                 self.fault = error
+                break
+            # At close_notify `read` returns nothing, and does so again and again.
+            if not record:
+                self.is_closed = self.has_rest = True
                 break
             content.append(record)
         return content[0] if len(content) == 1 else b"".join(content)

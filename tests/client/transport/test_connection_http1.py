@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.transport.connection import HEAD_BYTES, MalformedRequest, ResponseParser, encode_request
+from famnb.client.transport.connection import HEAD_BYTES, MalformedRequest, ResponseParser, encode_head
 from tests.support.strategies import cut
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -118,6 +118,7 @@ def test_an_answer_that_breaks_off_says_where(answer, fault):
         b"<html>",
         b"HTTP/2 200\r\n\r\n",
         OK + b"content-length: -3\r\n\r\n",
+        OK + b"x: a\0b\r\n\r\n",
         OK + b"content-length: 3\r\ncontent-length: 4\r\n\r\n",
         OK + b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n\x81\0",
@@ -150,9 +151,37 @@ def test_what_follows_an_answer_is_not_part_of_it(garbage):
 
 
 def test_a_request_is_one_request():
-    """Its line, its headers, its body; a line end in a header would make it two."""
-    sent = encode_request("POST", b"/v1", [(b"Host", b"a"), (b"Content-Length", b"2")], b"{}")
-    assert sent == b"POST /v1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
-    for header in [(b"a", b"b\r\nc: d"), (b"a\n", b"b"), (b"a", b"\0")]:
-        with pytest.raises(MalformedRequest):
-            encode_request("GET", b"/", [header], b"")
+    """Its line, its headers; what would make it two, or another one, is refused."""
+    head = encode_head(b"POST", b"/v1", [(b"Host", b"a"), (b"X", b"\xe9 b")])
+    assert head == b"POST /v1 HTTP/1.1\r\nHost: a\r\nX: \xe9 b\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "header"),
+    [
+        (b"GET /other HTTP/1.1\r\nx: ", b"/", (b"a", b"b")),
+        (b"G T", b"/", (b"a", b"b")),
+        (b"", b"/", (b"a", b"b")),
+        (b"GET", b"/a b", (b"a", b"b")),
+        (b"GET", b"/\r\nx: y", (b"a", b"b")),
+        (b"GET", b"/", (b"a\n", b"b")),
+        (b"GET", b"/", (b"a b", b"b")),
+        (b"GET", b"/", (b"a:", b"b")),
+        (b"GET", b"/", (b"", b"b")),
+        (b"GET", b"/", (b"a", b"b\r\nc: d")),
+        (b"GET", b"/", (b"a", b"\0")),
+        (b"GET", b"/", (b"a", b"b\0c")),
+        (b"GET", b"/", (b"a", b" b")),
+    ],
+)
+def test_a_request_that_would_be_read_as_another_is_refused(method, target, header):
+    with pytest.raises(MalformedRequest):
+        encode_head(method, target, [header])
+
+
+def test_a_body_whose_end_anybody_could_forge_is_incomplete():
+    """One without a length, if the end of the connection was not its peer's own word; others know their end."""
+    for answer, is_complete in [(UNTIL_CLOSE["no length"], False), (WHOLE["length"], True)]:
+        parser, _ = parse(answer)
+        parser.feed_end(is_truncated=True)
+        assert (parser.is_complete, parser.fault is None) == (is_complete, is_complete)

@@ -16,12 +16,8 @@ from hypothesis import strategies as st
 
 from famnb.client.transport import kernel_stamps
 from famnb.client.transport.kernel_stamps import (
-    CALM_NS,
-    FRESH_NS,
-    LATE_NS,
     MAX_RUNS,
-    REMEASURE_NS,
-    SINGLE_READS,
+    UNSURE_NS,
     ReceiveBuffer,
     SocketReader,
     StampClock,
@@ -29,6 +25,7 @@ from famnb.client.transport.kernel_stamps import (
     find_runs,
     make_reader,
     measure_offset,
+    read_tcp_counters,
     request_stamps,
 )
 from famnb.timing import Arrival
@@ -132,42 +129,19 @@ def test_without_a_stamp_the_read_itself_tells_the_time():
     assert Clocks(0).make().arrival(None, earliest_ns=0, now_ns=7) == Arrival(7, None)
 
 
-def test_a_stepped_wall_clock_is_noticed():
-    """The offset is measured again after some seconds."""
-    clocks = Clocks(5_000)
+@pytest.mark.parametrize("step_ns", [-9_000_000_000, -10_000_000, 10_000_000, 9_000_000_000])
+def test_a_stepped_wall_clock_is_noticed_at_once(step_ns: int):
+    """No stamp counts for a moment, since it may be of either clock; after that they are right again."""
+    clocks = Clocks(50_000_000_000)
     clock = clocks.make()
-    clocks.now_ns += REMEASURE_NS + 1
-    clocks.ahead_ns = 9_000_000_000
-    stamp = clocks.now_ns - 100 + clocks.ahead_ns
-    assert clock.arrival(stamp, earliest_ns=0, now_ns=clocks.now_ns) == Arrival(clocks.now_ns - 100, 100)
-
-
-def test_connections_made_together_share_a_measurement():
-    """A stepped clock is seen by the next connection that is not made at the same time."""
-    clocks = Clocks(5_000)
-    clock = clocks.make()
-    clocks.ahead_ns = 9_000_000_000
-    offsets = []
-    for pause_ns in (FRESH_NS, 1):
+    clocks.now_ns += 1_000
+    clocks.ahead_ns += step_ns
+    arrivals = []
+    for pause_ns in (1_000_000, UNSURE_NS + 1):
         clocks.now_ns += pause_ns
-        clock.refresh()
-        offsets.append(clock.arrival(clocks.now_ns + 5_000, earliest_ns=0, now_ns=clocks.now_ns).blurred)
-    assert offsets == [False, True]
-
-
-def test_python_is_on_time_once_nothing_was_late_for_a_while():
-    """Not at the beginning, and not soon after a late read."""
-    clocks = Clocks(0)
-    clock = clocks.make()
-    start = clocks.now_ns
-    assert not clock.is_on_time(start + CALM_NS)
-    assert clock.is_on_time(start + CALM_NS + 1)
-    late = start + 2 * CALM_NS
-    clock.arrival(late - LATE_NS, earliest_ns=0, now_ns=late)
-    assert clock.is_on_time(late)
-    clock.arrival(late - LATE_NS - 1, earliest_ns=0, now_ns=late)
-    assert not clock.is_on_time(late + CALM_NS)
-    assert clock.is_on_time(late + CALM_NS + 1)
+        stamp = clocks.now_ns - 100 + clocks.ahead_ns
+        arrivals.append(clock.arrival(stamp, earliest_ns=0, now_ns=clock.read()))
+    assert arrivals == [Arrival(1_000_000 + 1_001_000, None, blurred=True), Arrival(clocks.now_ns - 100, 100)]
 
 
 @pytest.fixture
@@ -248,41 +222,72 @@ class CountingBuffer(ReceiveBuffer):
 
 
 @needs_stamps
-@pytest.mark.parametrize("has_locked_calls", [True, False])
-def test_where_one_event_waits_at_a_time_nobody_looks_first(pair, monkeypatch, has_locked_calls: bool):
-    """After some such reads, once Python is on time; its stamp is its own all the same. Two at once end that."""
-    monkeypatch.setattr(kernel_stamps, "HAS_LOCKED_CALLS", has_locked_calls and kernel_stamps.HAS_LOCKED_CALLS)
+@pytest.mark.parametrize("has_gil_calls", [True, False])
+def test_a_segment_that_waits_alone_is_taken_without_a_look(pair, monkeypatch, has_gil_calls: bool):
+    """All of it came at its stamp, whatever it is. Of two, a look tells the time; nothing is lost in between."""
+    monkeypatch.setattr(kernel_stamps, "HAS_GIL_CALLS", has_gil_calls and kernel_stamps.HAS_GIL_CALLS)
     sender, receiver = pair
-    buffer, ahead_ns = CountingBuffer(1000), 0
-    reader = make_reader(receiver, buffer, StampClock(lambda: time.perf_counter_ns() + ahead_ns))
-    event = b"data: 1\n\n"
+    buffer = CountingBuffer(1000)
+    reader = make_reader(receiver, buffer, StampClock(), read_tcp_counters(receiver)[1])
 
-    def read_one() -> bool:
-        """Read an event that has just come; return whether it was looked at first."""
-        looks, before_ns = buffer.looks, time.perf_counter_ns()
-        sender.sendall(event)
-        wait_until(lambda: receiver.recv(100, socket.MSG_PEEK))
-        [(data, arrival)] = read(reader)
-        assert data == event
-        if buffer.looks == looks:
-            assert before_ns - 50_000 <= arrival.t_ns - ahead_ns <= time.perf_counter_ns()
-            assert arrival.late_ns is not None
-        return buffer.looks > looks
+    def read_all(*pieces: bytes) -> list[tuple[bytes, Arrival]]:
+        for piece in pieces:
+            sender.sendall(piece)
+        wait_until(lambda: len(receiver.recv(1000, socket.MSG_PEEK)) == sum(map(len, pieces)))
+        before_ns = time.perf_counter_ns()
+        segments = read(reader)
+        assert b"".join(data for data, _ in segments) == b"".join(pieces)
+        assert all(arrival.t_ns <= before_ns + 50_000 for _, arrival in segments)
+        return segments
 
-    def read_unseen() -> bool:
-        # On a machine with much else to do a read may be late, and the calm begins again.
-        nonlocal ahead_ns
-        ahead_ns += REMEASURE_NS + CALM_NS
-        return not read_one()
+    # How many segments came before is not known at first.
+    read_all(b"data: 0\n\n")
+    looks = buffer.looks
+    assert looks == 1
+    for data in (b"data: 1\n\n", b"data: 1\n\n: wait\n\n", b"data: 1\n\ndata: 2"):
+        [(_, arrival)] = read_all(data)
+        assert (buffer.looks, arrival.merged, arrival.blurred) == (looks, False, False)
+    segments = read_all(b"data: 1\n\n", b"data: 2\n\n")
+    assert buffer.looks == looks + 1
+    assert [arrival.merged for _, arrival in segments] == ([False, False] if len(segments) == 2 else [True])
+    [(_, arrival)] = read_all(b"data: 3\n\n")
+    assert (buffer.looks, arrival.merged) == (looks + 1, False)
 
-    assert [read_one() for _ in range(SINGLE_READS)] == [True] * SINGLE_READS
-    wait_until(read_unseen)
-    sender.sendall(event)
-    sender.sendall(event)
-    wait_until(lambda: len(receiver.recv(100, socket.MSG_PEEK)) == 2 * len(event))
-    assert b"".join(data for data, _ in read(reader)) == 2 * event
-    ahead_ns += REMEASURE_NS + CALM_NS
-    assert read_one()
+
+class MergingBuffer(ReceiveBuffer):
+    """After the look at two events, the kernel merges what comes then with the second, which then has its stamp."""
+
+    later: int | None = None
+
+    def look(self, sock: socket.socket) -> tuple[int, int | None, int | None]:
+        found = super().look(sock)
+        time.sleep(0.002)
+        self.later = time.time_ns()
+        return found
+
+    def stamp_at(self, sock: socket.socket, number: int) -> int | None:
+        return self.later if self.later is not None and number > 9 else super().stamp_at(sock, number)
+
+
+@needs_stamps
+def test_what_comes_during_the_search_lends_its_stamp_to_none(pair):
+    """Nobody knows then when the second of two events came; the first keeps its own time."""
+    sender, receiver = pair
+    buffer = MergingBuffer(1000)
+    reader = make_reader(receiver, buffer, StampClock(), read_tcp_counters(receiver)[1])
+    # The kernel may merge the two of its own accord, and then there is nothing to search.
+    for _ in range(100):
+        buffer.later = None
+        sender.sendall(b"data: 1\n\n")
+        time.sleep(0.002)
+        sender.sendall(b"data: 2\n\n")
+        wait_until(lambda: len(receiver.recv(100, socket.MSG_PEEK)) == 18)
+        now_ns, segments = time.perf_counter_ns(), read(reader)
+        if len(segments) == 2:
+            break
+    (_, one), (_, two) = segments
+    assert (one.blurred, one.t_ns < now_ns - 1_000_000) == (False, True)
+    assert (two.blurred, two.late_ns) == (True, None)
 
 
 def test_what_came_before_the_end_is_read_first(pair):

@@ -93,17 +93,61 @@ def test_a_trace_follows_the_request(serve, over):
 
 def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
     """An orderly end while it is idle: the next request takes a fresh one, and nobody notices."""
-    server = serve([*HELLO, Action.CLOSE])
-    assert send(over, *[post(server.url)] * 3) == ["hello"] * 3
+
+    async def run():
+        server, texts = serve([*HELLO, Action.CLOSE]), []
+        async with over() as (client, _):
+            for _ in range(3):
+                texts.append((await client.post(server.url)).text)
+                await asyncio.to_thread(wait_until, lambda: server.open == 0)
+        return server, texts
+
+    server, texts = asyncio.run(run())
+    assert texts == ["hello"] * 3
     assert (server.connections, len(server.requests)) == (3, 3)
 
 
 @pytest.mark.parametrize("end", [Action.CLOSE, Action.RESET])
-def test_a_connection_that_closes_under_a_request_is_made_anew_once(serve, over, end):
-    """The request that met the end is sent again; a fresh connection that does so is an error."""
-    server = serve(HELLO, [end], HELLO, [end], [end])
-    hello, again, error = send(over, *[post(server.url)] * 3)
-    assert (hello, again, type(error), len(server.requests)) == ("hello", "hello", httpx.ReadError, 5)
+def test_a_request_that_was_read_is_not_sent_again(serve, over, end):
+    """By a connection that was kept, and then closed without an answer: whoever sent it decides."""
+    server = serve(HELLO, [end], HELLO, [0.1, end], HELLO)
+    outcomes = send(over, *[post(server.url)] * 5)
+    assert [type(outcome) for outcome in outcomes] == [str, httpx.ReadError, str, httpx.ReadError, str]
+    assert len(server.requests) == 5
+
+
+def test_a_request_that_met_the_end_of_its_connection_is_sent_again(over):
+    """The peer has closed, and the request comes too late for it: the kernel shows that, and nobody notices."""
+    listener, requests = socket.create_server(("127.0.0.1", 0)), []
+
+    def answer(is_last: bool) -> socket.socket:
+        connection, _ = listener.accept()
+        requests.append(connection.recv(10_000))
+        connection.sendall(HELLO[0])
+        if not is_last:
+            return connection
+        connection.close()
+        return connection
+
+    async def run():
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with over() as (client, _):
+            first = asyncio.create_task(client.post(url))
+            connection = await asyncio.to_thread(answer, False)
+            assert (await first).text == "hello"
+
+            async def close_now(event, details):
+                # After the last look whether it is closed, and before the request is sent.
+                if event == "http11.send_request_headers.started" and connection.fileno() >= 0:
+                    connection.close()
+
+            second = asyncio.create_task(client.post(url, extensions={"trace": close_now}))
+            await asyncio.to_thread(answer, True)
+            return (await second).text
+
+    with listener:
+        assert asyncio.run(run()) == "hello"
+    assert len(requests) == 2
 
 
 def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):

@@ -50,6 +50,15 @@ def test_this_machine_is_known_by_all_its_names(monkeypatch, host):
     assert proxy_for("http://10.0.0.1:8000") == "http://proxy.invalid:3128"
 
 
+@pytest.mark.parametrize("name", ["fd00::1", "[fd00::1]", "[fd00::1]:8000", "FD00::1"])
+def test_no_proxy_names_addresses_of_ipv6(monkeypatch, name):
+    """With brackets and without."""
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", f"other.example,{name}")
+    assert proxy_for("http://[fd00::1]:8000") is None
+    assert proxy_for("http://[fd00::2]:8000") == "http://proxy.invalid:3128"
+
+
 def test_a_proxy_without_a_scheme_is_an_ordinary_one(serve, connect, monkeypatch):
     """As curl takes it."""
     proxy = serve(whole(body("web", "Hello")))

@@ -128,3 +128,20 @@ def test_a_packed_body_is_unpacked(serve, connect, own, coding):
     server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Action.CLOSE])
     client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
     assert client.send(STREAM).text == "Hello"
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(
+    ("coding", "packed", "message"),
+    [
+        ("gzip", gzip.compress(bytes(150_000_000), 1), "unpacks to more than 100,000,000 bytes"),
+        ("gzip", b"no gzip", "incorrect header"),
+        ("br", b"whatever", "'br', which nobody asked for"),
+    ],
+)
+def test_a_body_that_cannot_be_unpacked_is_an_error_in_words(serve, connect, own, coding, packed, message):
+    """And no memory is filled by one that is small as long as it is packed."""
+    server = serve(whole(packed, content_encoding=coding))
+    client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
+    with pytest.raises(StreamInterrupted, match=message):
+        client.send(WHOLE)

@@ -1,0 +1,93 @@
+"""What is called exact is: bytes that belong to no event, and come after it, do not move its time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from famnb.client.response_reader import ResponseReader
+from famnb.client.transport import StampedTransport
+from famnb.endpoints import ENDPOINTS
+from tests.support.fault_server import chunk, head
+from tests.support.wire_payloads import delta
+
+ROUNDS = 60
+PAUSE_S = 0.006
+HOLD_S = 0.02
+EVENT = delta("web", "x")
+WRITES = {
+    "a comment": (EVENT, b": wait\n\n"),
+    "the next event's name": (EVENT, b"event: message\n"),
+    "the next event's beginning": (EVENT, b"da", b'ta: {"choices": []}\n\n'),
+    "a chunk's end": (chunk(EVENT)[:-2], b"\r\n"),
+    "a chunk's head": (chunk(EVENT), b"5\r\n", b": w\n\n\r\n"),
+    "a comment in a chunk": (chunk(EVENT), chunk(b": wait\n\n")),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what TCP brings")
+@pytest.mark.parametrize("name", WRITES)
+def test_what_comes_between_events_moves_no_exact_time(name):
+    """It comes 6 ms after the event, and both wait for a loop that looks every 20 ms: no claim is off by half of that.
+
+    The kernel merges some of them, and of these the time is not known.
+    """
+    first, *others = WRITES[name]
+    sent, listener = [], socket.create_server(("127.0.0.1", 0))
+    coding = {"transfer_encoding": "chunked"} if first[:1] != b"d" else {"connection": "close"}
+
+    def serve():
+        connection, _ = listener.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with connection:
+            connection.recv(10_000)
+            connection.sendall(head(200, content_type="text/event-stream", **coding))
+            for _ in range(ROUNDS):
+                sent.append(time.perf_counter_ns())
+                connection.sendall(first)
+                for other in others:
+                    time.sleep(PAUSE_S)
+                    connection.sendall(other)
+                time.sleep(PAUSE_S)
+
+    async def hold():
+        while True:
+            time.sleep(HOLD_S)  # noqa: ASYNC251 - the loop is to be kept from looking
+            await asyncio.sleep(0.001)
+
+    async def read(url):
+        reader = ResponseReader(ENDPOINTS["web"], streamed=True)
+        transport = StampedTransport()
+        response = await transport.handle_async_request(httpx.Request("POST", url))
+        holder = asyncio.create_task(hold())
+        with pytest.raises(httpx.RemoteProtocolError) if "transfer_encoding" in coding else contextlib.nullcontext():
+            await response.stream.deliver(
+                lambda data, came: (
+                    reader.feed(data, came.t_ns, came.late_ns, blurred=came.blurred, merged=came.merged) and None
+                )
+            )
+        holder.cancel()
+        await transport.aclose()
+        return reader.reads
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener:
+        reads = asyncio.run(read(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+    thread.join()
+    errors_s, index = [], 0
+    for came in reads:
+        count = sum(b"content" in data for data in came.data)
+        if count and came.is_exact:
+            errors_s.append(abs(came.t_ns - sent[index]) / 1e9)
+        index += count
+    assert index == ROUNDS
+    assert errors_s
+    assert max(errors_s) < PAUSE_S / 2
