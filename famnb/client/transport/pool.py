@@ -259,7 +259,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
             asyncio.get_running_loop()
         except RuntimeError:
             raise RuntimeError(
-                "famnb.StampedTransport runs on event loops of asyncio; under trio use httpx.AsyncHTTPTransport()"
+                "StampedTransport runs on event loops of asyncio; under trio use httpx.AsyncHTTPTransport()"
             ) from None
         await trace("connection.connect_tcp.started", {})
         limit = asyncio.timeout(timeout_s)
@@ -278,7 +278,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
         except NotImplementedError:
             raise RuntimeError(
                 "this event loop cannot watch a socket, as Windows' default one cannot: run "
-                "famnb.StampedTransport on an asyncio.SelectorEventLoop"
+                "StampedTransport on an asyncio.SelectorEventLoop"
             ) from None
         else:
             try:

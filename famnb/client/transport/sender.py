@@ -252,7 +252,7 @@ def check_transport(transport: object) -> None:
     if not isinstance(transport, httpx.AsyncBaseTransport):
         raise InvalidRequest(
             "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True) or "
-            f"famnb.StampedTransport(uds='/run/service.sock'), got {transport!r:.80}"
+            f"StampedTransport(uds='/run/service.sock'), got {transport!r:.80}"
         )
 
 
