@@ -121,7 +121,8 @@ def test_a_forecast_and_a_summary_are_of_each_vendor_s_own_calls(clients: dict[s
         for number in range(6):
             ask(client, f"Hello {number}")
     variants = famnb.grid(client=clients, endpoint="chat", model=MODEL)
-    exp = famnb.Experiment(["One?", "Two?"], variants, name="two", client=clients["gemini"], stream=False, max_tokens=500)
+    options: dict[str, Any] = {"client": clients["gemini"], "stream": False, "max_tokens": 500}
+    exp = famnb.Experiment(["One?", "Two?"], variants, name="two", **options)
     tokens = exp.forecast().frame
     assert set(tokens["n"]) == {6}
     assert exp.run().completed == 4
