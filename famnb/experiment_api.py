@@ -6,6 +6,7 @@ It is a module apart from `api` because it needs pandas and ipywidgets, which a 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from famnb.api import connect
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient
 from famnb.experiment.experiment import BaseExperiment
+from famnb.experiment.plan import Cell
+from famnb.experiment.progress import RunReport
+from famnb.experiment.runner import Executor, Run
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.run_view import ShownRun
@@ -51,7 +55,8 @@ class Experiment(BaseExperiment):
     the first call is made or read. Raises InvalidRequest, naming the row or the variant, before anything is sent.
     """
 
-    run_class = ShownRun
+    def make_run(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> Run:
+        return ShownRun(todo, report, executor, **options)
 
     def _connect(self) -> BaseClient:
         return connect()

@@ -27,6 +27,7 @@ DENIED_STATUSES = frozenset({401, 402, 403})
 """Statuses with which a service takes no call of this key: it is wrong, lacks a right, or is not paid for."""
 BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses with which a service takes no call for the moment."""
+UNAVAILABLE_STATUSES = DENIED_STATUSES | BUSY_STATUSES
 
 
 def worst_case(request: Request, service: ServiceNames, fault: str) -> Decimal:
@@ -40,7 +41,7 @@ def worst_case(request: Request, service: ServiceNames, fault: str) -> Decimal:
 def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
     """The most that each cell's call can cost in USD, by the cell's key.
 
-    Raises InvalidRequest, saying what to do, if that is not known of a cell.
+    Raises InvalidRequest, saying what to do, if it is not known for a cell.
     """
     by_request: dict[int, Decimal] = {}
     by_cell: dict[str, Decimal] = {}
@@ -55,7 +56,7 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a call ended, as far as a run needs to know."""
+    """How a call ended."""
 
     status: str
     """The call's status."""
@@ -101,18 +102,18 @@ class CallOutcome:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the call was made and the service gave no answer, or cut it off."""
-        return is_failure(self.status, self.error) and not self.is_unmade
+        """Whether the service took the call and gave no answer, or cut it off."""
+        return is_failure(self.status, self.error) and not self.is_unavailable
 
     @property
-    def is_unmade(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Whether no service took the call, so that it says nothing of the model and its cell is still to be run."""
-        return is_unmade(self.status, self.error, self.http_status)
+        return is_unavailable(self.status, self.error, self.http_status)
 
     @property
     def is_denied(self) -> bool:
         """Whether the service takes no call of this key."""
-        return self.is_unmade and self.http_status in DENIED_STATUSES
+        return self.is_unavailable and self.http_status in DENIED_STATUSES
 
     @property
     def is_lost(self) -> bool:
@@ -128,12 +129,12 @@ def is_failure(status: str, error: str | None) -> bool:
     return status == "failed" or (status == "interrupted" and error == StreamInterrupted.__name__)
 
 
-def is_unmade(status: str, error: str | None, http_status: int | None) -> bool:
-    """Whether a call with this end was kept from being made: by a network, a key or a limit rather than by the model.
+def is_unavailable(status: str, error: str | None, http_status: int | None) -> bool:
+    """Whether no service took a call with this end: a network, a key or a limit kept it from the model.
 
-    A stream that breaks off was made.
+    A stream that breaks off was taken.
     """
-    return status == "failed" and (error in UNMADE_ERRORS or http_status in DENIED_STATUSES | BUSY_STATUSES)
+    return status == "failed" and (error in UNMADE_ERRORS or http_status in UNAVAILABLE_STATUSES)
 
 
 def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
@@ -191,7 +192,7 @@ class Budget:
 
 
 def parse_budget(budget_usd: float | str | Decimal, name: str = "budget_usd") -> Decimal:
-    """Return an amount in USD as a Decimal. Raises InvalidRequest, naming the argument, if it is none of 0 or more."""
+    """Return an amount in USD as a Decimal. Raises InvalidRequest, naming the argument, unless it is 0 or more."""
     try:
         # By way of text, since Decimal(0.1) is 0.1000000000000000055511151231257827.
         amount = Decimal(str(budget_usd))

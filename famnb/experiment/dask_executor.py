@@ -135,6 +135,10 @@ class DaskExecutor:
         self._io.call(self._place, [call])
         return lambda: self._io.call(self._stop, call)
 
+    def limit(self, cell: Cell) -> int | None:  # noqa: ARG002 - as every executor
+        """See `Executor`; None, since what a service takes is known on the workers."""
+        return None
+
     def close(self) -> None:
         """Leave the workers as they were; never raises."""
         with contextlib.suppress(Exception):

@@ -31,10 +31,10 @@ from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
-from famnb.experiment.judge import JUDGE_TAG, Judge, JudgeRunner, judge_calls
+from famnb.experiment.judge import Judge, JudgeRunner, judge_call_ids, read_judge_calls
 from famnb.experiment.metrics import Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
-from famnb.experiment.progress import RunReport
+from famnb.experiment.progress import RunReport, VariantProgress
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
 from famnb.experiment.resume import (
     ANSWERED,
@@ -45,8 +45,7 @@ from famnb.experiment.resume import (
     read_resume_state,
 )
 from famnb.experiment.run_lock import RunLock
-from famnb.experiment.runner import Executor, Job, LocalExecutor, Run, RunClock, follow
-from famnb.experiment.schedule import Limit
+from famnb.experiment.runner import Executor, LocalExecutor, Run, follow
 from famnb.experiment.score import YES_NO, Span
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import (
@@ -54,26 +53,35 @@ from famnb.experiment.scoring import (
     ScoreReport,
     Scoring,
     judge_agreements,
-    judge_voter,
+    read_scores,
+    score_locally,
     scores_by_cell,
 )
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
-from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
+from famnb.experiment.variants import Variant, Variants, parse_variants
 from famnb.formatting import format_count, format_sum
-from famnb.frame.calls import CallsFrame, calls
+from famnb.frame.calls import CallsFrame
 from famnb.frame.spend import is_unpriced
 from famnb.profiles import DEFAULT
-from famnb.record import Ledger
+from famnb.record import Ledger, ratings
+from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.validation import check_integer, check_number, check_text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What the ledger has of an experiment at one moment."""
+
+    frame: pd.DataFrame
+    """See `BaseExperiment.frame`."""
+    answers: tuple[AnsweredCell, ...]
+    scores: tuple[RecordedScore, ...]
+    """Those of the answers, of whatever scorer."""
+    votes: Sequence[RecordedVote]
 
 
 class BaseExperiment:
     """Prompts times variants times repeats; the name and the content identify it when it resumes."""
-
-    run_class: type[Run] = Run
-    """The class of its runs; `famnb.Experiment` has one that shows itself in a notebook."""
-    run_clock = RunClock()
-    """The time of its runs; tests replace it."""
 
     def __init__(
         self,
@@ -111,10 +119,9 @@ class BaseExperiment:
         self._replayed: dict[str, str] = {}
         """The recorded call that answered a cell, by the cell's key; the ledger has no further row of these."""
         self._real: set[str] = set()
-        """Services that answered as simulations once and say that they are none now."""
+        """Services that answered as simulations once, and now say that they are real."""
         self._check_ledgers()
-        requests = [check_variant(variant, self.fields, self._endpoints) for variant in self.variants]
-        for loss in {loss: None for request in requests for loss in request.losses}:
+        for loss in dict.fromkeys(loss for variant in self.variants for loss in variant.losses):
             warnings.warn(f"{self.name}: {loss}", stacklevel=2)
 
     def __repr__(self) -> str:
@@ -125,25 +132,21 @@ class BaseExperiment:
     def client(self) -> BaseClient:
         """The client that carries the calls of variants without one of their own, and of judges.
 
-        It is the first variant's where none was given and each variant has its own. Raises InvalidRequest if there is
-        none.
+        If none was given and each variant has its own, it is the first variant's. Raises InvalidRequest without any.
         """
         if self._client is None:
-            self._client = self._find_client()
+            clients = [variant.client for variant in self.variants]
+            match clients[0]:
+                case BaseClient() as first if None not in clients:
+                    self._client = first
+                case _:
+                    self._client = self._connect()
             self._check_ledgers()
         return self._client
 
-    def _find_client(self) -> BaseClient:
-        own = [variant.client for variant in self.variants]
-        match own[0]:
-            case BaseClient() as first if None not in own:
-                return first
-            case _:
-                return self._connect()
-
     def _connect(self) -> BaseClient:
-        """The client to use where none was given."""
-        raise InvalidRequest("client: there is none; give the one that is to carry the calls")
+        """The client to use if none was given."""
+        raise InvalidRequest("client: expected a client that carries the calls, such as famnb.connect() makes")
 
     @property
     def ledger(self) -> Ledger:
@@ -151,7 +154,7 @@ class BaseExperiment:
         return _ledger_of(self.client)
 
     def _check_ledgers(self) -> None:
-        """Raise InvalidRequest unless all clients that are known record in one ledger."""
+        """Raise InvalidRequest unless all clients record in one ledger."""
         clients = [*([self._client] if self._client else []), *filter(None, map(attrgetter("client"), self.variants))]
         paths = dict.fromkeys(_ledger_of(client).path.resolve() for client in clients if clients[1:])
         if len(paths) > 1:
@@ -203,11 +206,10 @@ class BaseExperiment:
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
-        Made of the ledger's calls that the same service answered, of the same model, endpoint and settings, or of those
-        nearest to them: each row says of which and of how many. With fewer than five, or with answers that a lower cap
-        cut short, there is no figure but the ceiling; without a price there is no cost. The ceiling is caps times
-        prices, whatever the answers are. What is not known says so. Nothing is sent; LedgerError if the ledger cannot
-        be read.
+        It is made from the ledger's calls that the same service answered, of the same model, endpoint and settings, or
+        from those nearest to them: each row says from which and how many. With fewer than five, or with answers that a
+        lower cap cut short, only the ceiling is known, which is caps times prices; without a price there is no cost.
+        Nothing is sent. Raises LedgerError if the ledger cannot be read.
         """
         check_integer("concurrency", concurrency, minimum=1)
         state = read_resume_state(self.ledger, self.name, real=self._real)
@@ -281,15 +283,14 @@ class BaseExperiment:
 
         `status` is `planned` where there is no call yet, else that of the cell's completed call, else of its latest.
         `score_<name>` is a scorer's score, `score_votes` the share of its pairs that an answer won in people's votes;
-        missing where there is none. Scorers that need no call score what has come since; judges are asked by `score`.
-        LedgerError if the ledger cannot be read.
+        both can be missing. Scorers that need no call score what has come since; judges are asked by `score`.
+        Raises LedgerError if the ledger cannot be read.
         """
-        frame = self._join_calls()
-        return CallsFrame(self._add_scores(frame, self._answers(frame)))
+        return self._read_recorded().frame
 
     def answers(self) -> tuple[AnsweredCell, ...]:
         """The cells that are answered, each with the id of its call; without warm-ups."""
-        return self._answers(self._join_calls())
+        return self._list_answers(self._join_calls())
 
     def summary(
         self,
@@ -310,19 +311,23 @@ class BaseExperiment:
         first score, else goodput if there is an `slo`, else `e2e_s`.
         `metrics` are columns of times, tokens, costs and scores; "success", the share of calls that did not fail;
         "goodput", the share answered within every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; and 95th
-        percentiles of times, such as "ttft_s_p95". Unless named they are the scores, goodput, times, output tokens and
-        cost that there are, and success if a call failed.
+        percentiles of times, such as "ttft_s_p95". By default they are the scores, goodput, times, output tokens and
+        cost that the calls have, and success if a call failed.
         With `failed="zero"` a failed call has the lowest score there can be (the scorer's own lowest, else 0 or the
         lowest that came), since who asked got nothing; with "drop" it has none, which favours a variant that fails on
         what is hard. Times, tokens and costs are always of answered calls.
-        What rests on estimated token counts is compared at its least favourable ends, and marked `≈`. Where nothing is
-        clear, the words say how many pairs would show a difference: `.verdict`, `.table`, `.pairs` and `.lines` hold
-        it all. Repeats of a prompt are averaged. The words end with
-        how far judges may be trusted and what they cost, which is in none of the figures.
-        Raises InvalidRequest for a variant or metric that there is not, LedgerError if the ledger cannot be read.
+        What rests on estimated token counts is compared at its least favourable ends, and marked `≈`. If nothing is
+        clear, the words say how many pairs would show a difference. `.verdict`, `.table`, `.pairs` and `.lines` hold
+        the parts. Repeats of a prompt are averaged. The words end with how far judges may be trusted and what they
+        cost, which is in none of the figures.
+        Raises InvalidRequest for an unknown variant or metric, LedgerError if the ledger cannot be read.
         """
+        # One opening of the ledger for all that is read.
+        with self.ledger.sharing():
+            recorded = self._read_recorded()
+            judge_findings = self._describe_judges(recorded)
         result = summary(
-            self.frame(),
+            recorded.frame,
             baseline=baseline,
             primary=primary,
             metrics=metrics,
@@ -332,7 +337,7 @@ class BaseExperiment:
             level=level,
             spans=self.score_spans(),
         )
-        return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
+        return dataclasses.replace(result, findings=(*result.findings, *judge_findings))
 
     def against(
         self,
@@ -376,17 +381,17 @@ class BaseExperiment:
         Metrics are those of `summary`: of times the median (s), of names that end in `_p95` the 95th percentile, of
         scores, tokens and `cost_usd` (USD a call) the mean over prompts, of `success` and `goodput` the share of calls.
         A limit is kept if the whole interval of `level` is within it, and broken if the whole interval is beyond;
-        else, and where calls are not answered yet or have no known cost, the outcome is unknown.
+        else, and if calls are not answered yet or have no known cost, the outcome is unknown.
         The result is true for a pass only: `assert exp.check(min={"score_exact": 0.9})`; `.outcome` is pass, fail or
         unknown, `.lines` say why, `.table` has a row for each variant and limit.
-        Raises InvalidRequest for a metric that there is not, LedgerError if the ledger cannot be read.
+        Raises InvalidRequest for an unknown metric, LedgerError if the ledger cannot be read.
         """
         return check_limits(
             self.frame(), max=max, min=min, slo=slo, failed=failed, level=level, spans=self.score_spans()
         )
 
     def score_spans(self) -> dict[str, Span]:
-        """The lowest and highest value that scores can have, by the name of their column; without those unknown."""
+        """The lowest and highest value that scores can have, by the name of their column, as far as they are known."""
         spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
         for scorer in self.scorers:
             if span := getattr(scorer, "span", None):
@@ -405,16 +410,21 @@ class BaseExperiment:
 
         Each score is kept in the ledger and not made again; with `again` those that came to nothing are, such as a
         verdict that could not be read. A judge's calls cost money: `judge_cost()` says how much so far, and a verdict
-        that was paid for is never paid for twice. With `budget_usd` none is sent that could pass it, all earlier
-        rounds of this experiment's judges counted, its own calls not. Warm-up calls are not scored.
-        LedgerError if the ledger cannot be read, or not written while judges are to be asked, InvalidRequest for a
-        budget where a price is not known, Interrupted after an interrupt, with what had come kept.
+        that was paid for is never paid for twice. With `budget_usd` no call is sent that could pass it; all earlier
+        rounds of this experiment's judges count, its own calls do not. Warm-up calls are not scored.
+        Raises LedgerError if the ledger cannot be read, or not written while judges are to be asked, InvalidRequest for
+        a budget if a price is not known, Interrupted after an interrupt, with what had come kept.
         """
-        limit = None if budget_usd is None else parse_budget(budget_usd)
-        scoring = self._scoring(
-            self.answers(), again=again, budget_usd=limit, concurrency=concurrency, progress=progress
+        judge_runner = JudgeRunner(
+            name=self.name,
+            ledger=self.ledger,
+            client=self.client,
+            again=again,
+            budget_usd=None if budget_usd is None else parse_budget(budget_usd),
+            concurrency=check_integer("concurrency", concurrency, minimum=1),
+            progress=progress,
         )
-        return scoring.score(self.scorers)
+        return Scoring(self.answers(), judge_runner).score(self.scorers)
 
     def votes(self) -> pd.DataFrame:
         """One row a vote, oldest first, those of judges included.
@@ -422,20 +432,20 @@ class BaseExperiment:
         The columns: voter (empty for a person who gave no name; `judge:…` for a model), prompt_id, repeat, left and
         right (the variants as they were shown), winner (left, right, tie or skip), better (the variant that won;
         missing for a tie), detail (a judge's reason), at (UTC), left_cell, right_cell, judge_call_id.
-        LedgerError if the ledger cannot be read.
+        Raises LedgerError if the ledger cannot be read.
         """
-        return votes.table(votes.read_votes(self.ledger, self.name), self.cells)
+        return votes.table(ratings.read_votes(self.ledger, self.name), self.cells)
 
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
 
         `voter` is one of the voters in `votes()`, or the name of a judge of pairs; None: all people. The intervals
-        are of new prompts: a prompt's votes go together, and where several people voted, `notes` says so.
-        ValueError where the votes do not suffice, saying what is missing.
+        are for new prompts: a prompt's votes go together, and if several people voted, `notes` says so.
+        Raises ValueError if the votes do not suffice, saying what is missing.
         """
-        judge_voters = {judge.name: judge_voter(judge) for judge in self._pairwise_judges()}
+        judge_voters = {judge.name: judge.voter for judge in self._judges if judge.pairwise}
         chosen = voter if voter is None else judge_voters.get(voter, voter)
-        votes_cast = votes.read_votes(self.ledger, self.name)
+        votes_cast = ratings.read_votes(self.ledger, self.name)
         if chosen is not None and votes_cast and chosen not in (voters := {vote.voter for vote in votes_cast}):
             raise InvalidRequest(
                 f"voter: there are no votes of {voter!r}; there are of {', '.join(map(repr, sorted(voters)))}"
@@ -443,19 +453,19 @@ class BaseExperiment:
         return votes.ranking(votes.duels(votes_cast, self.cells, voter=chosen), level=level)
 
     def judge_calls(self) -> pd.DataFrame:
-        """The calls of this experiment's judges, as `famnb.calls` has them; they are none of its cells."""
-        ids = judge_calls(self.ledger, self.name)
-        rows = calls(self.ledger, tag=JUDGE_TAG)
-        return rows[rows["call_id"].isin(ids)].reset_index(drop=True)
+        """The calls of this experiment's judges, as `famnb.calls` has them; `frame()` has none of them."""
+        return read_judge_calls(self.ledger, self.name)
 
     def judge_cost(self) -> pd.Series[Any]:
         """What its judges have cost: calls, cost_usd, cost_low_usd, cost_high_usd (USD), unpriced_calls.
 
-        A cost is missing where no call has one; `unpriced_calls` were answered, and are in none of the sums.
+        A cost is missing if no call has one; `unpriced_calls` were answered, and are in none of the sums.
         """
-        rows = self.judge_calls()
-        sums = {name: rows[name].sum(min_count=1) for name in COST_COLUMNS}
-        return pd.Series({"calls": len(rows), **sums, "unpriced_calls": int(is_unpriced(rows).sum())})
+        return _sum_costs(self.judge_calls())
+
+    def make_run(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> Run:
+        """Begin a run of some cells; see `Run`. `famnb.Experiment` makes one that shows itself in a notebook."""
+        return Run(todo, report, executor, **options)
 
     def _start_run(
         self,
@@ -474,8 +484,9 @@ class BaseExperiment:
             raise InvalidRequest("on: variants with clients of their own are run by this process; run without on=")
         limit = None if budget_usd is None else parse_budget(budget_usd)
         worst = {} if limit is None else worst_cases(self.cells)
-        check_writable(self.ledger)
-        lock = RunLock(self.ledger.path, self.name)
+        ledger = self.ledger
+        check_writable(ledger)
+        lock = RunLock(ledger.path, self.name)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(lock.release)
             # Under the lock, so that no other run answers a cell between this look and the first call.
@@ -485,45 +496,42 @@ class BaseExperiment:
             budget = None if limit is None else self._budget(limit, worst, state)
             if budget is not None and todo:
                 budget.check_fits(todo[0].key)
-            executor: Executor
-            get_limit: Limit = lambda _cell: None  # noqa: E731 - what is known on the workers of a cluster
-            if on is None:
-                in_flight = self._cap_concurrency(concurrency)
-                executor = LocalExecutor(self._client_of, concurrency=concurrency)
-                get_limit = executor.limit
-            else:
-                in_flight = concurrency
-                executor = DaskExecutor(
-                    on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key
-                )
-                cleanup.callback(executor.close)
-            job = Job(
+            report = RunReport(
                 name=self.name,
-                todo=todo,
                 planned=len(self.cells),
+                skipped=len(self.cells) - len(todo),
                 failed_before=sum(map(state.has_failed, done)),
-                elsewhere=state.count_elsewhere(cell.key for cell in self.cells),
-                variants=[variant.label for variant in self.variants],
-                executor=executor,
-                concurrency=in_flight,
+                other_service=state.count_other_service(cell.key for cell in self.cells),
+                variants=tuple(VariantProgress(label=variant.label) for variant in self.variants),
+            )
+            executor: Executor
+            if on is None:
+                executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self._replayed)
+                concurrency = self._cap_concurrency(concurrency)
+            else:
+                dask_executor = DaskExecutor(
+                    on, client=self.client, recorder=ledger, concurrency=concurrency, key=worker_key
+                )
+                executor = cleanup.enter_context(contextlib.closing(dask_executor))
+            self._run = self.make_run(
+                todo,
+                report,
+                executor,
+                concurrency=concurrency,
                 rate=rate,
                 budget=budget,
-                replayed=self._replayed,
-                limit=get_limit,
-                clock=self.run_clock,
-                count_unrecorded=lambda: self.ledger.behind,
+                count_unrecorded=lambda: ledger.behind,
                 # The lock and the workers belong to the run from here on.
                 finish=cleanup.pop_all().close,
             )
-        self._run = self.run_class(job)
         return self._run
 
     def _read_current_state(self) -> ResumeState:
-        """The recorded calls; what was simulated at an address where no simulation is any more is none of them."""
+        """The recorded calls, without those that were simulated at an address where a real service is now."""
         state = read_resume_state(self.ledger, self.name)
         doubtful = {cell.service for cell in self.cells if not services.is_simulated(cell.service)}
         for service in filter(state.is_simulated, doubtful):
-            if services.asks_simulation(services.address_of(service)) is False:
+            if services.probe_simulation(services.address_of(service)) is False:
                 self._real.add(service)
         return read_resume_state(self.ledger, self.name, real=self._real) if self._real else state
 
@@ -553,14 +561,21 @@ class BaseExperiment:
         replayed = dict(self._replayed)
         return join_calls(self.plan(), ledger=self.ledger, name=self.name, replayed=replayed, real=self._real)
 
-    def _add_scores(self, frame: pd.DataFrame, answers: Sequence[AnsweredCell]) -> pd.DataFrame:
-        """Add a column for each score, those made first that need no call."""
-        local_scorers = [scorer for scorer in self.scorers if not isinstance(scorer, Judge)]
-        if local_scorers:
-            self._scoring(answers).score(local_scorers)
-        for name, scores in scores_by_cell(self.ledger, self.name, self.scorers, answers).items():
-            frame[f"score_{name}"] = pd.array([scores.get(cell) for cell in frame["cell"]], dtype="Float64")
-        return frame
+    def _read_recorded(self) -> _Recorded:
+        """Read what there is of the planned cells, and score what scorers that need no call have not scored."""
+        with self.ledger.sharing():
+            frame = self._join_calls()
+            return self._score_recorded(frame, self._list_answers(frame))
+
+    def _score_recorded(self, frame: pd.DataFrame, answers: tuple[AnsweredCell, ...]) -> _Recorded:
+        """Add a column for each score to the frame."""
+        scores = read_scores(self.ledger, answers)
+        # A new score follows the one that it replaces.
+        scores += [score for _, score in score_locally(self.ledger, self.scorers, answers, scores)]
+        votes_cast = ratings.read_votes(self.ledger, self.name)
+        for name, values in scores_by_cell(self.scorers, answers, scores, votes_cast).items():
+            frame[f"score_{name}"] = pd.array([values.get(cell) for cell in frame["cell"]], dtype="Float64")
+        return _Recorded(CallsFrame(frame), answers, tuple(scores), votes_cast)
 
     def _earlier_frame(self, name: str) -> pd.DataFrame:
         """The calls of another experiment in the ledger, of prompts that this one has, with scores."""
@@ -568,66 +583,50 @@ class BaseExperiment:
         if rows.empty:
             raise InvalidRequest(f"earlier: the ledger has no call of an experiment {name!r}; runs() lists what it has")
         cells = {cell.prompt.id: cell for cell in self.cells}
-        known = rows[rows["prompt_id"].isin(list(cells))].reset_index(drop=True)
-        answers = [
+        shared = rows[rows["prompt_id"].isin(list(cells))].reset_index(drop=True)
+        answers = tuple(
             AnsweredCell(dataclasses.replace(cells[prompt_id], key=key), call_id)
-            for key, prompt_id, call_id, status, warmup in known[
+            for key, prompt_id, call_id, status, warmup in shared[
                 ["cell", "prompt_id", "call_id", "status", "warmup"]
             ].itertuples(index=False)
             if status in ANSWERED and not warmup
-        ]
-        return self._add_scores(known, answers)
+        )
+        return self._score_recorded(shared, answers).frame
 
-    def _answers(self, frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
+    def _list_answers(self, frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
         rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)
         return tuple(
             AnsweredCell(cell, call_id) for cell, status, call_id in rows if status in ANSWERED and not cell.warmup
         )
 
-    def _scoring(
-        self,
-        answers: Sequence[AnsweredCell],
-        *,
-        again: bool = False,
-        budget_usd: Decimal | None = None,
-        concurrency: int = CONCURRENCY,
-        progress: bool | None = None,
-    ) -> Scoring:
-        judge_runner = JudgeRunner(
-            name=self.name,
-            ledger=self.ledger,
-            client=self.client,
-            again=again,
-            budget_usd=budget_usd,
-            concurrency=check_integer("concurrency", concurrency, minimum=1),
-            progress=progress,
-        )
-        return Scoring(answers, judge_runner)
+    @property
+    def _judges(self) -> list[Judge]:
+        return [scorer for scorer in self.scorers if isinstance(scorer, Judge)]
 
-    def _pairwise_judges(self) -> list[Judge]:
-        return [scorer for scorer in self.scorers if isinstance(scorer, Judge) and scorer.pairwise]
-
-    def _judge_findings(self) -> list[str]:
+    def _describe_judges(self, recorded: _Recorded) -> list[str]:
         """How far judges may be trusted, and what they cost, a sentence each; none if no judge was asked."""
-        votes_cast = votes.read_votes(self.ledger, self.name)
         checks = [
-            votes.consistency(votes_cast, self.cells, voter=judge_voter(judge)) for judge in self._pairwise_judges()
+            votes.consistency(recorded.votes, self.cells, voter=judge.voter) for judge in self._judges if judge.pairwise
         ]
         lines = [f"Judge {check}." for check in checks if check.pairs]
-        judges = [scorer for scorer in self.scorers if isinstance(scorer, Judge)]
-        if judges:
-            agreements = judge_agreements(self.ledger, self.name, judges, self.answers())
-            lines += [f"Judge {agreement}." for agreement in agreements.values()]
-        rows = self.judge_calls()
-        if rows.empty:
+        agreements = judge_agreements(self._judges, recorded.answers, recorded.scores, recorded.votes)
+        lines += [f"Judge {agreement}." for agreement in agreements.values()]
+        if not judge_call_ids(self.ledger, self.name):
             return lines
-        cost = self.judge_cost()
+        rows = self.judge_calls()
+        cost = _sum_costs(rows)
         sums = (math.nan if pd.isna(cost[name]) else float(cost[name]) for name in COST_COLUMNS)
         spent = format_sum(*sums, calls=len(rows), unpriced=cost["unpriced_calls"])
         lines.append(f"Calls of judges: {len(rows):,}; cost {spent}, in none of the figures above.")
         simulated = int(rows["simulated"].fillna(False).sum())
         share = "All" if simulated == len(rows) else f"{simulated:,} of {len(rows):,}"
         return lines + ([f"{share} verdicts were simulated: no model gave them."] if simulated else [])
+
+
+def _sum_costs(rows: pd.DataFrame) -> pd.Series[Any]:
+    """See `BaseExperiment.judge_cost`."""
+    sums = {name: rows[name].sum(min_count=1) for name in COST_COLUMNS}
+    return pd.Series({"calls": len(rows), **sums, "unpriced_calls": int(is_unpriced(rows).sum())})
 
 
 def _ledger_of(client: BaseClient) -> Ledger:

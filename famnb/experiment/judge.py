@@ -5,7 +5,8 @@ one answer                   two answers, x and y
 ── a grade a criterion          ├ both name the same answer   that one is better
                                 └ they differ                 a tie, and counted as inconsistent
 
-The requests are sent within a budget, recorded, and none again that was answered before. `scoring.py` keeps the scores.
+Requests are sent within a budget and recorded; one that was answered before is not sent again. `scoring.py` keeps the
+scores.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import hashlib
 import json
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import pandas as pd
 import pydantic
 from tqdm.auto import tqdm
 
@@ -26,12 +28,13 @@ from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
-from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
+from famnb.experiment.budget import Budget, CallOutcome, worst_case
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
-from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, past_worst_case
+from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, check_writable, counted_costs, outcomes_of
 from famnb.experiment.score import YES_NO, Score, Span
 from famnb.experiment.services import is_simulated, service_of
+from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.frame.calls import calls
 from famnb.record import Ledger
 from famnb.record.price import service_names
@@ -63,17 +66,30 @@ class Choice(pydantic.BaseModel):
     winner: Letter
 
 
+class Criterion(NamedTuple):
+    """One criterion of a rubric."""
+
+    name: str
+    weight: float
+    """How much it counts in the total, beside the others."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """A model that grades answers, or with `pairwise` compares two at a time; `famnb.scorers.judge` makes one."""
+    """A model that grades answers, by several criteria if it has a `rubric`, or compares two at a time if `pairwise`.
+
+    `famnb.scorers.judge` and `famnb.scorers.rubric` make one.
+    """
 
     name: str
     model: str
     endpoint: str
     criteria: str
-    pairwise: bool
+    pairwise: bool = False
     scale: tuple[int, int]
     max_tokens: int
+    rubric: tuple[Criterion, ...] = ()
+    """The criteria of which each makes a score of its own; empty for one grade."""
     client: Any = dataclasses.field(default=None, repr=False, compare=False)
     """The client that carries its calls; None for the experiment's own."""
 
@@ -81,37 +97,57 @@ class Judge:
     def key(self) -> str:
         """Identifies it and how it judges: its scores are kept under this."""
         settings = (self.model, self.endpoint, self.criteria, self.pairwise, self.scale, self.max_tokens)
-        return f"{self.name}#{fingerprint(*settings, _GRADE.template, _CHOICE.template)}"
+        templates = (_RUBRIC.template,) if self.rubric else (_GRADE.template, _CHOICE.template)
+        return f"{self.name}#{fingerprint(*settings, *map(tuple, self.rubric), *templates)}"
 
     @property
     def score_keys(self) -> Mapping[str, str]:
         """The keys of all scores that one verdict makes, by their names."""
-        return {self.name: self.key}
+        digest = self.key.removeprefix(self.name)
+        return {name: f"{name}{digest}" for name in (self.name, *map(self._score_name, self.rubric))}
+
+    @property
+    def voter(self) -> str:
+        """The voter under which it votes on pairs."""
+        return f"{JUDGE_PREFIX}{self.key}"
 
     @property
     def span(self) -> Span:
-        """The lowest and the highest score: its scale, or with `pairwise` the share of pairs won."""
+        """The lowest and the highest score: its scale, or if `pairwise` the share of pairs won."""
         return YES_NO if self.pairwise else self.scale
 
     def grading(self, prompt: Prompt, answer: str) -> Request:
         """Return the request for a grade."""
-        low, high = self.scale
-        texts = {"prompt": prompt.text, "answer": answer, **self._reference(prompt)}
-        return self._build_request(_GRADE, Grade, texts, low=str(low), high=str(high))
+        low, high = map(str, self.scale)
+        texts = {"prompt": prompt.text, "answer": answer}
+        grade = '{"reason": "why, in one sentence", "grade": a number}'
+        form = ", ".join(f'"{criterion.name}": {grade}' for criterion in self.rubric)
+        template = _RUBRIC if self.rubric else _GRADE
+        return self._build_request(template, self._schema(), prompt, texts, low=low, high=high, form=f"{{{form}}}")
 
     def comparing(self, prompt: Prompt, first: str, second: str) -> Request:
         """Return the request for a choice of two, `first` being shown as A."""
-        texts = {"prompt": prompt.text, "answer A": first, "answer B": second, **self._reference(prompt)}
-        return self._build_request(_CHOICE, Choice, texts)
-
-    def grade(self, reply: Reply) -> Score:
-        """Read the grade in a judge's reply."""
-        verdict = _read_verdict(reply, Grade)
-        return Score(None, verdict) if isinstance(verdict, str) else self._to_score(verdict)
+        texts = {"prompt": prompt.text, "answer A": first, "answer B": second}
+        return self._build_request(_CHOICE, Choice, prompt, texts)
 
     def grades(self, reply: Reply) -> dict[str, Score]:
-        """Read all scores in a judge's reply, by their names."""
-        return {self.name: self.grade(reply)}
+        """Read all scores in a judge's reply, by their names; that of a rubric is the mean of its grades by weight."""
+        verdict = _read_verdict(reply, self._schema())
+        if isinstance(verdict, str):
+            return dict.fromkeys(self.score_keys, Score(None, verdict))
+        if isinstance(verdict, Grade):
+            return {self.name: self._to_score(verdict)}
+        scores = {criterion: self._to_score(getattr(verdict, criterion.name)) for criterion in self.rubric}
+        grades = {criterion: score.value for criterion, score in scores.items()}
+        detail = ", ".join(
+            f"{criterion.name} {'not known' if grade is None else f'{grade:g}'}" for criterion, grade in grades.items()
+        )
+        weighted = [criterion.weight * grade for criterion, grade in grades.items() if grade is not None]
+        # Missing if a grade is, since the mean of the others is another.
+        is_complete = len(weighted) == len(self.rubric)
+        total = sum(weighted) / sum(criterion.weight for criterion in self.rubric) if is_complete else None
+        by_name = {self._score_name(criterion): score for criterion, score in scores.items()}
+        return {self.name: Score(total, detail), **by_name}
 
     def choice(self, reply: Reply) -> tuple[Letter | None, str]:
         """Read the choice in a judge's reply, None if it has no valid one, and the reason."""
@@ -125,12 +161,26 @@ class Judge:
         detail = f"the judge gave {verdict.grade:g}, not a grade from {low} to {high}: {verdict.reason}"
         return Score(None, detail[:MAX_REASON_CHARS])
 
-    def _reference(self, prompt: Prompt) -> dict[str, str]:
-        return {"expected answer": str(prompt.slots[EXPECTED_SLOT])} if EXPECTED_SLOT in prompt.slots else {}
+    def _score_name(self, criterion: Criterion) -> str:
+        return f"{self.name}_{criterion.name}"
+
+    def _schema(self) -> type[pydantic.BaseModel]:
+        """The form of a verdict on one answer: a grade, or one for each criterion."""
+        if not self.rubric:
+            return Grade
+        fields: dict[str, Any] = {criterion.name: (Grade, ...) for criterion in self.rubric}
+        return pydantic.create_model("Grades", **fields)
 
     def _build_request(
-        self, template: string.Template, schema: type[pydantic.BaseModel], texts: dict[str, str], **values: str
+        self,
+        template: string.Template,
+        schema: type[pydantic.BaseModel],
+        prompt: Prompt,
+        texts: dict[str, str],
+        **values: str,
     ) -> Request:
+        if EXPECTED_SLOT in prompt.slots:
+            texts["expected answer"] = str(prompt.slots[EXPECTED_SLOT])
         # The marks hold a digest of what they enclose, so that no answer can close its own part and add instructions.
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=4).hexdigest()
         parts = "\n\n".join(f"<{name} {digest}>\n{text}\n</{name} {digest}>" for name, text in texts.items())
@@ -138,73 +188,6 @@ class Judge:
         endpoints = _endpoints_of(self.client)
         fields: dict[str, Any] = {"schema": schema} if endpoint(self.endpoint, endpoints).traits.format else {}
         return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, endpoints=endpoints, **fields)
-
-
-class Criterion(NamedTuple):
-    """One criterion of a rubric."""
-
-    name: str
-    weight: float
-    """How much it counts in the total, beside the others."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RubricJudge(Judge):
-    """A model that grades answers by several criteria in one call; `famnb.scorers.rubric` makes one."""
-
-    rubric: tuple[Criterion, ...]
-
-    @property
-    def key(self) -> str:
-        settings = (self.model, self.endpoint, self.criteria, self.scale, self.max_tokens)
-        return f"{self.name}#{fingerprint(*settings, *map(tuple, self.rubric), _RUBRIC.template)}"
-
-    @property
-    def score_keys(self) -> Mapping[str, str]:
-        digest = self.key.removeprefix(self.name)
-        names = (self.name, *(self._score_name(criterion) for criterion in self.rubric))
-        return {name: f"{name}{digest}" for name in names}
-
-    def grading(self, prompt: Prompt, answer: str) -> Request:
-        low, high = self.scale
-        texts = {"prompt": prompt.text, "answer": answer, **self._reference(prompt)}
-        grade = '{"reason": "why, in one sentence", "grade": a number}'
-        form = ", ".join(f'"{criterion.name}": {grade}' for criterion in self.rubric)
-        return self._build_request(_RUBRIC, self._schema(), texts, low=str(low), high=str(high), form=f"{{{form}}}")
-
-    def grade(self, reply: Reply) -> Score:
-        """Read the total in a judge's reply: the mean of all grades by their weights."""
-        return self.grades(reply)[self.name]
-
-    def grades(self, reply: Reply) -> dict[str, Score]:
-        verdict = _read_verdict(reply, self._schema())
-        if isinstance(verdict, str):
-            return dict.fromkeys(self.score_keys, Score(None, verdict))
-        scores = {criterion: self._to_score(getattr(verdict, criterion.name)) for criterion in self.rubric}
-        by_name = {self._score_name(criterion): score for criterion, score in scores.items()}
-        return {self.name: _total_score(scores), **by_name}
-
-    def _score_name(self, criterion: Criterion) -> str:
-        return f"{self.name}_{criterion.name}"
-
-    def _schema(self) -> type[pydantic.BaseModel]:
-        """The form of a verdict: a grade for each criterion."""
-        fields: dict[str, Any] = {criterion.name: (Grade, ...) for criterion in self.rubric}
-        return pydantic.create_model("Grades", **fields)
-
-
-def _total_score(scores: Mapping[Criterion, Score]) -> Score:
-    """The weighted mean of a rubric's scores; missing if one of them is, since the mean of the others is another."""
-    detail = ", ".join(f"{criterion.name} {_format_grade(score)}" for criterion, score in scores.items())
-    grades = {criterion: score.value for criterion, score in scores.items() if score.value is not None}
-    if len(grades) < len(scores):
-        return Score(None, detail)
-    weights = sum(criterion.weight for criterion in grades)
-    return Score(sum(criterion.weight * grade for criterion, grade in grades.items()) / weights, detail)
-
-
-def _format_grade(score: Score) -> str:
-    return "not known" if score.value is None else f"{score.value:g}"
 
 
 _TEMPLATE_HEAD = """\
@@ -260,19 +243,16 @@ def judge(
     """
     if not isinstance(criteria, str) or not criteria.strip():
         raise InvalidRequest("criteria: expected what the judge is to look at, in words; several are for rubric()")
-    created = Judge(
-        name=name,
-        model=model,
-        endpoint=endpoint or _choose_endpoint(model, client),
+    return _make_judge(
+        model,
+        endpoint,
+        scale,
         criteria=criteria.strip(),
         pairwise=pairwise,
-        scale=_check_scale(scale),
         max_tokens=max_tokens,
+        name=name,
         client=client,
     )
-    # Refuses here, and not in the middle of a round, what cannot be sent.
-    created.grading(Prompt("", "?"), "?")
-    return created
 
 
 def rubric(
@@ -306,44 +286,43 @@ def rubric(
         raise InvalidRequest(f"weights: there is no criterion {min(unknown)!r}; there are {', '.join(criteria)}")
     for label, weight in weights.items():
         check_number(f"weights: {label}", weight, above=0, expected="a number above 0")
-    created = RubricJudge(
-        name=name,
-        model=model,
-        endpoint=endpoint or _choose_endpoint(model, client),
+    return _make_judge(
+        model,
+        endpoint,
+        scale,
         criteria="".join(f"\n- {label}: {text.strip()}" for label, text in criteria.items()),
-        pairwise=False,
-        scale=_check_scale(scale),
         max_tokens=max_tokens,
+        name=name,
         client=client,
         rubric=tuple(Criterion(label, float(weights.get(label, 1))) for label in criteria),
     )
-    created.grading(Prompt("", "?"), "?")
-    return created
 
 
-def _check_scale(scale: tuple[int, int]) -> tuple[int, int]:
-    """Return the worst and the best grade. Raises InvalidRequest for what is no scale."""
+def _make_judge(model: str, endpoint: str | None, scale: tuple[int, int], *, client: Any, **settings: Any) -> Judge:
+    """A judge whose requests can be sent. Raises InvalidRequest if they cannot, and for a wrong scale."""
     match scale:
         case (int() | float() as low, int() | float() as high) if low < high:
-            return low, high
+            pass
         case _:
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
+    if endpoint is None:
+        endpoints = _endpoints_of(client)
+        # One that takes a schema of the answer, if there is one.
+        able = (target.name for target in endpoints.values() if model in target.models and target.traits.format)
+        endpoint = next(able, resolve_endpoint(None, model, endpoints).name)
+    judge = Judge(model=model, endpoint=endpoint, scale=(low, high), client=client, **settings)
+    # Refuses here, and not in the middle of a round, what cannot be sent.
+    judge.grading(Prompt("", "?"), "?")
+    return judge
 
 
 def _endpoints_of(client: Any) -> Endpoints:
     return ENDPOINTS if client is None else client.endpoints
 
 
-def _choose_endpoint(model: str, client: Any) -> str:
-    """An endpoint that serves the model, one that takes a schema of the answer if there is one."""
-    endpoints = _endpoints_of(client)
-    able = (target.name for target in endpoints.values() if model in target.models and target.traits.format)
-    return next(able, resolve_endpoint(None, model, endpoints).name)
-
-
 def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:
     """Return the verdict in a judge's reply, or in words why there is none."""
-    if reply.status not in ("completed", "incomplete"):
+    if reply.status not in ANSWERED:
         return f"the judge's call {reply.status}: {reply.error}"
     for value in _find_objects(reply.text):
         try:
@@ -419,7 +398,13 @@ class JudgeRunner:
             budget = self._budget(client, requests, waiting)
             while waiting:
                 check_writable(self.ledger)
-                batch = _take_affordable(budget, waiting, ROUNDS_PER_BATCH * self.concurrency)
+                batch: list[int] = []
+                while waiting and len(batch) < ROUNDS_PER_BATCH * self.concurrency:
+                    if budget is not None and not budget.fits(str(waiting[0])):
+                        break
+                    if budget is not None:
+                        budget.reserve(str(waiting[0]))
+                    batch.append(waiting.pop(0))
                 if not batch:
                     self.unpaid[judge.name] += len(waiting)
                     return
@@ -445,33 +430,19 @@ class JudgeRunner:
             request = requests[index]
             names = service_names(client.base_url(request.endpoint), client.profile.name)
             worst[str(index)] = worst_case(request, names, "a judge cannot be kept to one")
-        return Budget(self.budget_usd, worst=worst, spent=self._cost_so_far())
-
-    def _cost_so_far(self) -> Decimal:
-        """What this experiment's judges have cost in USD, a call of unknown cost at its worst case."""
-        judged = calls(self.ledger, tag=JUDGE_TAG, columns=OUTCOME_COLUMNS)
-        own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
         simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
-        costs = (
-            counted_cost(outcome, past_worst_case(outcome, self.ledger))
-            for _, outcome in outcomes_of(own)
-            if outcome.simulated == simulated
-        )
-        return sum(costs, Decimal())
+        outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))
+        return Budget(self.budget_usd, worst=worst, spent=counted_costs(outcomes, self.ledger, simulated=simulated))
 
 
-def judge_calls(ledger: Ledger, name: str) -> list[str]:
+def judge_call_ids(ledger: Ledger, name: str) -> list[str]:
     """The ids of all calls of an experiment's judges, however they ended."""
     where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
     return [row["id"] for row in ledger.select(where, (JUDGE_TAG, name))]
 
 
-def _take_affordable(budget: Budget | None, waiting: list[int], limit: int) -> list[int]:
-    """Remove up to `limit` requests from `waiting` that the budget allows together, and reserve their cost."""
-    batch: list[int] = []
-    while waiting and len(batch) < limit and (budget is None or budget.fits(str(waiting[0]))):
-        if budget is not None:
-            budget.reserve(str(waiting[0]))
-        batch.append(waiting.pop(0))
-    return batch
+def read_judge_calls(ledger: Ledger, name: str, *, columns: Iterable[str] | None = None) -> pd.DataFrame:
+    """The calls of an experiment's judges as `famnb.calls` has them; `columns` has call_id."""
+    rows = calls(ledger, tag=JUDGE_TAG, columns=columns)
+    return rows[rows["call_id"].isin(judge_call_ids(ledger, name))].reset_index(drop=True)

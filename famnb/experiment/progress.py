@@ -1,8 +1,9 @@
-"""How far a run is (`Progress`) and how it went (`RunReport`), both of which print as text."""
+"""The state of a run, while it lasts and once it is over: `RunReport`, which prints as a line or as sentences."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -13,135 +14,120 @@ SIMULATED = "The answers are simulated: nothing is billed."
 PARTLY_SIMULATED = "Some of the answers are simulated: these are not billed, and their costs are in none of the sums."
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The state of a run at one moment."""
+@dataclasses.dataclass(slots=True, kw_only=True)
+class VariantProgress:
+    """The state of one variant of a run."""
 
-    total: int
-    """Cells of the plan."""
-    before: int
-    """Cells that this run leaves alone, because they were answered or failed earlier."""
-    completed: int
-    """Cells answered in this run, whole or cut short by their token cap."""
-    failed: int
-    """Cells that failed in this run."""
-    cancelled: int
-    """Cells stopped or cut off in this run; resuming runs them again."""
-    running: int
-    """Calls under way."""
-    spent_usd: Decimal | None
-    """The high end of the cost of this run's ended calls; None while no cost is known."""
-    unpriced: int
-    """Answered cells of this run whose cost is not known."""
-    simulated: bool
-    """Whether a simulated service answered any of them, so that their costs are not billed."""
-    elapsed_s: float
-    """Seconds since the run began."""
-    eta_s: float | None
-    """Estimate of the seconds left, at the pace so far; None before a call has ended, 0 once the run is over."""
-    over: bool
-    """Whether the run is over."""
-    billed: bool = False
-    """Whether a service that is not simulated answered any of them."""
-    pause_s: float = 0.0
-    """Seconds until a service is called again that takes no calls just now; 0 while none is waited for."""
-    pause_reason: str = ""
-    """Why it is waited for."""
-    spent_is_estimate: bool = False
-    """Whether `spent_usd` rests on estimated token counts, as of a stopped call."""
-
-    @property
-    def done(self) -> int:
-        """Cells that were answered or have failed, in this run or before."""
-        return self.before + self.completed + self.failed
-
-    def __str__(self) -> str:
-        parts = [f"{self.done:,} of {self.total:,}"]
-        parts += [f"{self.failed:,} failed"] if self.failed else []
-        parts += [self.spent] if self.spent_usd is not None else []
-        parts += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
-        parts += [self.pause] if self.pause else []
-        return " · ".join(parts)
-
-    @property
-    def spent(self) -> str:
-        """What was spent as text, `≈ $0.0105` where that rests on estimates; empty while no cost is known."""
-        return _format_spent(self.spent_usd, is_estimate=self.spent_is_estimate)
-
-    @property
-    def pause(self) -> str:
-        """For how long it waits, and why; empty while it does not."""
-        return f"paused for {format_duration(self.pause_s, brief=True)}: {self.pause_reason}" if self.pause_s else ""
-
-    @property
-    def simulation_note(self) -> str:
-        """What to say of simulated answers; empty without any."""
-        return _simulation_note(simulated=self.simulated, billed=self.billed)
+    label: str
+    planned: int = 0
+    """Cells of it that the run is to run."""
+    answered: int = 0
+    """Cells answered, whole or cut short by their token cap."""
+    failed: int = 0
+    ttft_s: float | None = None
+    """Median time to first token of the latest answers in seconds, without warm-ups; None before there is one."""
 
 
-def _format_spent(usd: Decimal | None, *, is_estimate: bool) -> str:
-    return "" if usd is None else f"{ESTIMATE_MARK if is_estimate else ''}{format_usd(usd)}"
-
-
-def _simulation_note(*, simulated: bool, billed: bool) -> str:
-    return "" if not simulated else PARTLY_SIMULATED if billed else SIMULATED
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True, repr=False)
 class RunReport:
-    """The result of a run, which prints as sentences."""
+    """The state of a run at one moment; `run()` returns the last, `run.progress` that of now."""
 
     name: str
     """The experiment."""
     planned: int
     """Cells of the plan."""
-    completed: int
-    """Cells answered in this run."""
-    failed: int
+    skipped: int = 0
+    """Cells that this run leaves alone, because they were answered or failed earlier."""
+    failed_before: int = 0
+    """Skipped cells that failed earlier."""
+    other_service: int = 0
+    """Cells that this run was to run although another service had answered them, which does not count."""
+    completed: int = 0
+    """Cells answered in this run, whole or cut short by their token cap."""
+    failed: int = 0
     """Cells that failed in this run; they are run again only with `retry_failed=True`."""
-    cancelled: int
+    cancelled: int = 0
     """Cells stopped or cut off in this run; resuming runs them again."""
-    skipped: int
-    """Cells that this run left alone, because they were answered or failed earlier."""
-    spent_usd: Decimal | None
-    """The high end of the cost of this run's calls; None if no cost is known."""
-    unpriced: int
+    running: int = 0
+    """Calls under way."""
+    lost: int = 0
+    """Calls of this run that were cut off because the worker that carried them was lost."""
+    requeued: int = 0
+    """Calls that no service took; their cells wait again, and have not failed."""
+    errors: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """How often each class of error ended a call, the most frequent first."""
+    variants: tuple[VariantProgress, ...] = ()
+    """The variants that have cells to run."""
+    spent_usd: Decimal | None = None
+    """The high end of the cost of this run's ended calls; None while no cost is known.
+
+    What is simulated is not billed, and counts only while no other service has answered.
+    """
+    spent_is_estimate: bool = False
+    """Whether `spent_usd` rests on estimated token counts, as of a stopped call."""
+    unpriced: int = 0
     """Answered cells of this run whose cost is not known."""
-    counted_usd: Decimal | None
+    simulated: bool = False
+    """Whether a simulated service answered any of them."""
+    billed: bool = False
+    """Whether a service that is not simulated answered any of them, or charged for a call without an answer."""
+    counted_usd: Decimal | None = None
     """What counts against the budget, earlier runs included: costs, and the worst case of calls of unknown cost.
 
     None for a run without a budget.
     """
-    budget_usd: Decimal | None
-    elapsed_s: float
-    stopped_by: StopReason | None
-    """What ended the run before its plan was done; None if nothing did."""
-    failed_before: int = 0
-    """Skipped cells that failed earlier."""
-    simulated: bool = False
-    """Whether a simulated service answered any of them, so that their costs are not billed."""
-    lost: int = 0
-    """Calls of this run that were cut off because the worker that carried them was lost."""
-    billed: bool = False
-    """Whether a service that is not simulated answered any of them."""
-    put_back: int = 0
-    """Calls that no service took; their cells were put back, and have not failed."""
+    budget_usd: Decimal | None = None
+    elapsed_s: float = 0.0
+    """Seconds since the run began, or that it took."""
+    eta_s: float | None = None
+    """Estimate of the seconds left, at the pace so far; None before a call has ended, 0 once the run is over."""
     waited_s: float = 0.0
     """Seconds in which nothing ran since a service took no calls."""
-    elsewhere: int = 0
-    """Cells that this run was to run although another service had answered them, which does not count."""
+    pause_s: float = 0.0
+    """Seconds until a service is called again that takes no calls just now; 0 while no service is waited for."""
+    pause_reason: str = ""
+    """Why it is waited for."""
+    is_over: bool = False
+    stopped_by: StopReason | None = None
+    """What ended the run before its plan was done; None if nothing did."""
     reason: str = ""
     """The trouble that stopped it, if any did."""
-    spent_is_estimate: bool = False
-    """Whether `spent_usd` rests on estimated token counts, as of a stopped call."""
 
     @property
-    def left(self) -> int:
+    def done(self) -> int:
+        """Cells that were answered or have failed, in this run or before."""
+        return self.skipped + self.completed + self.failed
+
+    @property
+    def ended(self) -> int:
+        """Cells whose call in this run is over."""
+        return self.completed + self.failed + self.cancelled
+
+    @property
+    def remaining(self) -> int:
         """Cells that the next run would run."""
-        return self.planned - self.completed - self.failed - self.skipped
+        return self.planned - self.done
+
+    @property
+    def spent(self) -> str:
+        """What was spent as text, `≈ $0.0105` if that rests on estimates; empty while no cost is known."""
+        return "" if self.spent_usd is None else f"{ESTIMATE_MARK * self.spent_is_estimate}{format_usd(self.spent_usd)}"
+
+    @property
+    def simulation_note(self) -> str:
+        """A sentence on simulated answers; empty without any."""
+        return "" if not self.simulated else PARTLY_SIMULATED if self.billed else SIMULATED
 
     def __str__(self) -> str:
-        return f"{self.head}. {' '.join(self.notes)}".strip()
+        if self.is_over:
+            return f"{self.head}. {' '.join(self.notes)}".strip()
+        parts = [f"{self.done:,} of {self.planned:,}"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [self.spent] if self.spent else []
+        parts += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
+        if self.pause_s:
+            parts.append(f"paused for {format_duration(self.pause_s, brief=True)}: {self.pause_reason}")
+        return " · ".join(parts)
 
     __repr__ = __str__
 
@@ -158,9 +144,9 @@ class RunReport:
         parts += [f"{self.skipped:,} left alone"] if self.skipped else []
         took = format_duration(self.elapsed_s, brief=True)
         head = f"{self.name}: {', '.join(parts)} of {self.planned:,} planned in {took}"
-        if self.spent_usd is not None:
+        if self.spent:
             unpriced = f" plus the unknown cost of {format_count(self.unpriced, 'other')}" if self.unpriced else ""
-            return f"{head}; spent {_format_spent(self.spent_usd, is_estimate=self.spent_is_estimate)}{unpriced}"
+            return f"{head}; spent {self.spent}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 
     @property
@@ -169,16 +155,15 @@ class RunReport:
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
-        if simulated := _simulation_note(simulated=self.simulated, billed=self.billed):
-            notes.append(simulated)
-        if self.elsewhere:
-            notes.append(
-                f"{format_count(self.elsewhere, 'cell')} had an answer from another service, which does not count here."
-            )
-        if self.put_back:
+        if self.simulation_note:
+            notes.append(self.simulation_note)
+        if self.other_service:
+            cells = format_count(self.other_service, "cell")
+            notes.append(f"{cells} had an answer from another service, which does not count here.")
+        if self.requeued:
             waited = format_duration(self.waited_s, brief=True)
             waiting = f", and {waited} were spent waiting" if self.waited_s >= 1 else ""
-            notes.append(f"Calls that no service took: {self.put_back:,}; their cells were put back{waiting}.")
+            notes.append(f"Calls that no service took: {self.requeued:,}; their cells were put back{waiting}.")
         if self.lost:
             notes.append(f"{self.lost:,} calls were lost with their workers and made again; both are counted.")
         match self.stopped_by:
@@ -190,8 +175,8 @@ class RunReport:
                 notes.append("Stopped; all that had come is kept.")
             case None:
                 pass
-        if self.left:
-            notes.append(f"{self.left:,} are left: run() again goes on with them.")
+        if self.remaining:
+            notes.append(f"{self.remaining:,} are left: run() again goes on with them.")
         if self.failed_before:
             notes.append(f"{self.failed_before:,} of those left alone failed earlier.")
         if self.failed or self.failed_before:

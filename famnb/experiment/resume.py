@@ -6,10 +6,10 @@ the cell's calls                    a run …
 ── none of these, one failed, also  leaves it alone, or runs it again with `retry_failed`
    by a stream that was cut off
 ── cancelled, interrupted or none   runs it
-── kept from being made, such as    runs it
-   with status 401, 429 or 503
+── not taken by the service, such   runs it
+   as with status 401, 429 or 503
 
-Calls that another service answered than the one that the cell is planned for are none of its calls.
+A call that another service answered than the one that the cell is planned for is not the cell's.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import dataclasses
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
 import pandas as pd
 
-from famnb.errors import LedgerError
+from famnb.errors import LedgerError, StreamInterrupted
 from famnb.events import Status
-from famnb.experiment.budget import CallOutcome, counted_cost, is_failure, is_unmade, worst_case
-from famnb.experiment.services import SIMULATED, is_simulated, recorded_key, split_key
+from famnb.experiment.budget import UNAVAILABLE_STATUSES, CallOutcome, counted_cost, worst_case
+from famnb.experiment.services import SIMULATED, is_simulated, split_key
 from famnb.frame.calls import calls
 from famnb.record import Ledger, schema
+from famnb.record.price import UNMADE_ERRORS
 
 ANSWERED = ("completed", "incomplete")
 STATUSES = ("planned", *get_args(Status))
-_OUTCOME_FIELDS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error", "simulated")
-OUTCOME_COLUMNS = (*_OUTCOME_FIELDS, "url", "endpoint")
+OUTCOME_COLUMNS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error", "simulated")
 """The columns of `famnb.calls` that a CallOutcome and the key of its cell are made of."""
 
 
@@ -44,7 +45,7 @@ class ResumeState:
     statuses: Mapping[str, frozenset[str]]
     """The statuses of each cell's calls, by the cell's key; `failed` also for a stream that the service cut off.
 
-    Calls that were kept from being made are left out.
+    Calls that no service took are left out.
     """
     outcomes: tuple[tuple[str, CallOutcome], ...]
     """Every call with its cell's key."""
@@ -65,7 +66,7 @@ class ResumeState:
         """Whether a service is a simulation, one included that is known by its answers alone."""
         return is_simulated(service) or service in self.simulations
 
-    def count_elsewhere(self, keys: Iterable[str]) -> int:
+    def count_other_service(self, keys: Iterable[str]) -> int:
         """How many of these cells have no answer from their own service, but one from another."""
         planned = set(keys)
         answered = {key for key, statuses in self.statuses.items() if not statuses.isdisjoint(ANSWERED)}
@@ -73,16 +74,8 @@ class ResumeState:
         return sum(split_key(key)[0] in contents for key in planned - answered)
 
     def cost(self, worst: Mapping[str, Decimal], ledger: Ledger, *, simulated: bool) -> Decimal:
-        """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost.
-
-        Either the simulated ones count, as in a rehearsal, or all others: what is simulated is not billed.
-        """
-        costs = (
-            counted_cost(outcome, worst[key] if key in worst else past_worst_case(outcome, ledger))
-            for key, outcome in self.outcomes
-            if outcome.simulated == simulated
-        )
-        return sum(costs, Decimal())
+        """What these calls count for against a budget in USD; see `counted_costs`."""
+        return counted_costs(self.outcomes, ledger, simulated=simulated, worst=worst)
 
 
 def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) -> ResumeState:
@@ -90,7 +83,7 @@ def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) 
     outcomes = outcomes_of(read_calls(ledger, name, columns=OUTCOME_COLUMNS, real=real))
     statuses: dict[str, set[str]] = {}
     for key, outcome in outcomes:
-        if not outcome.is_unmade:
+        if not outcome.is_unavailable:
             statuses.setdefault(key, set()).add("failed" if outcome.is_failure else outcome.status)
     return ResumeState(
         {key: frozenset(names) for key, names in statuses.items()},
@@ -102,45 +95,22 @@ def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) 
 def read_calls(
     ledger: Ledger, name: str, *, columns: Iterable[str] | None = None, real: Collection[str] = ()
 ) -> pd.DataFrame:
-    """An experiment's calls as `famnb.calls` frames them, each with its cell's key by today's rule.
+    """An experiment's calls as `famnb.calls` frames them.
 
     Simulated answers are left out where the same service has given others, or is among `real`: there is no simulation
     at this address any more. Raises LedgerError if the ledger cannot be read.
     """
     rows = calls(ledger, experiment=name, columns=columns)
-    names = ("cell", "url", "endpoint", "simulated")
-    values = (rows[column].astype(object).where(rows[column].notna(), None) for column in names)
-    keys = pd.Series(
-        [
-            key and recorded_key(key, url=url, endpoint=endpoint, simulated=simulated)
-            for key, url, endpoint, simulated in zip(*values, strict=True)
-        ],
-        index=rows.index,
-        dtype="string",
-    )
-    services = keys.map(lambda key: split_key(key)[1], na_action="ignore")
+    services = rows["cell"].astype(object).map(lambda key: split_key(key)[1], na_action="ignore")
     is_simulated_row = rows["simulated"].fillna(False).astype(bool)
     is_real_answer = rows["status"].isin(ANSWERED) & ~rows["simulated"].fillna(True).astype(bool)
     is_outdated = is_simulated_row & services.isin({*services[is_real_answer], *real} - {SIMULATED})
-    return rows.assign(cell=keys)[~is_outdated].reset_index(drop=True)
-
-
-def today_keys(ledger: Ledger, name: str) -> dict[str, str]:
-    """The keys of an experiment's cells by today's rule, by those that their answers were recorded under.
-
-    Of several services that answered a cell under one old key, it is that of the first answer, which counted then.
-    """
-    rows = calls(ledger, experiment=name, status=ANSWERED, columns=("cell", "url", "endpoint", "simulated"))
-    rows = rows.dropna(subset=["cell"])
-    return {
-        key: recorded_key(key, url=url, endpoint=endpoint, simulated=simulated)
-        for key, url, endpoint, simulated in rows[::-1].itertuples(index=False)
-    }
+    return rows[~is_outdated].reset_index(drop=True)
 
 
 def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
     """The outcome of each call in a frame with OUTCOME_COLUMNS, with its cell's key."""
-    rows = table[[*_OUTCOME_FIELDS]].astype(object).where(table.notna(), None).itertuples(index=False)
+    rows = table[[*OUTCOME_COLUMNS]].astype(object).where(table.notna(), None).itertuples(index=False)
     return tuple(
         (
             cell or "",
@@ -151,7 +121,7 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
                 http_status=http_status,
                 attempts=attempts or 0,
                 error=error,
-                # Where nobody answered, what the cell was planned for.
+                # If nobody answered, what the cell was planned for.
                 simulated=bool(cell) and is_simulated(split_key(cell)[1]) if simulated is None else simulated,
             ),
         )
@@ -159,17 +129,31 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
     )
 
 
-def past_worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
-    """The most that a recorded call can have cost in USD, by its request; 0 if that changes nothing.
+def counted_costs(
+    outcomes: Iterable[tuple[str, CallOutcome]],
+    ledger: Ledger,
+    *,
+    simulated: bool,
+    worst: Mapping[str, Decimal] = MappingProxyType({}),
+) -> Decimal:
+    """What recorded calls count for against a budget in USD; `worst` is the most that cells can cost, by their keys.
 
-    Raises InvalidRequest if it is not known.
+    Either the simulated calls count, as in a rehearsal, or all others: what is simulated is not billed. Raises
+    InvalidRequest if a call's cost is not known, nor the most that it can have been.
     """
-    # Most calls have a known cost; then their requests need not be read at all.
-    if counted_cost(outcome, Decimal(1)) == counted_cost(outcome, Decimal()) or outcome.call_id is None:
-        return Decimal()
-    call = ledger.call(outcome.call_id)
-    fault = f"what call {outcome.call_id} of an earlier run cost is not known"
-    return worst_case(call.request, call.service_names, fault)
+    total = Decimal()
+    for key, outcome in outcomes:
+        if outcome.simulated != simulated:
+            continue
+        most = worst.get(key, Decimal())
+        # Most calls have a known cost; then their requests need not be read at all.
+        is_unsure = counted_cost(outcome, Decimal(1)) != counted_cost(outcome, Decimal())
+        if is_unsure and key not in worst and outcome.call_id is not None:
+            call = ledger.call(outcome.call_id)
+            fault = f"what call {outcome.call_id} of an earlier run cost is not known"
+            most = worst_case(call.request, call.service_names, fault)
+        total += counted_cost(outcome, most)
+    return total
 
 
 def check_writable(ledger: Ledger) -> None:
@@ -190,11 +174,11 @@ def join_calls(
 ) -> pd.DataFrame:
     """Return the plan with `status` and the columns of `famnb.calls`, missing where a cell has no call yet.
 
-    A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; one
-    that was kept from being made is none. `replayed` is the id of the recorded call that answered a cell without a row
+    A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; calls
+    that no service took do not count. `replayed` is the id of the recorded call that answered a cell without a row
     of its own, by the cell's key; for `real` see `read_calls`.
     """
-    recorded = _drop_unmade(read_calls(ledger, name, real=real))
+    recorded = _drop_unavailable(read_calls(ledger, name, real=real))
     if replayed:
         recorded = pd.concat([recorded, _find_replays(ledger, replayed)], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
@@ -211,22 +195,21 @@ def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:
 
     Where a service answered that is no simulation, simulated calls are not among them.
     """
-    rows = _choose_calls(_drop_unmade(read_calls(ledger, name))).reset_index()
+    rows = _choose_calls(_drop_unavailable(read_calls(ledger, name))).reset_index()
     is_simulated = rows["simulated"].fillna(False).astype(bool)
     return rows if is_simulated.all() else rows[~is_simulated].reset_index(drop=True)
 
 
-def _drop_unmade(recorded: pd.DataFrame) -> pd.DataFrame:
-    """The calls that were not kept from being made."""
-    ends = zip(*(recorded[column].astype(object) for column in ("status", "error", "http_status")), strict=True)
-    is_made = pd.Series([not is_unmade(*end) for end in ends], index=recorded.index, dtype=bool)
-    return recorded[is_made]
+def _drop_unavailable(recorded: pd.DataFrame) -> pd.DataFrame:
+    """The calls that a service took, by the rule of `is_unavailable`."""
+    is_refused = recorded["error"].isin(UNMADE_ERRORS) | recorded["http_status"].isin(UNAVAILABLE_STATUSES)
+    return recorded[~(recorded["status"].isin(["failed"]) & is_refused)]
 
 
 def failures(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows of an experiment's frame are failed calls, those included that the service cut off."""
-    ends = zip(frame["status"].astype(object), frame["error"].astype(object), strict=True)
-    return pd.Series([is_failure(status, error) for status, error in ends], index=frame.index, dtype=bool)
+    """Which rows of an experiment's frame are failed calls by the rule of `is_failure`."""
+    is_cut_off = frame["status"].isin(["interrupted"]) & frame["error"].isin([StreamInterrupted.__name__])
+    return frame["status"].isin(["failed"]) | is_cut_off
 
 
 def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:

@@ -1,10 +1,10 @@
 """The cells that wait for a service, and whether it takes calls now: rules without a thread or a clock of their own.
 
-            ┌───────────────────────── a call is made ─────────────────────────┐
-open ── a call is kept from being made ── paused ── one call to try ── kept from being made, with nothing else running
-            └ its cell goes back                ▲                      ├─ less than MAX_FAILURES times in a row
-                                                └──────────────────────┘
-                                                                       └─ else given up
+            ┌───────────────── a call is taken ─────────────────┐
+open ── no call is taken ── paused ── one call to try ── not taken, with nothing else running
+            └ its cell is queued again    ▲              ├─ less than MAX_FAILURES times in a row
+                                          └──────────────┘
+                                                         └─ else given up
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from famnb.formatting import shorten
 Limit: TypeAlias = Callable[[Cell], int | None]
 """Gives how many calls a cell's service takes at once; None if nothing is known to limit it."""
 MAX_FAILURES = 6
-"""After so many failures in a row, nothing made in between, a service is given up.
+"""After so many failures in a row, no call taken in between, a service is given up.
 
 The pauses between them come to 15 s, to 31 s where the service throttles: longer than a restart of a service takes,
 short enough that somebody who gave a wrong address need not wait for long.
@@ -51,21 +51,21 @@ class ServiceQueue:
     paused_until: float = -math.inf
     """When the next call may start, by the run's clock."""
     trouble: str = ""
-    """What kept the latest call from being made."""
+    """Why the latest call was not taken."""
     is_given_up: bool = False
     _waiting: list[tuple[int, int, Cell]] = dataclasses.field(default_factory=list)
-    _put_back: Counter[str] = dataclasses.field(default_factory=Counter)
+    _times_requeued: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def add(self, cell: Cell) -> None:
-        """Have a cell wait for its turn, behind those that were put back less often, else in the plan's order."""
-        # A model that never answers holds up no other so: the next call to try is another cell's. Warm-ups stay first,
+        """Have a cell wait for its turn, behind those that were requeued less often, else in the plan's order."""
+        # So a model that never answers holds up no other: the next call to try is another cell's. Warm-ups stay first,
         # since what is measured waits for them.
-        times = 0 if cell.warmup else self._put_back[cell.key]
+        times = 0 if cell.warmup else self._times_requeued[cell.key]
         heapq.heappush(self._waiting, (times, cell.order, cell))
 
-    def put_back(self, cell: Cell) -> None:
-        """Have a cell wait again whose call could not be made."""
-        self._put_back[cell.key] += 1
+    def requeue(self, cell: Cell) -> None:
+        """Have a cell wait again whose call was not taken."""
+        self._times_requeued[cell.key] += 1
         self.add(cell)
 
     @property
@@ -95,12 +95,12 @@ class ServiceQueue:
         most = 1 if self.failures else limit(self.first)
         return most is None or self.running < most
 
-    def on_made(self) -> None:
-        """A call was made, however it ended."""
+    def on_available(self) -> None:
+        """The service took a call, however it ended."""
         self.failures = 0
 
-    def on_unmade(self, outcome: CallOutcome, now: float) -> None:
-        """A call was kept from being made, and is in flight no more: pause, or give the service up."""
+    def on_unavailable(self, outcome: CallOutcome, now: float) -> None:
+        """The service did not take a call, which is in flight no more: pause, or give the service up."""
         self.trouble = _describe(outcome)
         # While others run the service is there, only short of room. A burst of refusals counts once, with its last.
         if not self.running:
@@ -116,7 +116,7 @@ class ServiceQueue:
         return f"{address_of(self.service)} took no call {self.failures} times in a row ({self.trouble})"
 
 
-def why_denied(service: str, outcome: CallOutcome) -> str:
+def explain_denial(service: str, outcome: CallOutcome) -> str:
     """Why no further call is started after a status such as 401, as a sentence without a full stop."""
     return (
         f"{address_of(service)} takes no call with this key ({_describe(outcome)}); the key is the one in {VARIABLE}, "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from famnb.errors import Interrupted
 from famnb.experiment import votes
@@ -80,10 +80,13 @@ class Scoring:
         scorers = tuple(scorers)
         judges = [scorer for scorer in scorers if isinstance(scorer, Judge)]
         # First those that cost nothing: an interrupt or an empty budget while judges are asked leaves them done.
-        self._score_locally([scorer for scorer in scorers if not isinstance(scorer, Judge)])
+        recorded = read_scores(self._ledger, self._answers)
+        for name, score in score_locally(self._ledger, scorers, self._answers, recorded, again=self._again):
+            self._count(name, is_missing=score.value is None)
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        votes_cast = votes.read_votes(self._ledger, self._name) if judges else []
+        votes_cast = ratings.read_votes(self._ledger, self._name) if judges else []
+        recorded = read_scores(self._ledger, self._answers) if judges else []
         cells = [answer.cell for answer in self._answers]
         return ScoreReport(
             scored={scorer.name: self._scored[scorer.name] for scorer in scorers},
@@ -91,41 +94,18 @@ class Scoring:
             trouble=self._trouble,
             unpaid={name: count for name, count in self._judge_runner.unpaid.items() if count},
             consistency={
-                judge.name: votes.consistency(votes_cast, cells, voter=judge_voter(judge))
+                judge.name: votes.consistency(votes_cast, cells, voter=judge.voter)
                 for judge in judges
                 if judge.pairwise
             },
-            agreement=judge_agreements(self._ledger, self._name, judges, self._answers),
+            agreement=judge_agreements(judges, self._answers, recorded, votes_cast),
         )
-
-    def _score_locally(self, scorers: Sequence[Scorer]) -> None:
-        """Apply scorers that need no call; each reply is read once for all of them."""
-        todo = self._find_unscored(scorers)
-        answers = {answer.call_id: answer for answer in self._answers if any(answer in keys for keys in todo.values())}
-        pending: list[RecordedScore] = []
-        try:
-            for call in self._ledger.each(answers):
-                answer = answers[call.call_id]
-                for scorer in (scorer for scorer in scorers if answer in todo[scorer.name]):
-                    score = apply_scorer(scorer, call.reply, answer.cell.prompt)
-                    self._count(scorer.name, is_missing=score.value is None)
-                    key = todo[scorer.name][answer]
-                    pending.append(
-                        RecordedScore(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail)
-                    )
-                if len(pending) >= BATCH:
-                    ratings.save(self._ledger, pending)
-                    pending = []
-        except KeyboardInterrupt:
-            raise Interrupted(f"{self._scored.total():,} scores were made and are kept; the others follow") from None
-        finally:
-            if pending:
-                ratings.save(self._ledger, pending)
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
         keys = ScoreKeys([judge])
-        todo = list(self._find_unscored([judge])[judge.name])
+        recorded = read_scores(self._ledger, self._answers)
+        todo = list(_find_unscored([judge], self._answers, recorded, again=self._again)[judge.name])
         texts = self._read_texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
         for index, reply in self._judge_runner.ask(judge, requests):
@@ -134,7 +114,7 @@ class Scoring:
             if not self._is_verdict(judge, reply):
                 continue
             answer = todo[index]
-            recorded = [
+            graded = [
                 RecordedScore(
                     call_id=answer.call_id,
                     scorer=keys.key(name, answer.cell.prompt),
@@ -145,37 +125,37 @@ class Scoring:
                 for name, score in scores.items()
             ]
             # At once, since they were paid for.
-            ratings.save(self._ledger, recorded)
+            ratings.save(self._ledger, graded)
 
     def _compare(self, judge: Judge) -> None:
         """Have a judge compare each pair of answers, both ways round, that it has not compared."""
-        voter = judge_voter(judge)
-        for (left, right), reply in self._ask_for_choices(judge, voter):
+        winners: dict[Letter | None, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie", None: "skip"}
+        for (left, right), reply in self._ask_for_choices(judge):
             letter, reason = judge.choice(reply)
             self._count(judge.name, is_missing=letter is None)
             if not self._is_verdict(judge, reply):
                 continue
             vote = RecordedVote(
                 experiment=self._name,
-                voter=voter,
+                voter=judge.voter,
                 left_cell=left.cell.key,
                 right_cell=right.cell.key,
-                winner=_winner(letter),
+                winner=winners[letter],
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
             # At once, as with a grade.
             ratings.save(self._ledger, [vote])
 
-    def _ask_for_choices(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:
+    def _ask_for_choices(self, judge: Judge) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:
         """Yield the judge's replies on the pairs, both ways round, for which there is no verdict on this request."""
         answers = {answer.cell.key: answer for answer in self._answers}
         verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
-            for vote in votes.read_votes(self._ledger, self._name)
-            if vote.voter == voter and not (self._again and vote.winner == "skip")
+            for vote in ratings.read_votes(self._ledger, self._name)
+            if vote.voter == judge.voter and not (self._again and vote.winner == "skip")
         }
-        # Votes are kept by cell, and a cell's key says nothing of `expected`, which the judge is shown and the user may
+        # Votes are kept by cell, and a cell's key does not hold `expected`, which the judge is shown and the user may
         # correct: only the request itself tells whether such a verdict still stands.
         pairs = [
             (answers[left.key], answers[right.key])
@@ -202,20 +182,6 @@ class Scoring:
         for index, reply in self._judge_runner.ask(judge, [request for _, request in todo]):
             yield todo[index][0], reply
 
-    def _find_unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[AnsweredCell, str]]:
-        """The answers that each scorer has not scored, with the key of the score to make, by the scorer's name."""
-        known = {
-            (score.scorer, score.call_id)
-            for score in ratings.read_scores(self._ledger, [answer.call_id for answer in self._answers])
-            if not (self._again and score.value is None)
-        }
-        keys = ScoreKeys(scorers)
-        todo: dict[str, dict[AnsweredCell, str]] = {}
-        for scorer in scorers:
-            by_answer = {answer: keys.key(scorer.name, answer.cell.prompt) for answer in self._answers}
-            todo[scorer.name] = {answer: key for answer, key in by_answer.items() if (key, answer.call_id) not in known}
-        return todo
-
     def _read_texts(self, answers: Iterable[AnsweredCell]) -> dict[str, str]:
         """The texts of answers, by the ids of their calls."""
         call_ids = dict.fromkeys(answer.call_id for answer in answers)
@@ -233,8 +199,70 @@ class Scoring:
         return False
 
 
+def read_scores(ledger: Ledger, answers: Iterable[AnsweredCell]) -> list[RecordedScore]:
+    """The recorded scores of answers, of whatever scorer. LedgerError if the ledger cannot be read."""
+    return list(ratings.read_scores(ledger, [answer.call_id for answer in answers]))
+
+
+def _find_unscored(
+    scorers: Sequence[Scorer | Judge],
+    answers: Iterable[AnsweredCell],
+    recorded: Iterable[RecordedScore],
+    *,
+    again: bool,
+) -> dict[str, dict[AnsweredCell, str]]:
+    """The answers that each scorer has not scored, with the key of the score to make, by the scorer's name."""
+    present = {(score.scorer, score.call_id) for score in recorded if not (again and score.value is None)}
+    keys = ScoreKeys(scorers)
+    todo: dict[str, dict[AnsweredCell, str]] = {scorer.name: {} for scorer in scorers}
+    for scorer, answer in itertools.product(scorers, answers):
+        key = keys.key(scorer.name, answer.cell.prompt)
+        if (key, answer.call_id) not in present:
+            todo[scorer.name][answer] = key
+    return todo
+
+
+def score_locally(
+    ledger: Ledger,
+    scorers: Iterable[Scorer | Judge],
+    answers: Sequence[AnsweredCell],
+    recorded: Iterable[RecordedScore],
+    *,
+    again: bool = False,
+) -> list[tuple[str, RecordedScore]]:
+    """Apply the scorers that need no call to what they have not scored; return the new scores, each after its name.
+
+    They are kept at once, and each reply is read once for all of them. Raises Interrupted after an interrupt.
+    """
+    local_scorers = [scorer for scorer in scorers if not isinstance(scorer, Judge)]
+    todo = _find_unscored(local_scorers, answers, recorded, again=again)
+    by_call = {answer.call_id: answer for keys in todo.values() for answer in keys}
+    scores: list[tuple[str, RecordedScore]] = []
+    saved = 0
+    try:
+        for call in ledger.each(by_call) if by_call else ():
+            answer = by_call[call.call_id]
+            for scorer in (scorer for scorer in local_scorers if answer in todo[scorer.name]):
+                score = apply_scorer(scorer, call.reply, answer.cell.prompt)
+                key = todo[scorer.name][answer]
+                record = RecordedScore(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail)
+                scores.append((scorer.name, record))
+            if len(scores) - saved >= BATCH:
+                ratings.save(ledger, [record for _, record in scores[saved:]])
+                saved = len(scores)
+    except KeyboardInterrupt:
+        raise Interrupted(f"{len(scores):,} scores were made and are kept; the others follow") from None
+    finally:
+        if scores[saved:]:
+            ratings.save(ledger, [record for _, record in scores[saved:]])
+    return scores
+
+
 def scores_by_cell(
-    ledger: Ledger, name: str, scorers: Iterable[Scorer | Judge], answers: Sequence[AnsweredCell]
+    scorers: Iterable[Scorer | Judge],
+    answers: Sequence[AnsweredCell],
+    recorded: Iterable[RecordedScore],
+    votes_cast: Sequence[RecordedVote],
 ) -> dict[str, dict[str, float]]:
     """Each score, by its name, by the cell's key; under `votes` those that people's votes make, if there are any."""
     scorers = tuple(scorers)
@@ -245,45 +273,36 @@ def scores_by_cell(
         for answer in answers
     }
     scores: dict[str, dict[str, float]] = {score_name: {} for score_name in keys.names}
-    for score in ratings.read_scores(ledger, [answer.call_id for answer in answers]):
+    for score in recorded:
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
             score_name, cell_key = target
             scores[score_name][cell_key] = score.value
-    votes_cast, cells = votes.read_votes(ledger, name), [answer.cell for answer in answers]
+    cells = [answer.cell for answer in answers]
     for scorer in scorers:
         if isinstance(scorer, Judge) and scorer.pairwise:
-            scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=judge_voter(scorer)))
+            scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=scorer.voter))
     people = votes.shares(votes.duels(votes_cast, cells))
     return scores | ({votes.VOTES_SCORE: people} if people else {})
 
 
 def judge_agreements(
-    ledger: Ledger, name: str, judges: Sequence[Judge], answers: Sequence[AnsweredCell]
+    judges: Sequence[Judge],
+    answers: Sequence[AnsweredCell],
+    recorded: Iterable[RecordedScore],
+    votes_cast: Sequence[RecordedVote],
 ) -> dict[str, votes.JudgeAgreement]:
     """How far each judge agrees with people's votes, by its name; without those that have no pair in common."""
-    if not judges:
-        return {}
-    votes_cast, cells = votes.read_votes(ledger, name), [answer.cell for answer in answers]
+    cells = [answer.cell for answer in answers]
     people = votes.duels(votes_cast, cells)
-    if not people:
+    if not judges or not people:
         return {}
-    grades = scores_by_cell(ledger, name, [judge for judge in judges if not judge.pairwise], answers)
+    grades = scores_by_cell([judge for judge in judges if not judge.pairwise], answers, recorded, votes_cast)
     agreements = {}
     for judge in judges:
         verdicts = (
-            votes.verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge_voter(judge)))
+            votes.verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge.voter))
             if judge.pairwise
             else votes.verdicts_of_grades(grades[judge.name], cells)
         )
         agreements[judge.name] = votes.agree_with_people(judge.name, verdicts, people)
     return {name: agreement for name, agreement in agreements.items() if agreement.votes}
-
-
-def judge_voter(judge: Judge) -> str:
-    """The voter under which a judge of pairs votes."""
-    return f"{votes.JUDGE_PREFIX}{judge.key}"
-
-
-def _winner(letter: Letter | None) -> ratings.VoteWinner:
-    outcomes: Mapping[Any, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie"}
-    return outcomes.get(letter, "skip")

@@ -6,14 +6,9 @@ planned by a client                      the service's name
                                          that of the upstream for a gateway which this process started
 ── one of several of the same name       the same and the name that the variants give the client
 
-recorded                                 the service's name
-── under a key that names one            that one
-── under an older key, and a service
-   that is no simulation answered        the address that it was sent to
-── under an older key otherwise          "simulated"
-
-The embedded service is known as a simulation, as is every one that this process runs. A simulation that somebody
-else started goes by its address; its answers count there until one comes from there that is not simulated.
+The key of a recorded call's cell names the service. The embedded service is known as a simulation, as is every one
+that this process runs. A simulation that somebody else started goes by its address; its answers count there until a
+real service answers at that address.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.endpoints import Endpoint
 from famnb.service.process import is_simulation, upstream_of
 
 if TYPE_CHECKING:
@@ -40,8 +35,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 ASK_S = 2.0
 """Seconds that a service has to say which engine it is."""
 
-_identified: weakref.WeakKeyDictionary[BaseClient, dict[str, str]] = weakref.WeakKeyDictionary()
-"""The services of each client that were asked for, by the endpoint."""
+_services: weakref.WeakKeyDictionary[BaseClient, dict[str, str]] = weakref.WeakKeyDictionary()
+"""The services of each client, by the endpoint: a service that has ended stays what it was."""
 
 
 def service_of(client: BaseClient | None, endpoint: str, *, name: str = "") -> str:
@@ -49,17 +44,14 @@ def service_of(client: BaseClient | None, endpoint: str, *, name: str = "") -> s
 
     Without a client, the simulation.
     """
-    service = SIMULATED if client is None else _identify(client, endpoint)
+    service = SIMULATED
+    if client is not None:
+        services = _services.setdefault(client, {})
+        if endpoint not in services:
+            address = client.base_url(endpoint)
+            services[endpoint] = SIMULATED if is_simulation(address) else _answering_address(address)
+        service = services[endpoint]
     return f"{service}{_NAME_SEPARATOR}{name}" if name else service
-
-
-def _identify(client: BaseClient, endpoint: str) -> str:
-    """The unnamed service of a client, which stays the same when the service has ended."""
-    known = _identified.setdefault(client, {})
-    if endpoint not in known:
-        address = client.base_url(endpoint)
-        known[endpoint] = SIMULATED if is_simulation(address) else _answering_address(address)
-    return known[endpoint]
 
 
 def name_services(clients: Mapping[str, BaseClient | None]) -> Callable[[str, str], str]:
@@ -75,7 +67,7 @@ def name_services(clients: Mapping[str, BaseClient | None]) -> Callable[[str, st
         others = [other for other in clients.values() if other is None or endpoint in other.endpoints]
         rivals = [other for other in others if service_of(other, endpoint) == service]
         # One client may have several names, those of the variants that use it; the first stands for all.
-        first_name = next(known for known, other in clients.items() if other is client)
+        first_name = next(client_name for client_name, other in clients.items() if other is client)
         is_shared = any(rival is not client for rival in rivals)
         return service_of(client, endpoint, name=first_name) if is_shared else service
 
@@ -102,10 +94,7 @@ def normalize_address(address: str) -> str:
 
 
 def key_at(content_key: str, service: str) -> str:
-    """The key of a cell: that of its content, and the service; for the simulation the former alone.
-
-    All cells had such keys before services were told apart, most of them simulated.
-    """
+    """The key of a cell: that of its content, and the service; for the simulation the former alone."""
     return content_key if service == SIMULATED else f"{content_key}{_KEY_SEPARATOR}{service}"
 
 
@@ -113,17 +102,6 @@ def split_key(key: str) -> tuple[str, str]:
     """The parts of a cell's key: the key of its content, and the service."""
     content_key, _, service = key.partition(_KEY_SEPARATOR)
     return content_key, service or SIMULATED
-
-
-def recorded_key(key: str, *, url: str | None, endpoint: str, simulated: bool | None) -> str:
-    """The key of a recorded call's cell by today's rule, for a key of any age; see the top of this file.
-
-    `simulated` is None where nobody answered.
-    """
-    if _KEY_SEPARATOR in key or simulated is None or simulated or not url:
-        return key
-    # Keys without a service are older than the profiles of vendors.
-    return key_at(key, call_address(url, ENDPOINTS[endpoint]))
 
 
 def call_address(url: str, endpoint: Endpoint) -> str:
@@ -136,8 +114,8 @@ def _answering_address(address: str) -> str:
     return normalize_address(upstream_of(address) or address)
 
 
-def asks_simulation(address: str) -> bool | None:
-    """Whether a service says that it is a simulation; None if it does not answer. It is sent no key and no prompt."""
+def probe_simulation(address: str) -> bool | None:
+    """Ask a service whether it is a simulation; None if it does not answer. It is sent no key and no prompt."""
     parts = urlsplit(address)
     connection_class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = connection_class(parts.hostname or "", parts.port, timeout=ASK_S)

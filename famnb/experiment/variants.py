@@ -43,6 +43,8 @@ class Variant:
     """`endpoint`, `model` and request fields, as they were given; `client` is the name of its own client."""
     client: BaseClient | None = dataclasses.field(default=None, repr=False)
     """Its own client; None for the experiment's."""
+    losses: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    """Which of its fields its endpoint cannot carry in full, a clause each."""
 
     def endpoints(self, default: Endpoints) -> Endpoints:
         """The endpoints of its own client's service; `default`, the experiment's, without one."""
@@ -123,9 +125,10 @@ def parse_variants(
     labels = [variant.label for variant in variants]
     if duplicates := {label for label in labels if labels.count(label) > 1}:
         raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
-    for variant in variants:
-        check_variant(variant, shared, endpoints, arguments)
-    return variants
+    return tuple(
+        dataclasses.replace(variant, losses=tuple(check_variant(variant, shared, endpoints, arguments).losses))
+        for variant in variants
+    )
 
 
 def _variants_of_list(items: list[Variant | Fields]) -> tuple[Variant, ...]:

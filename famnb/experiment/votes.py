@@ -19,10 +19,7 @@ from scipy.special import expit
 
 from famnb import stats
 from famnb.experiment.plan import Cell
-from famnb.experiment.resume import today_keys
-from famnb.experiment.services import SIMULATED, split_key
 from famnb.formatting import format_count, format_level, format_number, format_percent
-from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedVote
 
 JUDGE_PREFIX = "judge:"
@@ -93,21 +90,6 @@ class JudgeAgreement:
         is_known = not math.isnan(self.kappa.value)
         kappa = f"{format_number(self.kappa.value)}{_ends(self.kappa, format_number)}" if is_known else "not known"
         return f"{self.judge}: agrees with {rate} of people's votes, Cohen's kappa {kappa}, {n}"
-
-
-def read_votes(ledger: Ledger, name: str) -> list[RecordedVote]:
-    """The votes of an experiment, oldest first, their cells under today's keys. LedgerError if it cannot be read."""
-    votes = ratings.read_votes(ledger, name)
-    cells = {cell for vote in votes for cell in (vote.left_cell, vote.right_cell)}
-    today = today_keys(ledger, name) if any(split_key(cell)[1] == SIMULATED for cell in cells) else {}
-    return [
-        dataclasses.replace(
-            vote,
-            left_cell=today.get(vote.left_cell, vote.left_cell),
-            right_cell=today.get(vote.right_cell, vote.right_cell),
-        )
-        for vote in votes
-    ]
 
 
 def pairs(cells: Iterable[Cell]) -> list[tuple[Cell, Cell]]:

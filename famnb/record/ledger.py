@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -86,6 +87,8 @@ class Ledger:
         """The calls that run, by id."""
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
         """The fits that `cost` uses, by model, each with the monotonic time at which it was made."""
+        self._shared = threading.local()
+        """`connection`, if this thread shares one: see `sharing`."""
         # To find out loads modules. On the I/O thread, beside a busy cell, each of their files would take it a turn of
         # 20 ms, while connections run into their time limits.
         this_process()
@@ -306,6 +309,9 @@ class Ledger:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection that reads tables of today's version; None if there are none yet."""
+        if (shared := getattr(self._shared, "connection", None)) is not None:
+            yield shared
+            return
         connection = self._connect()
         if connection and schema.version(connection) < len(schema.MIGRATIONS):
             connection.close()
@@ -326,6 +332,17 @@ class Ledger:
                         yield connection
             except sqlite3.DatabaseError as error:
                 raise schema.unreadable(self.path, error) from error
+
+    @contextlib.contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Have each `reading` of this thread use the same connection meanwhile, so that the file is opened once."""
+        with self.reading() as connection:
+            outer = getattr(self._shared, "connection", None)
+            self._shared.connection = connection
+            try:
+                yield
+            finally:
+                self._shared.connection = outer
 
     def _connect(self) -> sqlite3.Connection | None:
         return within_patience(self.path, self._open_to_read)

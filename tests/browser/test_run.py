@@ -23,7 +23,7 @@ exp = famnb.Experiment(
 run = exp.run(wait=False, rate=0.5)
 run
 """
-WAIT = "report = run.wait()\nprint(report.left > 0, report.stopped_by)"
+WAIT = "report = run.wait()\nprint(report.remaining > 0, report.stopped_by)"
 AGAIN = "exp.run(wait=False, concurrency=32)"
 ANSWERED = "exp._run.wait()\nprint(exp.frame()['status'].isin(['completed', 'incomplete']).sum())"
 

@@ -53,7 +53,7 @@ def test_a_budget_is_the_experiments_and_earlier_runs_count(client, priced):
             completed.append(experiment(client).run(budget_usd="0.01").completed)
     assert experiment(client).frame()["cost_high_usd"].sum() <= 0.01
     last = experiment(client).run(budget_usd=5)
-    assert (last.completed + sum(completed), last.left) == (240, 0)
+    assert (last.completed + sum(completed), last.remaining) == (240, 0)
 
 
 def test_a_budget_too_small_for_one_call_sends_none(client, priced):

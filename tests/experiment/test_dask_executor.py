@@ -75,7 +75,7 @@ def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
     wait_until(lambda: run.progress.completed > 20)
     kill(dask_client, workers=1)
     report = run.wait()
-    assert (report.completed, report.cancelled, report.left) == (400, 0, 0)
+    assert (report.completed, report.cancelled, report.remaining) == (400, 0, 0)
     assert 0 < report.lost <= 64
     standings = standings_by_cell(client.ledger)
     assert len(standings) == 400

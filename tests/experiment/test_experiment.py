@@ -22,7 +22,13 @@ def test_a_run_answers_every_cell_once_and_the_frame_says_so(client, where):
     exp = small_experiment(client)
     assert statuses(exp) == {"planned": 12}
     report = exp.run(concurrency=4, **where)
-    assert (report.planned, report.completed, report.failed, report.left, report.stopped_by) == (12, 12, 0, 0, None)
+    assert (report.planned, report.completed, report.failed, report.remaining, report.stopped_by) == (
+        12,
+        12,
+        0,
+        0,
+        None,
+    )
     frame = exp.frame()
     assert set(frame["status"]) <= {"completed", "incomplete"}
     assert frame["call_id"].nunique() == 12 == len(client.ledger)
@@ -51,7 +57,7 @@ def test_stopping_keeps_what_had_come_and_running_again_goes_on(connect, server,
     wait_until(lambda: statuses(exp).get("running") == run.progress.running == 3)
     (exp if how == "experiment" else run).stop()
     report = run.wait()
-    assert (report.cancelled, report.completed, report.left, report.stopped_by) == (3, 0, 12, "stop")
+    assert (report.cancelled, report.completed, report.remaining, report.stopped_by) == (3, 0, 12, "stop")
     assert statuses(exp) == {"cancelled": 3, "planned": 9}
     exp = small_experiment(connect(server))
     assert exp.run(**where).completed == 12
@@ -69,7 +75,6 @@ def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt, match=r"exp: 0 answered, 4 stopped of 12 planned.*12 are left"):
         exp.run(concurrency=4, **where)
-    assert exp._run.report.stopped_by == "interrupt"
     assert statuses(exp) == {"cancelled": 4, "planned": 8}
     assert small_experiment(connect(server)).run().completed == 12
 
@@ -128,7 +133,8 @@ def test_a_ledger_that_can_be_written_again_is_written_on(client, locked):
     locked()
     run = exp.run(concurrency=4, wait=False)
     wait_until(lambda: exp.ledger.behind)
-    assert not run.over(0.2)
+    run.join(0.2)
+    assert run.running
     locked("COMMIT")
     assert (run.wait().completed, len(exp.ledger)) == (68, 80)
 

@@ -91,7 +91,7 @@ def test_the_judge_sees_the_prompt_and_what_was_expected_but_never_a_variant(ser
 def test_a_verdict_is_found_where_there_is_one(said: str, value: float | None) -> None:
     """Alone, quoted or at the end of much talk; out of form or out of scale it is no score, with what was said."""
     reply = Reply(blocks=(Block(at=(0, 0), kind="text", text=said),), status="completed")
-    score = scorers.judge("fam-mini").grade(reply)
+    score = scorers.judge("fam-mini").grades(reply)["judge"]
     assert score.value == value
     assert value is not None or "judge" in score.detail
 

@@ -16,13 +16,13 @@ def test_progress_can_be_read_while_it_runs(connect, stalling):
     run = exp.run(concurrency=2, wait=False)
     wait_until(lambda: run.progress.running == 2)
     now = run.progress
-    assert (now.total, now.before, now.done, now.running) == (12, 0, 0, 2)
-    assert (now.spent_usd, now.eta_s, now.over) == (None, None, False)
+    assert (now.planned, now.skipped, now.done, now.running) == (12, 0, 0, 2)
+    assert (now.spent_usd, now.eta_s, now.is_over) == (None, None, False)
     with pytest.raises(InvalidRequest, match="exp is running already"):
         exp.run()
     run.stop()
     run.wait()
-    assert (run.progress.over, run.progress.eta_s, run.running) == (True, 0, False)
+    assert (run.progress.is_over, run.progress.eta_s, run.running) == (True, 0, False)
 
 
 def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, capsys):

@@ -8,8 +8,9 @@ import pytest
 
 from famnb.experiment.budget import Budget
 from famnb.experiment.plan import plan_cells
+from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import parse_prompts
-from famnb.experiment.runner import Job, Run
+from famnb.experiment.runner import Run
 from famnb.experiment.variants import parse_variants
 from tests.support.scripted_executor import ScriptedExecutor, call_outcome
 
@@ -25,16 +26,8 @@ def running():
         budget = None
         if limit is not None:
             budget = Budget(Decimal(limit), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
-        job = Job(
-            name="s",
-            todo=cells,
-            planned=len(cells),
-            executor=executor,
-            concurrency=concurrency,
-            rate=rate,
-            budget=budget,
-        )
-        runs.append(Run(job))
+        report = RunReport(name="s", planned=len(cells))
+        runs.append(Run(cells, report, executor, concurrency=concurrency, rate=rate, budget=budget))
         return runs[-1]
 
     yield start
@@ -61,7 +54,8 @@ def test_measured_calls_wait_until_the_warm_ups_are_over(running):
     script.until(4)
     for cell in list(script.started)[:3]:
         script.end(cell, call_outcome())
-    assert not run.over(0.05)
+    run.join(0.05)
+    assert run.running
     assert [cell.warmup for cell in script.started] == [True] * 4
     script.end(script.started[3], call_outcome())
     script.until(16)
@@ -84,12 +78,13 @@ def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running
     for number, started in [(0, 3), (1, 4), (2, 4), (3, 5)]:
         script.end(script.started[number], call_outcome(high="1"))
         script.until(started)
-        assert not run.over(0.05)
+        run.join(0.05)
+        assert run.running
         assert len(script.started) == started
     script.end(script.started[4], call_outcome(high="1.5"))
     report = run.wait()
     assert (report.completed, report.stopped_by, report.counted_usd) == (5, "budget", Decimal("5.5"))
-    assert report.left == 7
+    assert report.remaining == 7
 
 
 def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
@@ -99,7 +94,7 @@ def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
     script.until(1)
     run.stop()
     report = run.wait()
-    assert (report.cancelled, report.left, report.stopped_by, len(script.started)) == (1, 12, "stop", 1)
+    assert (report.cancelled, report.remaining, report.stopped_by, len(script.started)) == (1, 12, "stop", 1)
 
 
 def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_counts_at_its_worst(running):
@@ -124,4 +119,4 @@ def test_a_run_that_is_stopped_runs_no_lost_cell_again(running):
     script.until(1)
     run.stop()
     report = run.wait()
-    assert (report.cancelled, report.lost, report.left, len(script.started)) == (1, 1, 12, 1)
+    assert (report.cancelled, report.lost, report.remaining, len(script.started)) == (1, 1, 12, 1)

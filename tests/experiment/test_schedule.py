@@ -35,7 +35,7 @@ def no_limit(_cell):
 
 def fail(service: ServiceQueue, outcome: CallOutcome, *, now: float) -> float:
     """Fail the one call in flight, and return when the next may start."""
-    service.on_unmade(outcome, now)
+    service.on_unavailable(outcome, now)
     return service.paused_until
 
 
@@ -69,10 +69,10 @@ def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
     service.running = 17
     for _ in range(16):
         service.running -= 1
-        service.on_unmade(busy(), 0)
+        service.on_unavailable(busy(), 0)
     assert service.failures == 0
     service.running -= 1
-    service.on_unmade(busy(), 0)
+    service.on_unavailable(busy(), 0)
     assert service.failures == 1
 
 
@@ -81,7 +81,7 @@ def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -
     fail(service, REFUSED, now=0)
     service.running = 1
     assert not service.can_start(1000, no_limit)
-    service.on_made()
+    service.on_available()
     assert service.can_start(1000, no_limit)
 
 
@@ -97,7 +97,7 @@ def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue)
     for _ in range(7):
         cell = service.pop()
         orders.append(cell.order)
-        service.put_back(cell)
+        service.requeue(cell)
     assert orders == [0, 1, 2, 0, 1, 2, 0]
 
 
@@ -106,5 +106,5 @@ def test_a_warm_up_that_was_put_back_stays_first() -> None:
     variants, service = parse_variants([{}], shared={}), ServiceQueue("https://api.example.com")
     for cell in plan_cells(parse_prompts(["a", "b"]), variants, repeats=1, warmup=1, seed=0, shared={}):
         service.add(cell)
-    service.put_back(service.pop())
+    service.requeue(service.pop())
     assert service.first.warmup

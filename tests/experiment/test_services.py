@@ -1,9 +1,8 @@
-"""Which service a call belongs to: simulations are one, others go by their address, and old keys still count."""
+"""Which service a call belongs to: simulations are one, others go by their address."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import pytest
 
@@ -12,12 +11,11 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.experiment.services import (
     SIMULATED,
-    asks_simulation,
     call_address,
     key_at,
     name_services,
     normalize_address,
-    recorded_key,
+    probe_simulation,
     service_of,
     split_key,
 )
@@ -76,21 +74,6 @@ def test_a_key_says_what_is_asked_and_of_which_service():
     assert split_key("0f" * 16) == ("0f" * 16, SIMULATED)
 
 
-@pytest.mark.parametrize(
-    ("key", "simulated", "found"),
-    [
-        ("aa", True, "aa"),
-        ("aa", None, "aa"),
-        ("aa", False, f"aa@{REAL}"),
-        ("aa@http://other", False, "aa@http://other"),
-        ("aa@http://other", True, "aa@http://other"),
-    ],
-)
-def test_an_old_key_is_completed_by_where_the_call_was_answered(key, simulated, found):
-    """A key that names a service stays as it is."""
-    assert recorded_key(key, url=f"{REAL}/v1/messages", endpoint="messages", simulated=simulated) == found
-
-
 def test_simulations_are_one_service_and_others_go_by_their_address(client, elsewhere, server):
     """Whatever port a simulation has; only where two are compared does each have its name."""
     real, other = elsewhere(), elsewhere()
@@ -129,9 +112,9 @@ def test_a_gateway_is_what_it_is_a_gateway_to(client):
 def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
     """By a request without key and prompt; who does not answer is not known."""
     with FaultServer(get=ANSWER) as other:
-        assert asks_simulation(server.url) is True
-        assert asks_simulation(other.url) is False
-    assert asks_simulation("http://127.0.0.1:9") is None
+        assert probe_simulation(server.url) is True
+        assert probe_simulation(other.url) is False
+    assert probe_simulation("http://127.0.0.1:9") is None
 
 
 def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, priced):
@@ -143,7 +126,7 @@ def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(cli
     assert exp.forecast().total.history == "none"
     report = exp.run(budget_usd=1)
     frame = exp.frame()
-    assert (report.completed, report.skipped, report.simulated, report.elsewhere) == (12, 0, False, 12)
+    assert (report.completed, report.skipped, report.simulated, report.other_service) == (12, 0, False, 12)
     assert "12 cells had an answer from another service, which does not count here." in str(report)
     assert not frame["simulated"].any()
     assert set(frame["url"]) == {f"{real.base_url('messages')}/v1/messages"}
@@ -157,25 +140,6 @@ def test_what_another_real_service_answered_does_not_count_either_but_was_paid(e
     first = experiment(elsewhere()).run(budget_usd=1)
     second = experiment(elsewhere()).run(budget_usd=1)
     assert (second.completed, second.counted_usd) == (12, 2 * first.counted_usd)
-
-
-def test_answers_under_keys_without_a_service_still_count_where_they_were_given(client, elsewhere):
-    """As ledgers have them that an earlier famnb wrote: scores, votes and all, for the simulation and for others."""
-    real = elsewhere()
-    exp = experiment(real)
-    exp.run()
-    experiment(client).run()
-    ballot = exp.vote(1)
-    ballot.vote("left")
-    before = exp.votes()
-    with sqlite3.connect(real.ledger.path) as file:
-        file.execute("UPDATE calls SET cell = substr(cell, 1, 32)")
-        file.execute("UPDATE votes SET left_cell = substr(left_cell, 1, 32), right_cell = substr(right_cell, 1, 32)")
-    for each in (real, client):
-        again = experiment(each)
-        assert again.run().skipped == 12
-        assert set(again.frame()["simulated"]) == {each is client}
-    assert experiment(real).votes().equals(before)
 
 
 def test_a_simulation_that_somebody_else_started_counts_until_something_real_answers_there(tmp_path, monkeypatch):

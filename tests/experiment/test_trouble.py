@@ -11,13 +11,14 @@ import pytest
 import famnb
 from famnb.experiment.schedule import MAX_FAILURES
 from tests.support import wire_payloads
-from tests.support.experiments import small_experiment, statuses
+from tests.support.experiments import GRID, small_experiment, statuses
 from tests.support.fault_server import Action, FaultServer, whole
-from tests.support.run_clock import SteppedTime
+from tests.support.run_clock import SteppedExperiment, SteppedTime
 from tests.support.waiting import wait_until
 
 ANSWER = whole(wire_payloads.body("messages", "An answer."))
 KEY = "k" * 20
+QUESTIONS = [f"Question {number}" for number in range(15)]
 
 
 def refusal(status, **headers):
@@ -46,9 +47,10 @@ def time_steps():
 
 def experiment(client, *, time_steps=None, prompts=15, **options):
     """Four cells a prompt, whole replies; on a clock of its own if one is given."""
-    exp = small_experiment(client, prompts=prompts, stream=False, **options)
-    if time_steps is not None:
-        exp.run_clock = time_steps.clock
+    if time_steps is None:
+        return small_experiment(client, prompts=prompts, stream=False, **options)
+    exp = SteppedExperiment(QUESTIONS[:prompts], GRID, 2, name="exp", client=client, max_tokens=16, stream=False)
+    exp.time_steps = time_steps
     return exp
 
 
@@ -79,10 +81,10 @@ def test_an_outage_of_two_seconds_fails_nothing(connect_to):
     is_down.clear()
     with FaultServer(choose=answer, port=int(first.url.rpartition(":")[2])):
         report = run.wait()
-    assert (report.completed, report.failed, report.left, report.stopped_by) == (200, 0, 0, None)
+    assert (report.completed, report.failed, report.remaining, report.stopped_by) == (200, 0, 0, None)
     assert set(answers_by_cell(exp)) == {1}
     assert len(paid) == 200
-    assert report.put_back > 0
+    assert report.requeued > 0
     assert "their cells were put back" in str(report)
 
 
@@ -90,10 +92,10 @@ def test_a_wrong_key_ends_the_run_at_once_and_the_right_one_goes_on(connect_to, 
     """With where the key is to be set; no cell is used up, and nothing needs `retry_failed`."""
     exp = experiment(connect_to(server.url))
     report = exp.run(concurrency=4)
-    assert (report.completed, report.failed, report.left, report.stopped_by) == (0, 0, 60, "trouble")
+    assert (report.completed, report.failed, report.remaining, report.stopped_by) == (0, 0, 60, "trouble")
     assert report.reason.startswith("the simulation takes no call with this key (AuthenticationError: 401")
     assert "the key is the one in FAM_API_KEY" in str(report)
-    assert report.put_back <= 4
+    assert report.requeued <= 4
     assert statuses(exp) == {"planned": 60}
     again = experiment(connect(server))
     assert (again.forecast().remaining, again.run().completed) == (60, 60)
@@ -105,7 +107,7 @@ def test_what_a_key_may_not_ends_the_run_too(connect_to, status):
     """A right that is missing, a bill that is not paid."""
     with FaultServer(ANSWER, refusal(status)) as server:
         report = experiment(connect_to(server.url)).run(concurrency=1)
-    assert (report.completed, report.left, report.stopped_by) == (1, 59, "trouble")
+    assert (report.completed, report.remaining, report.stopped_by) == (1, 59, "trouble")
     assert str(status) in report.reason
 
 
@@ -116,7 +118,7 @@ def test_a_service_that_asks_to_wait_is_waited_for(connect_to, time_steps, statu
     with FaultServer(*refused, ANSWER) as server:
         exp = experiment(connect_to(server.url, tries=3), time_steps=time_steps)
         report = exp.run(concurrency=16)
-    assert (report.completed, report.failed, report.put_back) == (60, 0, 16)
+    assert (report.completed, report.failed, report.requeued) == (60, 0, 16)
     assert time_steps.seconds == pytest.approx(seconds, abs=1)
     assert report.waited_s == pytest.approx(seconds, abs=1)
     assert set(answers_by_cell(exp)) == {1}
@@ -133,7 +135,7 @@ def test_the_wait_is_shown_and_a_stop_ends_it(connect_to):
         assert "paused for 1 h 0 min: RateLimitError: 429: not now" in str(progress)
         run.stop()
         report = run.wait()
-        assert (report.stopped_by, report.left, report.cancelled, run.progress.pause_s) == ("stop", 60, 0, 0)
+        assert (report.stopped_by, report.remaining, report.cancelled, run.progress.pause_s) == ("stop", 60, 0, 0)
         assert experiment(connect_to(server.url)).run().completed == 60
 
 
@@ -159,7 +161,7 @@ def test_a_capacity_of_four_asked_with_thirty_two_fails_nothing(connect_to):
     with FaultServer(choose=answer) as server:
         exp = experiment(connect_to(server.url, tries=3), prompts=60)
         report = exp.run(concurrency=32)
-    assert (report.completed, report.failed, report.left) == (240, 0, 0)
+    assert (report.completed, report.failed, report.remaining) == (240, 0, 0)
     assert set(answers_by_cell(exp)) == {1}
 
 
@@ -170,10 +172,10 @@ def test_a_service_that_never_comes_back_ends_the_run_with_the_reason(connect_to
     exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=3)
     key = {"worker_key": functools.partial(str, KEY)} if where else {}
     report = exp.run(concurrency=4, **where, **key)
-    assert (report.completed, report.failed, report.left, report.stopped_by) == (0, 0, 12, "trouble")
+    assert (report.completed, report.failed, report.remaining, report.stopped_by) == (0, 0, 12, "trouble")
     assert f"{server.url} took no call {MAX_FAILURES} times in a row (ConnectError" in str(report)
     assert "12 are left: run() again goes on with them." in str(report)
-    first = report.put_back - (MAX_FAILURES - 1)
+    first = report.requeued - (MAX_FAILURES - 1)
     # A busy cluster tells of the first failures one by one; by this clock the pauses between them are over at once.
     assert first >= 1 if where else first == 4
     with FaultServer(ANSWER, port=int(server.url.rpartition(":")[2])):
@@ -203,10 +205,10 @@ def test_one_service_in_trouble_holds_up_no_other(connect_to, time_steps):
     """What it was to answer is left, all else is answered."""
     with FaultServer(ANSWER) as sound, FaultServer(refusal(503)) as broken:
         grid = famnb.grid(client={"sound": connect_to(sound.url), "broken": connect_to(broken.url)})
-        exp = famnb.Experiment(["a", "b", "c"], grid, 4, name="two", max_tokens=16, stream=False)
-        exp.run_clock = time_steps.clock
+        exp = SteppedExperiment(["a", "b", "c"], grid, 4, name="two", max_tokens=16, stream=False)
+        exp.time_steps = time_steps
         report = exp.run(concurrency=4)
-    assert (report.completed, report.left, report.stopped_by) == (12, 12, "trouble")
+    assert (report.completed, report.remaining, report.stopped_by) == (12, 12, "trouble")
     assert report.reason.startswith(f"{broken.url} took no call")
     answered = exp.frame().groupby("client")["status"].agg(lambda status: (status == "completed").sum())
     assert answered.to_dict() == {"sound": 12, "broken": 0}
@@ -221,7 +223,7 @@ def test_a_model_that_always_answers_503_holds_up_no_other(connect_to, time_step
     with FaultServer(choose=answer) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=3)
         report = exp.run(concurrency=4)
-    assert (report.completed, report.failed, report.left, report.stopped_by) == (6, 0, 6, "trouble")
+    assert (report.completed, report.failed, report.remaining, report.stopped_by) == (6, 0, 6, "trouble")
 
 
 def test_a_stream_that_breaks_off_and_other_errors_are_the_models_failures(connect_to, time_steps):
@@ -229,5 +231,5 @@ def test_a_stream_that_breaks_off_and_other_errors_are_the_models_failures(conne
     with FaultServer(refusal(500), refusal(503), ANSWER, [*ANSWER[:0], ANSWER[0][:-5], Action.RESET], ANSWER) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=1)
         report = exp.run(concurrency=1)
-    assert (report.completed, report.failed, report.put_back) == (2, 2, 1)
+    assert (report.completed, report.failed, report.requeued) == (2, 2, 1)
     assert exp.run().skipped == 4

@@ -37,6 +37,9 @@ class ScriptedExecutor:
             self.end(cell, self.outcome)
         return lambda: self.end(cell, self.when_stopped)
 
+    def limit(self, _cell):
+        return None
+
     def end(self, cell, outcome):
         with self.grew:
             on_done = self.open.pop(cell.key)

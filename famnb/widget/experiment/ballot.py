@@ -20,7 +20,7 @@ from famnb.experiment.metrics import read_bounds
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.summary import drop_warmups
-from famnb.experiment.votes import JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, read_votes, shuffle_pairs
+from famnb.experiment.votes import JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, shuffle_pairs
 from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
@@ -88,7 +88,7 @@ class Ballot(DescribedWidget):
         """Pairs left out because their answers are the same."""
         self._votes = {
             _pair_key(vote.left_cell, vote.right_cell): vote
-            for vote in read_votes(experiment.ledger, experiment.name)
+            for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
         self._current: tuple[Cell, Cell] | None = None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import collections
 import threading
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from IPython import get_ipython
 
-from famnb.experiment.progress import Progress, RunReport
-from famnb.experiment.runner import Job, Run
+from famnb.experiment.plan import Cell
+from famnb.experiment.progress import RunReport
+from famnb.experiment.runner import Executor, Run
 from famnb.formatting import format_count, format_duration, format_usd
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -48,20 +50,20 @@ def view_state(run: Run, *, stopping: bool = False) -> dict[str, Any]:
     `said` is the summary; `bar` has shares of the plan in percent; `facts` are name, value and a note in small print;
     `rows` are those of the table under `head`.
     """
-    progress, report = run.progress, run.report
-    head, rows, more = _variants_table(run)
-    share = 100 / max(progress.total, 1)
+    progress = run.progress
+    head, rows, more = _variants_table(progress)
+    share = 100 / max(progress.planned, 1)
     return {
-        "title": sanitize.visible(report.name),
+        "title": sanitize.visible(progress.name),
         "said": _summary(progress),
         "percent": round(share * progress.done, 1),
         "bar": {
-            "done": share * (progress.before + progress.completed),
+            "done": share * (progress.skipped + progress.completed),
             "failed": share * progress.failed,
             "running": share * progress.running,
         },
-        "facts": [_spend(progress, report), *_times(progress), *_pause(progress)],
-        "errors": _errors(run),
+        "facts": [_spend(progress), *_times(progress), *_pause(progress)],
+        "errors": _errors(progress),
         "head": head,
         "rows": rows,
         "more": more,
@@ -72,10 +74,10 @@ def view_state(run: Run, *, stopping: bool = False) -> dict[str, Any]:
 
 def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     """The report of a run as ordinary notebook output."""
-    report = run.report
-    head, rows, more = _variants_table(run)
+    report = run.progress
+    head, rows, more = _variants_table(report)
     failure = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
-    errors = f"Errors: {_errors(run)}." if run.errors else ""
+    errors = f"Errors: {_errors(report)}." if report.errors else ""
     sections = [
         Section("head", report.head),
         *(Section("failure", text) for text in (failure, trouble) if text),
@@ -88,15 +90,15 @@ def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     return transcript.join_bundles([before, transcript.table_bundle(head, rows), *after])
 
 
-def _summary(progress: Progress) -> str:
-    parts = [f"{progress.done:,} of {progress.total:,} done"]
-    parts += [f"{progress.before:,} of them before"] if progress.before else []
+def _summary(progress: RunReport) -> str:
+    parts = [f"{progress.done:,} of {progress.planned:,} done"]
+    parts += [f"{progress.skipped:,} of them before"] if progress.skipped else []
     counts = ((progress.failed, "failed"), (progress.cancelled, "stopped"))
     parts += [f"{count:,} {name}" for count, name in counts if count]
     return " · ".join([*parts, f"{progress.running:,} running"])
 
 
-def _spend(progress: Progress, report: RunReport) -> tuple[str, str, str]:
+def _spend(progress: RunReport) -> tuple[str, str, str]:
     notes = []
     if progress.spent_usd is not None:
         value = progress.spent
@@ -105,14 +107,13 @@ def _spend(progress: Progress, report: RunReport) -> tuple[str, str, str]:
         value, notes = "unknown", ["no call has a known price"]
     else:
         value = format_usd(Decimal())
-    if report.counted_usd is not None and report.budget_usd is not None:
-        notes.append(f"{format_usd(report.counted_usd)} of the budget of {format_usd(report.budget_usd)} counted")
+    if progress.counted_usd is not None and progress.budget_usd is not None:
+        notes.append(f"{format_usd(progress.counted_usd)} of the budget of {format_usd(progress.budget_usd)} counted")
     return "spend", value, "; ".join(notes)
 
 
-def _times(progress: Progress) -> list[tuple[str, str, str]]:
-    ended = progress.completed + progress.failed + progress.cancelled
-    rate = f"{ended / progress.elapsed_s:.1f}" if ended and progress.elapsed_s else _MISSING
+def _times(progress: RunReport) -> list[tuple[str, str, str]]:
+    rate = f"{progress.ended / progress.elapsed_s:.1f}" if progress.ended and progress.elapsed_s else _MISSING
     left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
     return [
         ("elapsed", format_duration(progress.elapsed_s, brief=True), ""),
@@ -121,24 +122,24 @@ def _times(progress: Progress) -> list[tuple[str, str, str]]:
     ]
 
 
-def _pause(progress: Progress) -> list[tuple[str, str, str]]:
+def _pause(progress: RunReport) -> list[tuple[str, str, str]]:
     """For how long the run waits for a service, and why; nothing while it does not."""
     if not progress.pause_s:
         return []
     return [("paused for", format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason))]
 
 
-def _errors(run: Run) -> str:
+def _errors(progress: RunReport) -> str:
     """The classes of errors with their counts."""
-    errors = list(run.errors.items())
+    errors = list(progress.errors.items())
     parts = [f"{count:,} × {name}" for name, count in errors[:MAX_ERRORS]]
     parts += [f"{len(errors) - MAX_ERRORS:,} other kinds"] if len(errors) > MAX_ERRORS else []
     return ", ".join(parts)
 
 
-def _variants_table(run: Run) -> tuple[list[str], list[list[str]], str]:
+def _variants_table(progress: RunReport) -> tuple[list[str], list[list[str]], str]:
     """The table of variants: its head, its rows, and how many variants are not in it."""
-    variants = run.variants
+    variants = progress.variants
     rows = [
         [
             sanitize.visible(variant.label),
@@ -211,7 +212,8 @@ class RunView(DescribedWidget):
 
     def _watch(self) -> None:
         while self.comm is not None:
-            if self._run.over(PERIOD_S):
+            self._run.join(PERIOD_S)
+            if not self._run.running:
                 self._end()
                 return
             self.refresh()
@@ -235,9 +237,9 @@ _open_views: collections.deque[RunView] = collections.deque()
 class ShownRun(Run):
     """A run that shows its progress if it is the last value of a notebook's cell."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> None:
         self._view: RunView | None = None
-        super().__init__(job)
+        super().__init__(todo, report, executor, **options)
 
     @property
     def view(self) -> RunView:

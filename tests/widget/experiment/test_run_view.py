@@ -17,9 +17,8 @@ from IPython.core.interactiveshell import InteractiveShell
 import famnb
 from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.plan import Cell, plan_cells
-from famnb.experiment.progress import SIMULATED
+from famnb.experiment.progress import SIMULATED, RunReport
 from famnb.experiment.prompts import parse_prompts
-from famnb.experiment.runner import Job
 from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
 from famnb.service import Server
@@ -46,6 +45,9 @@ class Script:
     def start(self, cell: Cell, *, labels: object, on_done: Callable[[CallOutcome], object]) -> Callable[[], object]:
         self.open[cell.key] = cell, on_done
         return lambda: self.end(cell.key, STOPPED)
+
+    def limit(self, _cell: Cell) -> None:
+        return None
 
     def end(self, key: str, outcome: CallOutcome) -> None:
         """One call ends so."""
@@ -74,22 +76,14 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
         cells = plan_cells(parse_prompts(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
         worst = {cell.key: Decimal(2) for cell in cells}
         budget = None if limit is None else Budget(Decimal(limit), worst=worst, spent=Decimal(3))
-        job = Job(
-            name=name,
-            todo=cells,
-            planned=len(cells) + 4,
-            executor=script,
-            concurrency=concurrency,
-            rate=None,
-            budget=budget,
-        )
-        runs.append(ShownRun(job))
+        report = RunReport(name=name, planned=len(cells) + 4, skipped=4)
+        runs.append(ShownRun(cells, report, script, concurrency=concurrency, budget=budget))
         return runs[-1]
 
     yield start
     for run in runs:
         run.stop()
-        run.over(WAIT_S)
+        run.join(WAIT_S)
 
 
 @pytest.fixture
@@ -284,7 +278,7 @@ def test_what_broke_a_run_stands_in_its_end(
 
     monkeypatch.setattr(script, "start", break_line)
     run = started()
-    run.over(WAIT_S)
+    run.join(WAIT_S)
     assert "OSError: the line is cut" in run_view.run_bundle(run)["text/plain"]
 
 
