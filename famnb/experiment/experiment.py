@@ -32,7 +32,7 @@ from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
 from famnb.experiment.judge import Judge, JudgeRunner, judge_call_ids, read_judge_calls
-from famnb.experiment.metrics import Failed
+from famnb.experiment.metrics import MEASURED_COLUMNS, Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport, VariantProgress
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
@@ -201,6 +201,10 @@ class BaseExperiment:
         of the prompts (`keep=`), variant, endpoint, model, each field in which variants differ (`client` by name),
         repeat (from 0), warmup.
         """
+        return self._plan.copy()
+
+    @cached_property
+    def _plan(self) -> pd.DataFrame:
         return plan_frame(self.cells, self.variants, shared=self.fields)
 
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
@@ -324,7 +328,7 @@ class BaseExperiment:
         """
         # One opening of the ledger for all that is read.
         with self.ledger.sharing():
-            recorded = self._read_recorded()
+            recorded = self._read_recorded(MEASURED_COLUMNS)
             judge_findings = self._describe_judges(recorded)
         result = summary(
             recorded.frame,
@@ -386,9 +390,8 @@ class BaseExperiment:
         unknown, `.lines` say why, `.table` has a row for each variant and limit.
         Raises InvalidRequest for an unknown metric, LedgerError if the ledger cannot be read.
         """
-        return check_limits(
-            self.frame(), max=max, min=min, slo=slo, failed=failed, level=level, spans=self.score_spans()
-        )
+        frame = self._read_recorded(MEASURED_COLUMNS).frame
+        return check_limits(frame, max=max, min=min, slo=slo, failed=failed, level=level, spans=self.score_spans())
 
     def score_spans(self) -> dict[str, Span]:
         """The lowest and highest value that scores can have, by the name of their column, as far as they are known."""
@@ -557,14 +560,23 @@ class BaseExperiment:
             )
         return min(concurrency, limit)
 
-    def _join_calls(self) -> pd.DataFrame:
-        replayed = dict(self._replayed)
-        return join_calls(self.plan(), ledger=self.ledger, name=self.name, replayed=replayed, real=self._real)
+    def _join_calls(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        return join_calls(
+            self._plan,
+            ledger=self.ledger,
+            name=self.name,
+            replayed=dict(self._replayed),
+            real=self._real,
+            columns=columns,
+        )
 
-    def _read_recorded(self) -> _Recorded:
-        """Read what there is of the planned cells, and score what scorers that need no call have not scored."""
+    def _read_recorded(self, columns: Iterable[str] | None = None) -> _Recorded:
+        """Read what there is of the planned cells, and score what scorers that need no call have not scored.
+
+        The frame has the columns of `famnb.calls` named by `columns`, or all.
+        """
         with self.ledger.sharing():
-            frame = self._join_calls()
+            frame = self._join_calls(columns)
             return self._score_recorded(frame, self._list_answers(frame))
 
     def _score_recorded(self, frame: pd.DataFrame, answers: tuple[AnsweredCell, ...]) -> _Recorded:

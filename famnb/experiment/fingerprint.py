@@ -19,29 +19,23 @@ def fingerprint(*values: Any) -> str:
     return hashlib.blake2b(repr([_normalize(value) for value in values]).encode(), digest_size=4).hexdigest()
 
 
-class ScoreKeys:
-    """The keys under which scores are kept: the scorer's `key`, else its name, and a digest of the prompt's values."""
+def score_keys(scorers: Iterable[Any], prompts: Iterable[Prompt]) -> dict[tuple[str, str], str]:
+    """The keys under which scores are kept, by the name of the score and the id of the prompt that was answered.
 
-    def __init__(self, scorers: Iterable[Any]) -> None:
-        self._scorer_keys: dict[str, str] = {}
-        for scorer in scorers:
-            # A judge with a rubric makes several scores; any other scorer one, of its own name.
-            keys = getattr(scorer, "score_keys", {scorer.name: str(getattr(scorer, "key", scorer.name))})
-            self._scorer_keys |= keys
-        self._prompt_keys: dict[str, str] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all scores."""
-        return tuple(self._scorer_keys)
-
-    def key(self, name: str, prompt: Prompt) -> str:
-        """The key of a score, by its name, for the answers to one prompt of an experiment."""
-        if prompt.id not in self._prompt_keys:
-            # A corrected `expected` is another question to the scorer, though the call is the same.
-            values = sorted((name, str(value)) for name, value in prompt.slots.items())
-            self._prompt_keys[prompt.id] = f"@{fingerprint(*values)}" if values else ""
-        return self._scorer_keys[name] + self._prompt_keys[prompt.id]
+    A key is the scorer's `key`, else its name, and a digest of the prompt's values: a corrected `expected` is another
+    question to the scorer, though the call is the same.
+    """
+    by_name: dict[str, str] = {}
+    for scorer in scorers:
+        # A judge with a rubric makes several scores; any other scorer one, of its own name.
+        by_name |= getattr(scorer, "score_keys", None) or {scorer.name: str(getattr(scorer, "key", scorer.name))}
+    keys = {}
+    for prompt in prompts:
+        values = sorted([(name, str(value)) for name, value in prompt.slots.items()])
+        digest = hashlib.blake2b(repr(values).encode(), digest_size=4).hexdigest()
+        for name, scorer_key in by_name.items():
+            keys[name, prompt.id] = f"{scorer_key}@{digest}" if values else scorer_key
+    return keys
 
 
 def _normalize(value: Any, parents: tuple[Any, ...] = ()) -> Any:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.experiment.resume import ANSWERED, failures
+from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, failures
 from famnb.experiment.score import YES_NO, Span
 from famnb.formatting import FormatValue, format_duration, format_number, format_points, format_share, format_usd
 from famnb.frame.columns import CALLS
@@ -59,6 +59,12 @@ _TITLES = {
     GOODPUT: "goodput",
 }
 _UNITS = {column.name: column.unit for column in CALLS if column.dtype in ("Int64", "Float64") and column.unit}
+MEASURED_COLUMNS = tuple(
+    dict.fromkeys(
+        [*OUTCOME_COLUMNS, *(column.name for column in CALLS if column.name in _UNITS or "_source" in column.name)]
+    )
+)
+"""The columns of `famnb.calls` that metrics are measured from: numbers, their sources, and how calls ended."""
 _FORMATS: dict[str, tuple[FormatValue, Better]] = {
     "s": (format_duration, "less"),
     "s/token": (format_duration, "less"),

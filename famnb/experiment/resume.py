@@ -101,9 +101,11 @@ def read_calls(
     at this address any more. Raises LedgerError if the ledger cannot be read.
     """
     rows = calls(ledger, experiment=name, columns=columns)
-    services = rows["cell"].astype(object).map(lambda key: split_key(key)[1], na_action="ignore")
     is_simulated_row = rows["simulated"].fillna(False).astype(bool)
     is_real_answer = rows["status"].isin(ANSWERED) & ~rows["simulated"].fillna(True).astype(bool)
+    if not is_simulated_row.any() or not (is_real_answer.any() or real):
+        return rows
+    services = rows["cell"].astype(object).map(lambda key: split_key(key)[1], na_action="ignore")
     is_outdated = is_simulated_row & services.isin({*services[is_real_answer], *real} - {SIMULATED})
     return rows[~is_outdated].reset_index(drop=True)
 
@@ -170,24 +172,32 @@ def check_writable(ledger: Ledger) -> None:
 
 
 def join_calls(
-    plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[str, str], real: Collection[str] = ()
+    plan: pd.DataFrame,
+    *,
+    ledger: Ledger,
+    name: str,
+    replayed: Mapping[str, str],
+    real: Collection[str] = (),
+    columns: Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """Return the plan with `status` and the columns of `famnb.calls`, missing where a cell has no call yet.
+
+    `columns` names those wanted, OUTCOME_COLUMNS among them; None for all.
 
     A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; calls
     that no service took do not count. `replayed` is the id of the recorded call that answered a cell without a row
     of its own, by the cell's key; for `real` see `read_calls`.
     """
-    recorded = _drop_unavailable(read_calls(ledger, name, real=real))
+    recorded = _drop_unavailable(read_calls(ledger, name, columns=columns, real=real))
     if replayed:
-        recorded = pd.concat([recorded, _find_replays(ledger, replayed)], ignore_index=True)
+        recorded = pd.concat([recorded, _find_replays(ledger, replayed, columns)], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
     rows = _choose_calls(recorded).reindex(plan["cell"])
     rows.index = plan.index
     status = rows["status"].astype("string").fillna("planned")
-    columns = rows[names].assign(status=pd.Categorical(status, categories=list(STATUSES)))
+    measured = rows[names].assign(status=pd.Categorical(status, categories=list(STATUSES)))
     order = ["status", *(column for column in names if column != "status")]
-    return pd.concat([plan, columns[order]], axis=1)
+    return pd.concat([plan, measured[order]], axis=1)
 
 
 def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:
@@ -222,9 +232,9 @@ def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[order].drop_duplicates("cell").set_index("cell")
 
 
-def _find_replays(ledger: Ledger, replayed: Mapping[str, str]) -> pd.DataFrame:
+def _find_replays(ledger: Ledger, replayed: Mapping[str, str], columns: Iterable[str] | None) -> pd.DataFrame:
     """The recorded calls that answered cells, one row a cell."""
-    recorded = calls(ledger).set_index("call_id", drop=False)
+    recorded = calls(ledger, columns=columns).set_index("call_id", drop=False)
     known = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}
     rows = recorded.loc[list(known.values())].reset_index(drop=True)
     return rows.assign(cell=pd.array(list(known), dtype="string"))

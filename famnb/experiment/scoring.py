@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from famnb.errors import Interrupted
 from famnb.experiment import votes
-from famnb.experiment.fingerprint import ScoreKeys
+from famnb.experiment.fingerprint import score_keys
 from famnb.experiment.judge import JUDGE_TAG, Judge, JudgeRunner, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED
-from famnb.experiment.scorers import Scorer, apply_scorer
+from famnb.experiment.scorers import Scorer, apply_scorer, score_names
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.reply import Reply
@@ -103,7 +103,7 @@ class Scoring:
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
-        keys = ScoreKeys([judge])
+        keys = score_keys([judge], [answer.cell.prompt for answer in self._answers])
         recorded = read_scores(self._ledger, self._answers)
         todo = list(_find_unscored([judge], self._answers, recorded, again=self._again)[judge.name])
         texts = self._read_texts(todo)
@@ -117,7 +117,7 @@ class Scoring:
             graded = [
                 RecordedScore(
                     call_id=answer.call_id,
-                    scorer=keys.key(name, answer.cell.prompt),
+                    scorer=keys[name, answer.cell.prompt.id],
                     value=score.value,
                     detail=score.detail,
                     judge_call_id=reply.call_id,
@@ -206,17 +206,17 @@ def read_scores(ledger: Ledger, answers: Iterable[AnsweredCell]) -> list[Recorde
 
 def _find_unscored(
     scorers: Sequence[Scorer | Judge],
-    answers: Iterable[AnsweredCell],
+    answers: Sequence[AnsweredCell],
     recorded: Iterable[RecordedScore],
     *,
     again: bool,
 ) -> dict[str, dict[AnsweredCell, str]]:
     """The answers that each scorer has not scored, with the key of the score to make, by the scorer's name."""
     present = {(score.scorer, score.call_id) for score in recorded if not (again and score.value is None)}
-    keys = ScoreKeys(scorers)
+    keys = score_keys(scorers, [answer.cell.prompt for answer in answers])
     todo: dict[str, dict[AnsweredCell, str]] = {scorer.name: {} for scorer in scorers}
     for scorer, answer in itertools.product(scorers, answers):
-        key = keys.key(scorer.name, answer.cell.prompt)
+        key = keys[scorer.name, answer.cell.prompt.id]
         if (key, answer.call_id) not in present:
             todo[scorer.name][answer] = key
     return todo
@@ -266,13 +266,13 @@ def scores_by_cell(
 ) -> dict[str, dict[str, float]]:
     """Each score, by its name, by the cell's key; under `votes` those that people's votes make, if there are any."""
     scorers = tuple(scorers)
-    keys = ScoreKeys(scorers)
+    keys = score_keys(scorers, [answer.cell.prompt for answer in answers])
+    scores: dict[str, dict[str, float]] = {name: {} for scorer in scorers for name in score_names(scorer)}
     targets = {
-        (keys.key(score_name, answer.cell.prompt), answer.call_id): (score_name, answer.cell.key)
-        for score_name in keys.names
+        (keys[name, answer.cell.prompt.id], answer.call_id): (name, answer.cell.key)
+        for name in scores
         for answer in answers
     }
-    scores: dict[str, dict[str, float]] = {score_name: {} for score_name in keys.names}
     for score in recorded:
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
             score_name, cell_key = target

@@ -9,6 +9,7 @@ independent; or of new prompts, where `clusters` says which values belong togeth
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Mapping
@@ -134,6 +135,7 @@ def carries(n: int, p: float) -> bool:
     return n >= 1 / (1 - max(p, 1 - p)) - 1e-9
 
 
+@functools.cache
 def min_values(level: float = 0.95) -> int:
     """Return the fewest values, or pairs, with which anything can be shown without a guess of their distribution.
 
@@ -203,23 +205,25 @@ def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     centre = float(np.mean(present)) if n else math.nan
     if n < min_values(level):
         return Interval(centre, math.nan, math.nan, total, level, *clustered)
-    low, high = mean_ends(present, level)
-    return Interval(centre, low, high, total, level, *clustered, "Student and Hall", mean_caution(present, level))
-
-
-def mean_ends(values: Values, level: float) -> tuple[float, float]:
-    """The ends of an interval of the mean that holds Student's and Hall's, to at most twice Student's reach."""
-    n, bound = len(values), float(special.stdtrit(len(values) - 1, (1 + level) / 2))
-    centre, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(n)
-    a = _skewness(values) / math.sqrt(n)
-    # Beyond, where Hall's cubic is flat, its inverse runs away and holds the mean no more often for it.
-    below = min(max(bound, _hall_inverse(bound, a)), MAX_REACH * bound)
-    above = min(max(bound, -_hall_inverse(-bound, a)), MAX_REACH * bound)
-    return centre - below * error, centre + above * error
+    # Student's and Hall's, to at most twice Student's reach.
+    bound, error = float(special.stdtrit(n - 1, (1 + level) / 2)), float(np.std(present, ddof=1)) / math.sqrt(n)
+    skewness = _skewness(present)
+    hall_below, hall_above = _hall_inverses(bound, skewness / math.sqrt(n))
+    below = min(max(bound, hall_below), MAX_REACH * bound)
+    above = min(max(bound, -hall_above), MAX_REACH * bound)
+    cautions = []
+    # All of n values are common ones with a probability of (1 - share) ** n.
+    if (1 - RARE_SHARE) ** n > 1 - level:
+        unseen = 1 - (1 - level) ** (1 / n)
+        cautions.append(f"{n} values can lack what is rarer than 1 in {1 / unseen:.0f}")
+    if abs(skewness) > MAX_SKEWNESS * math.sqrt(n):
+        cautions.append("a long tail, in which few values decide")
+    low, high = centre - below * error, centre + above * error
+    return Interval(centre, low, high, total, level, *clustered, "Student and Hall", "; ".join(cautions))
 
 
 def mean_p_value(values: Values) -> float:
-    """The p-value of the test that the mean is 0, by the interval of `mean_ends`; the sign test's if all are alike."""
+    """The p-value of the test that the mean is 0, by the interval of `mean`; the sign test's if all are alike."""
     n, spread, centre = len(values), float(np.std(values, ddof=1)), float(np.mean(values))
     if not spread:
         return 2.0 ** (1 - n) if centre else 1.0
@@ -227,19 +231,6 @@ def mean_p_value(values: Values) -> float:
     hall = t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6
     both = min(abs(t), abs(hall)) if t * hall > 0 else 0.0
     return float(2 * special.stdtr(n - 1, -max(both, abs(t) / MAX_REACH)))
-
-
-def mean_caution(values: Values, level: float) -> str:
-    """What speaks against an interval of the mean of these values; empty if nothing does."""
-    n = len(values)
-    reasons = []
-    # All of n values are common ones with a probability of (1 - share) ** n.
-    if (1 - RARE_SHARE) ** n > 1 - level:
-        unseen = 1 - (1 - level) ** (1 / n)
-        reasons.append(f"{n} values can lack what is rarer than 1 in {1 / unseen:.0f}")
-    if abs(_skewness(values)) > MAX_SKEWNESS * math.sqrt(n):
-        reasons.append("a long tail, in which few values decide")
-    return "; ".join(reasons)
 
 
 def share(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
@@ -366,10 +357,13 @@ def _skewness(values: Values) -> float:
     return float(np.mean((centred / spread) ** 3)) * math.sqrt(n * (n - 1)) / (n - 2)
 
 
-def _hall_inverse(end: float, a: float) -> float:
-    """The t whose transform by Hall's cubic, t + a t² / 3 + a² t³ / 27 + a / 6, is `end`."""
-    # Below this the cubic is a straight line but for rounding.
-    return end if abs(a) < 1e-6 else 3 / a * float(np.cbrt(1 + a * (end - a / 6)) - 1)
+def _hall_inverses(bound: float, a: float) -> tuple[float, float]:
+    """The t whose transforms by Hall's cubic, t + a t² / 3 + a² t³ / 27 + a / 6, are `bound` and `-bound`."""
+    # Below this the cubic is a straight line but for rounding. Where it is flat, its inverse runs away.
+    if abs(a) < 1e-6:
+        return bound, -bound
+    upper, lower = 3 / a * (np.cbrt(1 + a * (np.array([bound, -bound]) - a / 6)) - 1)
+    return float(upper), float(lower)
 
 
 def _order_statistics(ascending: Values, p: float, level: float, size: float) -> tuple[float, float]:
