@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import dis
 import functools
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -62,6 +64,10 @@ def _normalize(value: Any, parents: tuple[Any, ...] = ()) -> Any:
             return [normalize(part) for part in (value.func, value.args, tuple(value.keywords.items()))]
         case re.Pattern():
             return value.pattern, value.flags
+        case Decimal():
+            return str(value)
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [normalize(getattr(value, field.name)) for field in dataclasses.fields(value)]
         case frozenset():
             # A set's order depends on the process's hash seed.
             return sorted(repr(normalize(item)) for item in value)

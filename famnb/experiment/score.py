@@ -2,28 +2,24 @@
 
 A scorer's `key` identifies it and how it scores: a score is kept under it and made again when it changes.
 
-To add a scorer: a frozen class here with `name`, `score` and, if it has settings, a `key` that changes with them; the
-function that makes it in `scorers.py`, with its name in `__all__` and in that module's docstring.
+To add a scorer: a frozen dataclass here with `score`, whose fields are its settings; the function that makes it in
+`scorers.py`, with its name in `__all__` and in that module's docstring.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import pydantic
-
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import Prompt
 from famnb.formatting import format_duration
 from famnb.record import prices
 from famnb.reply import Reply
-from famnb.request import structured_output
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,18 +72,25 @@ class Normalization:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ExactScorer:
-    """Scores whether the answer is the expected text."""
+class BaseScorer:
+    """A scorer that its fields make what it is."""
 
-    span: ClassVar = YES_NO
+    span: ClassVar[Span | None] = YES_NO
     name: str
-    expected: Expected
-    normalize: Normalization
 
     @property
     def key(self) -> str:
-        expected, normalize = self.expected, self.normalize
-        return f"{self.name}#{fingerprint(expected.value, expected.slot, normalize.strip, normalize.casefold)}"
+        """Its name, and a digest of how it scores."""
+        fields = [field.name for field in dataclasses.fields(self) if field.compare and field.name != "name"]
+        return f"{self.name}#{fingerprint(*(getattr(self, name) for name in fields))}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExactScorer(BaseScorer):
+    """Scores whether the answer is the expected text."""
+
+    expected: Expected
+    normalize: Normalization
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """Return 1 if it is, else 0."""
@@ -100,20 +103,13 @@ class ExactScorer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ContainsScorer:
+class ContainsScorer(BaseScorer):
     """Scores whether the answer contains the expected texts."""
 
-    span: ClassVar = YES_NO
-    name: str
     expected: Expected
     normalize: Normalization
     need_all: bool
     """Whether each of several texts must be there; else one of them must."""
-
-    @property
-    def key(self) -> str:
-        expected, normalize = self.expected, self.normalize
-        return f"{self.name}#{fingerprint(expected.value, expected.slot, normalize.casefold, self.need_all)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """Return 1 if it does, else 0."""
@@ -131,22 +127,15 @@ class ContainsScorer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class NumericScorer:
+class NumericScorer(BaseScorer):
     """Scores whether a number in the answer is the expected one, within a tolerance."""
 
-    span: ClassVar = YES_NO
-    name: str
     expected: Expected
     tolerance: float
     relative: float
     """The tolerance as a share of the expected number; the wider of the two holds."""
     which: Which
     """The number of the answer that counts."""
-
-    @property
-    def key(self) -> str:
-        settings = self.expected.value, self.expected.slot, self.tolerance, self.relative, self.which
-        return f"{self.name}#{fingerprint(*settings)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """Return 1 if it is, else 0."""
@@ -181,29 +170,20 @@ def expected_number(value: Any) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise LookupError(f"expected is no number: {value!r:.{DETAIL_CHARS}}")
+        raise LookupError(f"expected is not a number: {value!r:.{DETAIL_CHARS}}")
     return number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RegexScorer:
+class RegexScorer(BaseScorer):
     """Scores whether the answer holds a match of a regular expression, or the expected text in a group of one."""
 
-    span: ClassVar = YES_NO
-    name: str
     pattern: re.Pattern[str] | None
     """None for the prompt's own, in its slot."""
     flags: int
     group: int | str | None
     """The group whose text must be the prompt's value of the slot; None where a match is enough."""
     slot: str
-
-    @property
-    def key(self) -> str:
-        if self.pattern is not None and self.group is None:
-            return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags)}"
-        pattern = None if self.pattern is None else self.pattern.pattern
-        return f"{self.name}#{fingerprint(pattern, self.flags, self.group, self.slot)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """Return 1 if it does, else 0."""
@@ -226,22 +206,16 @@ class RegexScorer:
         try:
             return re.compile(text, self.flags)
         except re.error as error:
-            raise LookupError(f"{text!r:.{DETAIL_CHARS}} is no regular expression: {error}") from None
+            raise LookupError(f"{text!r:.{DETAIL_CHARS}} is not a regular expression: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RefusalScorer:
+class RefusalScorer(BaseScorer):
     """Scores whether the model declined to answer."""
 
-    span: ClassVar = YES_NO
-    name: str
     pattern: re.Pattern[str]
     """Finds a refusal at the beginning of a text."""
     wanted: bool
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags, self.wanted)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
         """Return 1 if it did, else 0; the other way round unless refusals are wanted."""
@@ -277,17 +251,11 @@ REFUSALS = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LatencyScorer:
+class LatencyScorer(BaseScorer):
     """Scores whether a call was as quick as it has to be."""
 
-    span: ClassVar = YES_NO
-    name: str
     max_s: float
     metric: str
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}#{fingerprint(self.max_s, self.metric)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
         """Return 1 if it was, else 0."""
@@ -298,16 +266,10 @@ class LatencyScorer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class CostScorer:
+class CostScorer(BaseScorer):
     """Scores whether a call cost no more than it may."""
 
-    span: ClassVar = YES_NO
-    name: str
     max_usd: Decimal
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}#{fingerprint(str(self.max_usd))}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
         """Return 1 if it did, else 0; no score where that is not known, since its cost may lie on either side."""
@@ -323,67 +285,27 @@ class CostScorer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class TypeScorer:
-    """Scores whether the answer is JSON of a Python type."""
+class SchemaScorer(BaseScorer):
+    """Scores whether the answer is JSON of a form."""
 
-    span: ClassVar = YES_NO
-    name: str
-    type: Any
-
-    @property
-    def key(self) -> str:
-        schema = json.dumps(structured_output.json_format(self.type)["schema"], sort_keys=True)
-        return f"{self.name}#{fingerprint(schema)}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """Return 1 if it is, else 0."""
-        try:
-            structured_output.parse(reply.text, self.type)
-        except pydantic.ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            location = ".".join(map(str, first["loc"]))
-            return Score(0.0, ": ".join(part for part in (location, first["msg"]) if part))
-        return Score(1.0)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class JsonSchemaScorer:
-    """Scores whether the answer is JSON that a JSON Schema allows."""
-
-    span: ClassVar = YES_NO
-    name: str
     schema: str
-    """As JSON with sorted keys, which `key` digests."""
-    validator: Any = dataclasses.field(repr=False, compare=False)
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}#{fingerprint(self.schema)}"
+    """The form, as a JSON Schema with sorted keys."""
+    find_fault: Callable[[str], str | None] = dataclasses.field(repr=False, compare=False)
+    """Returns what is wrong with a text; None if it has the form."""
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
         """Return 1 if it is, else 0."""
-        try:
-            value = json.loads(reply.text)
-        except ValueError as error:
-            return Score(0.0, f"no JSON: {error}")
-        fault = next(iter(self.validator.iter_errors(value)), None)
-        if fault is None:
-            return Score(1.0)
-        return Score(0.0, f"{'.'.join(map(str, ('$', *fault.instance_path)))}: {fault.message:.200}")
+        fault = self.find_fault(reply.text)
+        return Score(float(fault is None), fault or "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class FunctionScorer:
+class FunctionScorer(BaseScorer):
     """Scores by a Python function of the answer."""
 
-    name: str
+    span = None
     call: Callable[..., Any]
     takes_prompt: bool
-
-    @property
-    def key(self) -> str:
-        """Its name, and a digest of its code and constants, so that a changed function scores anew."""
-        return f"{self.name}#{fingerprint(self.call)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """Return the function's result as a score."""

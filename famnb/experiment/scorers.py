@@ -33,6 +33,7 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import jsonschema_rs
+import pydantic
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import parse_budget
@@ -45,14 +46,13 @@ from famnb.experiment.score import (
     ExactScorer,
     Expected,
     FunctionScorer,
-    JsonSchemaScorer,
     LatencyScorer,
     Normalization,
     NumericScorer,
     RefusalScorer,
     RegexScorer,
+    SchemaScorer,
     Score,
-    TypeScorer,
     Which,
     to_score,
 )
@@ -173,7 +173,7 @@ def regex(
 
     Without a `pattern`, the prompt's own value of `slot` is one. With a `group`, such as 1 of r"Answer: (\w+)", the
     text of that group in the last match must be the prompt's value of `slot`. A prompt without that value has no
-    score. Raises InvalidRequest for what is no regular expression, or has no such group.
+    score. Raises InvalidRequest unless it is a regular expression with such a group.
     """
     if pattern is None:
         if group is not None:
@@ -182,7 +182,7 @@ def regex(
     try:
         compiled = re.compile(pattern, flags)
     except (re.error, ValueError, TypeError) as error:
-        raise InvalidRequest(f"regex: {pattern!r:.80} is no regular expression: {error}") from None
+        raise InvalidRequest(f"regex: {pattern!r:.80} is not a regular expression: {error}") from None
     if group is not None and group not in (*range(compiled.groups + 1), *compiled.groupindex):
         raise InvalidRequest(f"group: {compiled.pattern!r:.80} has no group {group!r}; groups are what stands in (…)")
     return RegexScorer(name, compiled, flags, group, slot)
@@ -193,7 +193,7 @@ def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name:
 
     Declined has one that the service marks as refused or filtered, or that says so at its beginning: in the usual
     English words, or in those of your `patterns`, regular expressions whose case does not matter. Raises InvalidRequest
-    for what is no regular expression.
+    for a pattern that is not a regular expression.
     """
     given = REFUSALS if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
     if not given:
@@ -208,7 +208,7 @@ def latency(max_s: float, *, metric: str = "e2e_s", name: str = "latency") -> Sc
     """Score 1 for an answer that came within `max_s` seconds, else 0.
 
     `metric` is any of the times of `famnb.calls`, such as "ttft_s" for the first token. No score where it was not
-    observed. Raises InvalidRequest for one that there is not.
+    observed. Raises InvalidRequest for an unknown metric.
     """
     check_number("max_s", max_s, above=0, expected="a number of seconds above 0")
     metrics = [field for field in Timing.__struct_fields__ if field.endswith("_s")]
@@ -221,7 +221,7 @@ def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
     """Score 1 for a call that cost no more than `max_usd`, else 0.
 
     No score where that is not known: without a price, or where usage is estimated and the limit lies between the lowest
-    and the highest cost. Raises InvalidRequest for what is no amount.
+    and the highest cost. Raises InvalidRequest unless `max_usd` is an amount.
     """
     return CostScorer(name, parse_budget(max_usd, "max_usd"))
 
@@ -229,17 +229,36 @@ def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
 def schema(kind: Any, *, name: str = "schema") -> Scorer:
     """Score 1 for an answer that is, as a whole, JSON of this form, else 0.
 
-    `kind` is a JSON Schema as a mapping, or a type such as a pydantic model; InvalidRequest for what is neither.
+    `kind` is a JSON Schema as a mapping, or a type such as a pydantic model. Raises InvalidRequest for anything else.
     """
     if not isinstance(kind, Mapping):
-        structured_output.json_format(kind)
-        return TypeScorer(name, kind)
+
+        def find_type_fault(text: str) -> str | None:
+            try:
+                structured_output.parse(text, kind)
+            except pydantic.ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+            return None
+
+        form = structured_output.json_format(kind)["schema"]
+        return SchemaScorer(name, json.dumps(form, sort_keys=True), find_type_fault)
     try:
         validator = jsonschema_rs.validator_for(dict(kind), retriever=_refuse_to_fetch)
     except ValueError as error:
         message = getattr(error, "message", str(error))
-        raise InvalidRequest(f"schema: this is no JSON Schema: {message:.200}") from None
-    return JsonSchemaScorer(name, json.dumps(kind, sort_keys=True), validator)
+        raise InvalidRequest(f"schema: expected a JSON Schema: {message:.200}") from None
+
+    def find_fault(text: str) -> str | None:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            return f"not JSON: {error}"
+        fault = next(iter(validator.iter_errors(value)), None)
+        location = "" if fault is None else ".".join(map(str, ("$", *fault.instance_path)))
+        return None if fault is None else f"{location}: {fault.message:.200}"
+
+    return SchemaScorer(name, json.dumps(kind, sort_keys=True), find_fault)
 
 
 def _refuse_to_fetch(address: str) -> Any:
@@ -264,9 +283,9 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
 
 
 def parse_scorers(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
-    """Return the scorers of an experiment, a plain function made one.
+    """Return the scorers of an experiment; a plain function becomes one.
 
-    Raises InvalidRequest for what is no scorer, and for a name that occurs twice.
+    Raises InvalidRequest for anything else, and for a name that occurs twice.
     """
     is_list = isinstance(given, Iterable) and not isinstance(given, str | Scorer | Judge) and not callable(given)
     scorers = tuple(map(_to_scorer, given if is_list else [given]))

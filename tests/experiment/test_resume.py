@@ -36,7 +36,7 @@ def test_streams_that_the_service_cut_off_have_failed(connect, server):
     with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
         run = small_experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
         assert str(run.wait()).startswith("exp: 0 answered, 2 failed of 2 planned")
-    assert run.errors == {"StreamInterrupted": 2}
+    assert run.progress.errors == {"StreamInterrupted": 2}
     exp = small_experiment(connect(server), prompts=1, repeats=1)
     assert statuses(exp) == {"interrupted": 2}
     assert list(exp.summary().table["failed"]) == [1, 1]

@@ -116,9 +116,14 @@ def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None) -
         (scorers.contains(), ["4", "3"], 0, "not in the answer: '3'"),
         (scorers.numeric(), 42, 1, "42, expected 42"),
         (scorers.numeric(), "4,200", 0, "42, expected 4200"),
-        (scorers.numeric(), "42 km", None, "expected is no number: '42 km'"),
+        (scorers.numeric(), "42 km", None, "expected is not a number: '42 km'"),
         (scorers.regex(), r"\d{2}", 1, "found 42"),
-        (scorers.regex(), "(", None, "'(' is no regular expression: missing ), unterminated subpattern at position 0"),
+        (
+            scorers.regex(),
+            "(",
+            None,
+            "'(' is not a regular expression: missing ), unterminated subpattern at position 0",
+        ),
     ],
 )
 def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | None, detail: str) -> None:
@@ -180,7 +185,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: scorers.regex("("), "is no regular expression"),
+        (lambda: scorers.regex("("), "is not a regular expression"),
         (lambda: scorers.regex("a(b)", group=2), "has no group 2"),
         (lambda: scorers.regex(group=1), "group= is of a pattern"),
         (lambda: scorers.contains(4), "expected a text or a list of texts, got 4"),
@@ -189,7 +194,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
         (lambda: scorers.numeric("42"), "expected a number, or None"),
         (lambda: scorers.numeric(tolerance=-1), "tolerance: expected a number of 0 or more"),
         (lambda: scorers.numeric(which="best"), "expected 'last' or 'first'"),
-        (lambda: scorers.refusal(patterns=["("]), "is no regular expression"),
+        (lambda: scorers.refusal(patterns=["("]), "is not a regular expression"),
         (lambda: scorers.refusal(patterns=[]), "at least one regular expression"),
         (lambda: scorers.latency(0), "max_s: expected a number of seconds above 0"),
         (lambda: scorers.latency(1, metric="speed"), "there is no 'speed'; expected one of connect_s, ttfb_s, ttft_s"),
@@ -201,7 +206,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
         (lambda: scorers.rubric("fam-mini", {"right": "x"}, weights={"left": 1}), "there is no criterion 'left'"),
         (lambda: scorers.rubric("fam-mini", {"right": "x"}, weights={"right": 0}), "expected a number above 0"),
         (lambda: scorers.judge("fam-mini", criteria={"right": "x"}), r"several are for rubric\(\)"),
-        (lambda: scorers.schema({"type": "nothing"}), "is no JSON Schema"),
+        (lambda: scorers.schema({"type": "nothing"}), "expected a JSON Schema"),
         (lambda: scorers.schema({"$ref": "http://127.0.0.1:1/schema.json"}), "not fetched"),
         (lambda: scorers.schema(int), "expected a type whose JSON is an object"),
         (lambda: scorers.function(lambda _: 1), "give name="),
