@@ -94,7 +94,7 @@ def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client)
     kill(dask_client, workers=2)
     wait_until(lambda: len(client.ledger.select("status = 'running'")) == 2)
     run.stop()
-    assert (run.wait().lost, run.report.cancelled) == (2, 2)
+    assert (run.wait().lost, run.progress.cancelled) == (2, 2)
     lost = client.ledger.select("error = 'WorkerLost'")
     assert [client.ledger.call(row["id"]).status for row in lost] == ["interrupted"] * 2
     assert all(client.ledger.call(row["id"]).reply.text for row in lost)
