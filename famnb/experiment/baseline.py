@@ -61,7 +61,7 @@ def compare_experiments(
     Each is an experiment, what its `frame()` returned, or the path of a file that `save_baseline` wrote; the other
     arguments are those of `Experiment.summary`. In the summary every variant stands twice, `…, before` and
     `…, after`, and each is compared with itself; all variants' comparisons of a metric are judged together.
-    Raises InvalidRequest if they have no variant or no prompt in common, or what is given is no experiment.
+    Raises InvalidRequest if they have no variant or no prompt in common, or if one is not an experiment.
     """
     frames = [_read(name, source) for name, source in (("old", old), ("new", new))]
     spans = new.score_spans() if isinstance(new, HasFrame) else None

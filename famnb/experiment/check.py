@@ -42,7 +42,7 @@ Outcome: TypeAlias = Literal["pass", "fail", "unknown"]
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class CheckResult:
-    """Whether figures keep their limits. True only for a pass: an unknown outcome is none."""
+    """Whether figures keep their limits. True only for a pass, not for an unknown outcome."""
 
     outcome: Outcome
     """fail if any limit is broken for certain, else unknown if any may be, else pass."""
@@ -74,12 +74,12 @@ def check_limits(
 ) -> CheckResult:
     """Judge every variant of a frame of `Experiment.frame` by limits; see `Experiment.check` for the arguments.
 
-    Raises InvalidRequest for what is no limit, and for a metric that the frame has not.
+    Raises InvalidRequest if a limit is not a number, or if the frame lacks its metric.
     """
     rows = drop_warmups(frame)
     objective = check_slo(slo, rows)
-    known = known_metrics(rows, objective)
-    limits = [*_check_bound("max", max, known), *_check_bound("min", min, known)]
+    names = known_metrics(rows, objective)
+    limits = [*_check_bound("max", max, names), *_check_bound("min", min, names)]
     if not limits:
         raise InvalidRequest(
             'check: there is no limit; give some, such as max={"cost_usd": 0.01} or min={"score_exact": 0.9}'
@@ -88,10 +88,12 @@ def check_limits(
     for bound, name, limit in limits:
         metric = find_metric(name, spans)
         measured = measure(rows, metric, failed=failed, slo=objective)
-        for variant, own in rows.groupby("variant", observed=True):
-            values = measured.to_frame(own.index.to_series().reindex(rows.index).notna(), rows["prompt_id"].astype(str))
+        for variant, calls in rows.groupby("variant", observed=True):
+            values = measured.to_frame(
+                calls.index.to_series().reindex(rows.index).notna(), rows["prompt_id"].astype(str)
+            )
             interval = _interval_of(metric, values, level)
-            gaps = list(_gaps(own, metric))
+            gaps = list(_gaps(calls, metric))
             outcome = _judge(interval, bound, limit, is_complete=not gaps)
             records.append(
                 {
@@ -116,14 +118,14 @@ def check_limits(
     return CheckResult(outcome, table, lines)
 
 
-def _check_bound(name: str, limits: Mapping[str, float] | None, known: list[str]) -> Iterator[tuple[str, str, float]]:
+def _check_bound(name: str, limits: Mapping[str, float] | None, names: list[str]) -> Iterator[tuple[str, str, float]]:
     """Yield each limit as its bound, its metric's name and its value."""
     if limits is None:
         return
     if not isinstance(limits, Mapping):
         raise InvalidRequest(f'{name}: expected limits by metric, such as {{"e2e_s": 5}}, got {limits!r:.80}')
     for metric, limit in limits.items():
-        check_metric(name, metric, known)
+        check_metric(name, metric, names)
         yield name, metric, float(check_number(f"{name}[{metric!r}]", limit, expected="a number"))
 
 

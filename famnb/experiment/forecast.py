@@ -181,8 +181,8 @@ def forecast(
     sums, wall_s = simulate_runs(calls, concurrency=concurrency, seed=seed)
     lines = []
     for label in dict.fromkeys([*variants, *(cell.variant.label for cell in cells)]):
-        own = [call for call in calls if call.variant == label]
-        lines.append(_forecast_line(label, own, sums.get(label), level))
+        variant_calls = [call for call in calls if call.variant == label]
+        lines.append(_forecast_line(label, variant_calls, sums.get(label), level))
     total = np.sum(list(sums.values()), axis=0) if sums else None
     return Forecast(
         planned=len(cells),

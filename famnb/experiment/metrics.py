@@ -170,15 +170,15 @@ def choose_metrics(
 
     Unnamed it is the first of `metrics`; else the first score, since what a scorer asks is what the answers are for;
     else the goodput of an objective that was given; else the time to the end of the answer, which every answer has.
-    Never what the calls made stand out: a metric chosen by its result would be judged by chance.
+    Never by what the calls have shown: a metric chosen by its result would be judged by chance.
     """
-    known = known_metrics(rows, slo)
+    choices = known_metrics(rows, slo)
     if isinstance(metrics, str):
         raise InvalidRequest(f"metrics: expected a list of names such as [{metrics!r}], got a text")
-    named = None if metrics is None else [check_metric("metrics", name, known) for name in metrics]
+    named = None if metrics is None else [check_metric("metrics", name, choices) for name in metrics]
     names = default_metrics(rows, slo) if named is None else named
     if primary is not None:
-        names, why = [check_metric("primary", primary, known), *names], "as named"
+        names, why = [check_metric("primary", primary, choices), *names], "as named"
     elif named is not None:
         why = "the first of those named"
     elif names and names[0].startswith(SCORE_PREFIX):
@@ -193,9 +193,9 @@ def score_columns(rows: pd.DataFrame) -> list[str]:
     return [name for name in map(str, rows.columns) if name.startswith(SCORE_PREFIX) and rows[name].notna().any()]
 
 
-def check_metric(argument: str, name: Any, known: Iterable[str]) -> str:
-    """Return a metric's name. Raises InvalidRequest if there is none of it."""
-    names = list(known)
+def check_metric(argument: str, name: Any, choices: Iterable[str]) -> str:
+    """Return a metric's name. Raises InvalidRequest if it is unknown."""
+    names = list(choices)
     if name in names:
         return str(name)
     close = difflib.get_close_matches(str(name), names, 1)
@@ -205,7 +205,7 @@ def check_metric(argument: str, name: Any, known: Iterable[str]) -> str:
 
 
 def check_slo(slo: Mapping[str, float] | None, rows: pd.DataFrame) -> dict[str, float]:
-    """Return the limits of an objective. Raises InvalidRequest for what is no limit or no column that can have one."""
+    """Return the limits of an objective. Raises InvalidRequest if one is not a number, or its column has none."""
     if slo is None:
         return {}
     example = "such as {'ttft_s': 0.5, 'e2e_s': 5}"

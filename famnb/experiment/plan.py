@@ -196,10 +196,10 @@ def _build_requests(
     requests: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
     seen: dict[str, tuple[str, str]] = {}
     for variant in variants:
-        fields, own = {**shared, **variant.fields}, variant.endpoints(endpoints)
-        fields["endpoint"] = endpoint_of(fields, own).name
+        fields, variant_endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
+        fields["endpoint"] = endpoint_of(fields, variant_endpoints).name
         for prompt in prompts:
-            request = build_request(prompt.text, fields, own)
+            request = build_request(prompt.text, fields, variant_endpoints)
             # Kept beside the request, since making the body is most of the work of a plan.
             body = request.body()
             key = cell_key(request.endpoint, body, repeat=0, service=services[variant.label])

@@ -235,6 +235,6 @@ def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:
 def _find_replays(ledger: Ledger, replayed: Mapping[str, str], columns: Iterable[str] | None) -> pd.DataFrame:
     """The recorded calls that answered cells, one row a cell."""
     recorded = calls(ledger, columns=columns).set_index("call_id", drop=False)
-    known = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}
-    rows = recorded.loc[list(known.values())].reset_index(drop=True)
-    return rows.assign(cell=pd.array(list(known), dtype="string"))
+    by_cell = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}
+    rows = recorded.loc[list(by_cell.values())].reset_index(drop=True)
+    return rows.assign(cell=pd.array(list(by_cell), dtype="string"))

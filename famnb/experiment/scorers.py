@@ -195,12 +195,12 @@ def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name:
     English words, or in those of your `patterns`, regular expressions whose case does not matter. Raises InvalidRequest
     for a pattern that is not a regular expression.
     """
-    given = REFUSALS if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
-    if not given:
+    items = REFUSALS if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
+    if not items:
         raise InvalidRequest("patterns: expected at least one regular expression; leave it out for the usual words")
-    for pattern in given:
+    for pattern in items:
         regex(pattern)
-    combined = re.compile("|".join(f"(?:{pattern})" for pattern in given), re.IGNORECASE)
+    combined = re.compile("|".join(f"(?:{pattern})" for pattern in items), re.IGNORECASE)
     return RefusalScorer(name, combined, bool(wanted))
 
 
@@ -282,13 +282,13 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     return FunctionScorer(column, call, _takes_prompt(call))
 
 
-def parse_scorers(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
+def parse_scorers(items: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
     """Return the scorers of an experiment; a plain function becomes one.
 
     Raises InvalidRequest for anything else, and for a name that occurs twice.
     """
-    is_list = isinstance(given, Iterable) and not isinstance(given, str | Scorer | Judge) and not callable(given)
-    scorers = tuple(map(_to_scorer, given if is_list else [given]))
+    is_list = isinstance(items, Iterable) and not isinstance(items, str | Scorer | Judge) and not callable(items)
+    scorers = tuple(map(_to_scorer, items if is_list else [items]))
     for scorer in scorers:
         check_text("scorers", scorer.name, expected="scorers with names, for the columns of their scores")
     names = list(itertools.chain.from_iterable(map(score_names, scorers)))

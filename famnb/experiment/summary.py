@@ -272,8 +272,8 @@ def break_down(
     tables = []
     for value in sorted(rows[tag].dropna().unique(), key=lambda value: (isinstance(value, str), value)):
         mask = (rows[tag] == value).to_numpy(dtype=bool, na_value=False)
-        own = Measured(measured.value[mask], measured.low[mask], measured.high[mask])
-        table = compare_variants(rows[mask], {metric: own}, pairs, baseline=baseline, primary=metric.name, level=level)
+        part = Measured(measured.value[mask], measured.low[mask], measured.high[mask])
+        table = compare_variants(rows[mask], {metric: part}, pairs, baseline=baseline, primary=metric.name, level=level)
         tables.append(table.assign(value=str(value)))
     result = pd.concat(tables, ignore_index=True)
     # A ratio that the sums contradict is not clear, whatever its p-value: that stays.
@@ -303,7 +303,7 @@ def _cautions(compared: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str
 
 
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
-    """Return one of a few values. Raises InvalidRequest if it is none of them."""
+    """Return one of a few values. Raises InvalidRequest for any other."""
     if value not in choices:
         raise InvalidRequest(f"{argument}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
@@ -323,20 +323,20 @@ def _variant_table(
     cautions: list[tuple[str, int, str]] = []
     lines, prompts = [], number_prompts(rows)
     for name in variants:
-        is_own = rows["variant"] == name
-        line = _count_calls(rows[is_own])
+        is_variant = rows["variant"] == name
+        line = _count_calls(rows[is_variant])
         for metric, values in measured.items():
-            own = values.to_frame(is_own, prompts)
+            part = values.to_frame(is_variant, prompts)
             if metric.name in (SUCCESS, GOODPUT):
-                line |= _interval_columns(metric.name, "", bounded_share(own, level=level))
+                line |= _interval_columns(metric.name, "", bounded_share(part, level=level))
             elif metric.name in TIMES:
-                line |= _time_columns(metric.name, own["value"], level)
+                line |= _time_columns(metric.name, part["value"], level)
             else:
-                stem, mean = _MEANS.get(metric.name, metric.name), bounded_mean(own, metric, level=level)
+                stem, mean = _MEANS.get(metric.name, metric.name), bounded_mean(part, metric, level=level)
                 line |= _interval_columns(stem, "_mean", mean)
-                line |= {f"{stem}_{word}": mean_over_prompts(own[end]) for word, end in _ENDS.items()}
+                line |= {f"{stem}_{word}": mean_over_prompts(part[end]) for word, end in _ENDS.items()}
                 cautions.append((metric.title, mean.n, mean.caution))
-        lines.append(line | sum_costs(rows[is_own]))
+        lines.append(line | sum_costs(rows[is_variant]))
     return pd.DataFrame(lines, index=pd.Index(variants, name="variant")).convert_dtypes(), cautions
 
 

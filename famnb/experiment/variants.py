@@ -66,14 +66,13 @@ Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
 def grid(
     *, where: Callable[[dict[str, Any]], bool] | None = None, skip: bool = False, **fields: Any
 ) -> tuple[Variant, ...]:
-    """Return every combination of the values given, a list a field; a value that is no list is the same in all.
+    """Return every combination of the values given, a list a field; a single value is the same in all.
 
     `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
-    services; the names are labels, and a combination has them in place of the clients. A model or field of a vendor's
-    needs a `client` whose profile has it. `where(combination)` keeps
-    those for which it is true; `skip=True` drops those whose endpoint does not serve the model or does not take a
-    field, which otherwise is an InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list
-    needs a list of lists.
+    services; the names are labels, and a combination has them in place of the clients. A model or field of a vendor
+    needs a `client` whose profile has it. `where(combination)` keeps those for which it is true; `skip=True` drops those
+    whose endpoint does not serve the model or does not take a field, which otherwise is an InvalidRequest, as is a name
+    that no endpoint has. A field whose value is itself a list needs a list of lists.
     """
     clients = _name_clients(fields.pop("client")) if "client" in fields else {}
     choices = {name: _list_values(name, values) for name, values in fields.items()}
@@ -101,7 +100,7 @@ def grid(
 
 
 def parse_variants(
-    given: object, *, shared: Fields, endpoints: Endpoints = ENDPOINTS, arguments: Iterable[str] = ()
+    source: object, *, shared: Fields, endpoints: Endpoints = ENDPOINTS, arguments: Iterable[str] = ()
 ) -> tuple[Variant, ...]:
     """Return the variants of a grid, of a list of fields, each with an optional `label`, or of fields by label.
 
@@ -109,17 +108,17 @@ def parse_variants(
     client of their own, `arguments` what a misspelled field may have been meant to be. Raises InvalidRequest, naming
     the variant, for what cannot be sent.
     """
-    match given:
+    match source:
         case None:
             variants = _label_variants([{}], {})
         case Mapping():
             variants = _variants_of_list(
-                [{**_check_fields(repr(label), fields), "label": label} for label, fields in given.items()]
+                [{**_check_fields(repr(label), fields), "label": label} for label, fields in source.items()]
             )
-        case Iterable() if not isinstance(given, str | bytes):
-            variants = _variants_of_list(list(given))
+        case Iterable() if not isinstance(source, str | bytes):
+            variants = _variants_of_list(list(source))
         case _:
-            raise InvalidRequest(f"variants: expected {_EXPECTED}; got {given!r:.80}")
+            raise InvalidRequest(f"variants: expected {_EXPECTED}; got {source!r:.80}")
     if not variants:
         raise InvalidRequest("variants: there are none; famnb.grid(model=[…]) makes some")
     labels = [variant.label for variant in variants]
@@ -147,15 +146,15 @@ def _variants_of_list(items: list[Variant | Fields]) -> tuple[Variant, ...]:
     return tuple(item if isinstance(item, Variant) else next(labelled) for item in items)
 
 
-def _name_clients(given: object) -> dict[str, BaseClient]:
+def _name_clients(source: object) -> dict[str, BaseClient]:
     """The clients of a grid by name: as given, or one or several without names by their addresses."""
     clients: dict[str, BaseClient] = {}
-    match given:
+    match source:
         case Mapping():
-            for name, client in given.items():
+            for name, client in source.items():
                 _name_client(client, name, clients)
         case _:
-            for client in given if isinstance(given, list | tuple) else [given]:
+            for client in source if isinstance(source, list | tuple) else [source]:
                 _name_client(client, None, clients)
     if not clients:
         raise InvalidRequest("grid: client has no values; give at least one, or leave it out")
@@ -169,7 +168,7 @@ def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -
             "client: expected a famnb.Client, or in a grid several by name such as "
             f"client={{'old': a, 'new': b}}; got {client!r:.80}"
         )
-    chosen = next((known for known, other in clients.items() if other is client), None) if name is None else str(name)
+    chosen = next((label for label, other in clients.items() if other is client), None) if name is None else str(name)
     if chosen is None:
         address = client.base_url()
         chosen = address if address not in clients else f"{address} #{len(clients) + 1}"
@@ -177,10 +176,10 @@ def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -
     return chosen
 
 
-def _check_fields(location: str, given: object) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InvalidRequest(f"variants[{location}]: expected {_EXPECTED}; got {given!r:.80}")
-    return {str(name): value for name, value in given.items()}
+def _check_fields(location: str, source: object) -> dict[str, Any]:
+    if not isinstance(source, Mapping):
+        raise InvalidRequest(f"variants[{location}]: expected {_EXPECTED}; got {source!r:.80}")
+    return {str(name): value for name, value in source.items()}
 
 
 def check_variant(
@@ -218,19 +217,19 @@ def check_field_name(name: str, endpoints: Endpoints = ENDPOINTS, *, arguments: 
     `arguments` are what a caller takes besides fields, one of which may be meant.
     """
     prompt_fields = {target.request.prompt_field for target in endpoints.values()}
-    known = {field for target in endpoints.values() for field in target.request.model_fields}
-    known = known - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
+    names = {field for target in endpoints.values() for field in target.request.model_fields}
+    names = names - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
     if name in prompt_fields:
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
-    if name in known:
+    if name in names:
         return
     if meant := difflib.get_close_matches(name, arguments, 1):
         raise InvalidRequest(f"{name}: no endpoint has such a field; did you mean {meant[0]!r}?")
-    similar = difflib.get_close_matches(name, sorted(known), 3, 0.5)
+    similar = difflib.get_close_matches(name, sorted(names), 3, 0.5)
     listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field, endpoints))})" for field in similar)
     raise InvalidRequest(
         f"{name}: no endpoint has such a field; "
-        + (f"near it are {listed}" if similar else f"there are {', '.join(sorted(known))}")
+        + (f"near it are {listed}" if similar else f"there are {', '.join(sorted(names))}")
     )
 
 

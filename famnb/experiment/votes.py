@@ -116,23 +116,23 @@ def shuffle_pairs(cells: Iterable[Cell], *, seed: int) -> list[tuple[Cell, Cell]
 
 def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | None = None) -> list[Duel]:
     """The verdicts of one voter, or of all people; votes on cells that are no longer planned do not count."""
-    known = {cell.key: cell for cell in cells}
+    by_key = {cell.key: cell for cell in cells}
     by_judges: dict[tuple[str, frozenset[str]], list[RecordedVote]] = defaultdict(list)
     verdicts = []
     for vote in votes:
         is_wanted = vote.voter == voter if voter is not None else not vote.voter.startswith(JUDGE_PREFIX)
-        if not is_wanted or vote.winner == "skip" or not {vote.left_cell, vote.right_cell} <= known.keys():
+        if not is_wanted or vote.winner == "skip" or not {vote.left_cell, vote.right_cell} <= by_key.keys():
             continue
         if vote.voter.startswith(JUDGE_PREFIX):
             by_judges[vote.voter, frozenset((vote.left_cell, vote.right_cell))].append(vote)
         else:
-            winner = _winning_cell(vote, known)
-            verdicts.append(Duel(known[vote.left_cell], known[vote.right_cell], winner, voter=vote.voter))
+            winner = _winning_cell(vote, by_key)
+            verdicts.append(Duel(by_key[vote.left_cell], by_key[vote.right_cell], winner, voter=vote.voter))
     for pair in by_judges.values():
         # A pair that was judged one way round only tells nothing: the verdict may be the position's.
         if len(pair) == 2:
-            first, second = (_winning_cell(vote, known) for vote in pair)
-            left, right = known[pair[0].left_cell], known[pair[0].right_cell]
+            first, second = (_winning_cell(vote, by_key) for vote in pair)
+            left, right = by_key[pair[0].left_cell], by_key[pair[0].right_cell]
             winner = first if first is second else None
             verdicts.append(Duel(left, right, winner, first is second, pair[0].voter))
     return verdicts
@@ -198,28 +198,28 @@ def shares(verdicts: Iterable[Duel]) -> dict[str, float]:
 
 def consistency(votes: Sequence[RecordedVote], cells: Sequence[Cell], *, voter: str) -> Consistency:
     """How far a judge's choices depend on the position."""
-    own, keys = [vote for vote in votes if vote.voter == voter], {cell.key for cell in cells}
-    own = [vote for vote in own if {vote.left_cell, vote.right_cell} <= keys]
-    verdicts = duels(own, cells, voter=voter)
+    judge_votes, keys = [vote for vote in votes if vote.voter == voter], {cell.key for cell in cells}
+    judge_votes = [vote for vote in judge_votes if {vote.left_cell, vote.right_cell} <= keys]
+    verdicts = duels(judge_votes, cells, voter=voter)
     return Consistency(
         judge=voter.removeprefix(JUDGE_PREFIX).partition("#")[0],
         pairs=len(verdicts),
         inconsistent=stats.proportion(sum(not duel.consistent for duel in verdicts), len(verdicts)),
-        first_wins=sum(vote.winner == "left" for vote in own),
-        second_wins=sum(vote.winner == "right" for vote in own),
-        unformed=sum(vote.winner == "skip" for vote in own),
+        first_wins=sum(vote.winner == "left" for vote in judge_votes),
+        second_wins=sum(vote.winner == "right" for vote in judge_votes),
+        unformed=sum(vote.winner == "skip" for vote in judge_votes),
     )
 
 
 def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
     """One row a vote on cells that are planned, oldest first; see `BaseExperiment.votes` for the columns."""
-    known = {cell.key: cell for cell in cells}
+    by_key = {cell.key: cell for cell in cells}
     rows: list[dict[str, Any]] = []
     for vote in votes:
-        if not {vote.left_cell, vote.right_cell} <= known.keys():
+        if not {vote.left_cell, vote.right_cell} <= by_key.keys():
             continue
-        left, right = known[vote.left_cell], known[vote.right_cell]
-        better = _winning_cell(vote, known)
+        left, right = by_key[vote.left_cell], by_key[vote.right_cell]
+        better = _winning_cell(vote, by_key)
         rows.append(
             {
                 "voter": vote.voter,
@@ -237,12 +237,12 @@ def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict(_COLUMNS))
 
 
-def _winning_cell(vote: RecordedVote, known: Mapping[str, Cell]) -> Cell | None:
+def _winning_cell(vote: RecordedVote, by_key: Mapping[str, Cell]) -> Cell | None:
     match vote.winner:
         case "left":
-            return known[vote.left_cell]
+            return by_key[vote.left_cell]
         case "right":
-            return known[vote.right_cell]
+            return by_key[vote.right_cell]
         case _:
             return None
 
@@ -255,17 +255,17 @@ def agree_with_people(
     `verdicts` has, by the keys of two cells, how much better the one whose variant comes first by name is: above 0 it
     is better, below 0 the other, at 0 neither.
     """
-    own, people, prompts = [], [], []
+    signs, people_signs, prompts = [], [], []
     for duel in duels:
         verdict = verdicts.get(frozenset((duel.first.key, duel.second.key)))
         if verdict is None:
             continue
         ahead, _ = _in_order(duel.first, duel.second)
-        own.append((verdict > 0) - (verdict < 0))
-        people.append(0 if duel.winner is None else 1 if duel.winner.key == ahead.key else -1)
+        signs.append((verdict > 0) - (verdict < 0))
+        people_signs.append(0 if duel.winner is None else 1 if duel.winner.key == ahead.key else -1)
         prompts.append(duel.first.prompt.id)
-    result = stats.agreement(own, people, clusters=prompts, level=level)
-    return JudgeAgreement(judge, len(own), result.rate, result.kappa)
+    result = stats.agreement(signs, people_signs, clusters=prompts, level=level)
+    return JudgeAgreement(judge, len(signs), result.rate, result.kappa)
 
 
 def verdicts_of_duels(duels: Iterable[Duel]) -> dict[frozenset[str], float]:

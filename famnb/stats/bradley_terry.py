@@ -237,8 +237,8 @@ class _Tally:
         a, b = np.unique(np.column_stack([self.first, self.second]), axis=0).T
         half, none = np.full(len(a), PRIOR), np.zeros(len(a))
         added = (a, b, np.full(len(a), -1), half, half, none)
-        own = (self.first, self.second, self.cluster, self.won, self.lost, self.tied)
-        return _Tally(self.size, *(np.concatenate(pair) for pair in zip(own, added, strict=True)))
+        columns = (self.first, self.second, self.cluster, self.won, self.lost, self.tied)
+        return _Tally(self.size, *(np.concatenate(pair) for pair in zip(columns, added, strict=True)))
 
     def one_vote_a_cluster(self) -> _Tally:
         """The tally in which the votes of a cluster on two count as one."""

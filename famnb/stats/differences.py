@@ -190,10 +190,10 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     means = sides.means
     shares = [float(side.mean()) for side in means]
     ends = [
-        wilson(own, effective_size(values, codes, level=level, informative=1), level)
-        for own, (values, codes) in zip(shares, sides, strict=True)
+        wilson(side_share, effective_size(values, codes, level=level, informative=1), level)
+        for side_share, (values, codes) in zip(shares, sides, strict=True)
     ]
-    margins = [(own - low, high - own) for own, (low, high) in zip(shares, ends, strict=True)]
+    margins = [(side_share - low, high - side_share) for side_share, (low, high) in zip(shares, ends, strict=True)]
     # A correlation narrows the interval; as much of it as n prompts may show by chance does not count.
     together = float(np.corrcoef(means[0], means[1])[0, 1]) if all(map(np.ptp, means)) else 0.0
     together = max(together - 2 / math.sqrt(n), 0.0) if together > 0 else together
@@ -279,11 +279,11 @@ def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
     if missing:
         raise InvalidRequest(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
     low, value, high = (as_floats(side[column]) for column in ("low", "value", "high"))
-    known = ~np.isnan(low + value + high)
-    if not ((low <= value) & (value <= high))[known].all():
+    is_known = ~np.isnan(low + value + high)
+    if not ((low <= value) & (value <= high))[is_known].all():
         raise InvalidRequest(f"{name}: expected low ≤ value ≤ high in every row")
-    columns, index = {"low": low, "value": value, "high": high}, side.index[known]
-    return {column: pd.Series(values[known], index=index) for column, values in columns.items()}
+    columns, index = {"low": low, "value": value, "high": high}, side.index[is_known]
+    return {column: pd.Series(values[is_known], index=index) for column, values in columns.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -325,8 +325,8 @@ class _Calls:
 def _present_calls(side: pd.Series[Any]) -> tuple[Values, pd.Index[Any]]:
     """The values that there are, of calls whose prompt is known, and their prompts."""
     values = as_floats(side)
-    known = ~np.isnan(values) & side.index.notna()
-    return values[known], side.index[known]
+    is_known = ~np.isnan(values) & side.index.notna()
+    return values[is_known], side.index[is_known]
 
 
 def _resample_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
@@ -416,8 +416,8 @@ def _match(first: Any, second: Any, by: Iterable[Any] | None) -> tuple[pd.Series
             + "; Series with the prompt as their index are matched by it"
         )
     # By position a repeat is a pair, too: one that a side lacks counts on neither.
-    known = ~(np.isnan(a) | np.isnan(b))
-    return pd.Series(a[known], index=names[known]), pd.Series(b[known], index=names[known])
+    is_known = ~(np.isnan(a) | np.isnan(b))
+    return pd.Series(a[is_known], index=names[is_known]), pd.Series(b[is_known], index=names[is_known])
 
 
 def _exponential(logs: Interval) -> Interval:

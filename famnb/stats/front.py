@@ -87,12 +87,12 @@ def front(
     rows = rows if numbers is None else rows.set_index(numbers)
     sides = {str(name): part for name, part in rows.groupby(by, observed=True, sort=False)}
     figures = {name: [_figure(part, objective, level) for objective in objectives] for name, part in sides.items()}
-    placed = [
+    complete = [
         name for name, intervals in figures.items() if all(math.isfinite(interval.value) for interval in intervals)
     ]
-    pairs = _compare(sides, placed, objectives, level)
+    pairs = _compare(sides, complete, objectives, level)
     outcomes = list(zip(pairs["first"], pairs["second"], pairs["better"].fillna(""), strict=True))
-    standings = {name: _stand(name, outcomes) for name in placed}
+    standings = {name: _stand(name, outcomes) for name in complete}
     table = pd.DataFrame(index=pd.Index(list(figures), name=by))
     for index, objective in enumerate(objectives):
         for end, name in (("", "value"), ("_low", "low"), ("_high", "high"), ("_n", "n")):
@@ -111,8 +111,8 @@ def _number_prompts(names: pd.Series[Any]) -> pd.Index[int]:
 
 
 def _is_share(part: pd.DataFrame, objective: Objective) -> bool:
-    known = part[objective.column].dropna()
-    return objective.statistic == "mean" and objective.bounds is None and bool(known.isin((0, 1)).all())
+    is_known = part[objective.column].dropna()
+    return objective.statistic == "mean" and objective.bounds is None and bool(is_known.isin((0, 1)).all())
 
 
 def _figure(part: pd.DataFrame, objective: Objective, level: float) -> Interval:
@@ -130,17 +130,17 @@ def _figure(part: pd.DataFrame, objective: Objective, level: float) -> Interval:
 
 
 def _compare(
-    sides: dict[str, pd.DataFrame], placed: Sequence[str], objectives: Sequence[Objective], level: float
+    sides: dict[str, pd.DataFrame], complete: Sequence[str], objectives: Sequence[Objective], level: float
 ) -> pd.DataFrame:
     """Every two variants in every way; see `Front.pairs`."""
     values = {
-        objective.column: {name: _comparable(sides[name], objective) for name in placed} for objective in objectives
+        objective.column: {name: _comparable(sides[name], objective) for name in complete} for objective in objectives
     }
     rows = []
-    for first, second in itertools.combinations(placed, 2):
+    for first, second in itertools.combinations(complete, 2):
         for objective in objectives:
-            own = values[objective.column]
-            difference = _difference(own[first], own[second], objective, level)
+            by_name = values[objective.column]
+            difference = _difference(by_name[first], by_name[second], objective, level)
             rows.append(
                 {
                     "first": first,
@@ -181,8 +181,8 @@ def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
         return _Values(calls.dropna(), pd.DataFrame(), is_share)
     low, high = objective.bounds or (objective.column,) * 2
     columns = {"low": as_floats(side[low]), "value": as_floats(calls), "high": as_floats(side[high])}
-    known = ~np.isnan(columns["low"] + columns["value"] + columns["high"])
-    ends = pd.DataFrame({name: values[known] for name, values in columns.items()}, index=side.index[known])
+    is_known = ~np.isnan(columns["low"] + columns["value"] + columns["high"])
+    ends = pd.DataFrame({name: values[is_known] for name, values in columns.items()}, index=side.index[is_known])
     # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
     return _Values(calls, average_repeats(ends), is_share)
 

@@ -342,10 +342,12 @@ def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np
     names = pd.Series(clusters)
     if len(names) != len(array):
         raise InvalidRequest(f"clusters: expected one for each of {len(array)} values; got {len(names)}")
-    own = names if present.all() else names[present]
-    if own.isna().any():
-        raise InvalidRequest(f"clusters: expected one for each value; {int(own.isna().sum())} of {len(own)} have none")
-    return array[present], pd.factorize(own)[0]
+    names = names if present.all() else names[present]
+    if names.isna().any():
+        raise InvalidRequest(
+            f"clusters: expected one for each value; {int(names.isna().sum())} of {len(names)} have none"
+        )
+    return array[present], pd.factorize(names)[0]
 
 
 def _skewness(values: Values) -> float:

