@@ -71,8 +71,8 @@ def grid(
     `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
     services; the names are labels, and a combination has them in place of the clients. A model or field of a vendor
     needs a `client` whose profile has it. `where(combination)` keeps those for which it is true; `skip=True` drops
-    those whose endpoint does not serve the model or does not take a field, which otherwise is an InvalidRequest, as is a
-    name that no endpoint has. A field whose value is itself a list needs a list of lists.
+    those whose endpoint does not serve the model or does not take a field, which otherwise is an InvalidRequest, as is
+    a name that no endpoint has. A field whose value is itself a list needs a list of lists.
     """
     clients = _name_clients(fields.pop("client")) if "client" in fields else {}
     choices = {name: _list_values(name, values) for name, values in fields.items()}
