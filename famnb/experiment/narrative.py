@@ -113,7 +113,7 @@ _LEAD = ("cost_usd", SUCCESS)
 
 def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
     """Yield who wins on the primary metric, by how much and how sure that is; then at what cost, and how reliably."""
-    primary = [Finding(row, level) for row in rows if row["primary"]]
+    primary = [PairFinding(row, level) for row in rows if row["primary"]]
     if not primary:
         return
     if len(primary) == 1:
@@ -122,14 +122,14 @@ def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
         yield f"{_name_winner(primary)}."
         yield _describe_metric(primary)
     for name in _LEAD:
-        findings = [Finding(row, level) for row in rows if row["metric"] == name and not row["primary"]]
+        findings = [PairFinding(row, level) for row in rows if row["metric"] == name and not row["primary"]]
         if any(finding.has_enough for finding in findings):
             yield _describe_metric(findings)
 
 
 def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
     """Yield what is clear and what is not in all other metrics, a sentence for each two variants."""
-    rest = [Finding(row, level) for row in rows if not row["primary"] and row["metric"] not in _LEAD]
+    rest = [PairFinding(row, level) for row in rows if not row["primary"] and row["metric"] not in _LEAD]
     has_all = sum(row["primary"] for row in rows) <= MAX_PAIRS or all(row["baseline"] for row in rows)
     for _, group in itertools.groupby(rest, key=lambda finding: (finding.first, finding.second)):
         findings = list(group)
@@ -177,7 +177,7 @@ def format_difference(row: Row, format_value: FormatValue | None = None) -> str:
     return figure if math.isnan(effect.low) else f"{figure} ({effect.range})"
 
 
-class Finding:
+class PairFinding:
     """What two variants show of one metric, in words."""
 
     def __init__(self, row: Row, level: float) -> None:
@@ -314,7 +314,7 @@ class Finding:
         return f"{pairs}; {needed} to see {self._format_notable()} in the {self.metric.title}"
 
 
-def _name_winner(findings: Sequence[Finding]) -> str:
+def _name_winner(findings: Sequence[PairFinding]) -> str:
     """Who wins on the primary metric, of which every pair has a finding."""
     metric = findings[0].metric
     if metric.better == "neither":
@@ -332,7 +332,7 @@ def _name_winner(findings: Sequence[Finding]) -> str:
     return f"{best[0]} wins on {metric.title}" if best else f"None beats all others on {metric.title}"
 
 
-def _describe_metric(findings: Sequence[Finding]) -> str:
+def _describe_metric(findings: Sequence[PairFinding]) -> str:
     """A sentence on what each pair shows of one metric."""
     # The baseline is named once, before several that are compared with it.
     has_one_baseline = len(findings) > 1 and all(finding.row["baseline"] for finding in findings)
@@ -341,7 +341,7 @@ def _describe_metric(findings: Sequence[Finding]) -> str:
     return f"{_capitalize(findings[0].metric.title)}{against}: {'; '.join(clauses)}."
 
 
-def _compare_two(findings: Sequence[Finding]) -> str:
+def _compare_two(findings: Sequence[PairFinding]) -> str:
     """A sentence on two variants."""
     first, second = findings[0].first, findings[0].second
     counts = [finding.row["n"] for finding in findings]
