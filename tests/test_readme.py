@@ -14,6 +14,7 @@ import famnb
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CODE = (ROOT / "famnb" / "README.md").read_text()
 
 
 def test_readme_and_ci_give_the_same_commands():
@@ -63,7 +64,16 @@ def test_where_each_thing_is_explained_is_there():
 
 def test_the_tree_has_every_folder_and_file():
     """In the order of the floors, which `test_floors.py` keeps; what all of Python has at its door is left out."""
-    table = README.partition("**The tree.**")[2].partition("**The language.**")[0]
+    table = CODE.partition("## The floors")[2].partition("## One call")[0]
     names = [name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(.+?)`", row)]
-    entries = [path for path in (ROOT / "famnb").iterdir() if not path.name.startswith(("_", "py.typed"))]
+    entries = [path for path in (ROOT / "famnb").iterdir() if not path.name.startswith(("_", "py.typed", "README"))]
     assert sorted(names) == sorted(f"{path.name}/" if path.is_dir() else path.name for path in entries)
+
+
+def test_the_code_that_contributors_are_sent_to_is_there():
+    """Each file on the way of a call and of an experiment, and each place at which to add something."""
+    ways = re.findall(r"^    ([a-z_/]+(?:\.py|/))(?:, ([a-z_]+\.py))?  ", CODE, re.MULTILINE)
+    files = [first for first, _ in ways] + [f"{first.rpartition('/')[0]}/{other}" for first, other in ways if other]
+    files += re.findall(r"^\| an? .+? \| `(.+?)`", CODE, re.MULTILINE)
+    assert len(files) > 20
+    assert [file for file in files if not (ROOT / "famnb" / file).exists()] == []
