@@ -192,7 +192,7 @@ class Client(BaseClient):
         """Send requests, `concurrency` at a time to each service, fewer while it is throttling.
 
         Replies come in the order of the requests, each with its own `error`, which is not raised.
-        `progress` shows a bar; by default when there are more than a few requests and somebody is looking.
+        `progress` shows a bar; by default for more than a few requests, in a terminal or a notebook.
         Raises InvalidRequest before anything is sent, and Interrupted when the kernel is interrupted.
         """
         return self.engine.start_batch(requests, concurrency, labels, progress=progress).replies()

@@ -149,7 +149,7 @@ examples:
   Why does it rain so much in {city}?
 
   %fam -e web --set temperature=0.2 What is a tide?
-  %fam -e web                 from now on, unless said otherwise
+  %fam -e web                 from now on, by default
 """
 
 
@@ -187,14 +187,14 @@ class FamMagics(Magics):
         metavar="NAME",
         help=f"{', '.join(ENDPOINTS)}; without it, where the model is served",
     )
-    @argument("-m", "--model", metavar="ID", help="the model's id; the endpoint's first unless said")
+    @argument("-m", "--model", metavar="ID", help="the model's id; by default the endpoint's first")
     @argument("-s", "--system", metavar="TEXT", help="system text; quote it")
     @argument("--max-tokens", metavar="N", type=int, help="at most so many generated tokens")
     @argument("--thinking", metavar="N", type=int, help="thinking budget in tokens, or the nearest reasoning effort")
     @argument("--set", action="append", metavar="FIELD=VALUE", help="any other field of the request; VALUE may be JSON")
     @argument("--no-stream", action="store_const", const=True, help="ask for the reply as a whole")
     @argument("--into", metavar="NAME", help="the variable that gets the reply, the partial one of a failure too")
-    @argument("--using", metavar="NAME", help="the variable that holds the client; `client` unless said")
+    @argument("--using", metavar="NAME", help="the variable that holds the client; `client` by default")
     @argument("--raw", action="store_const", const=True, help="leave {name} as it is")
     @argument("--reset", action="store_const", const=True, help="forget the defaults")
     @argument("-h", "--help", action="store_const", const=True, help="show this, and ask nothing")

@@ -116,7 +116,7 @@ async def _aperform(step: Perform) -> Any:
 
 
 Approve: TypeAlias = Callable[[Block], Any]
-"""Asked before each call: True has it run; anything else declines it, a text is told to the model as the reason."""
+"""Asked before each call: True has it run; anything else declines it, and a text is sent to the model as the reason."""
 ToolsArgument: TypeAlias = Sequence[Any] | None
 """Python functions, `famnb.tool`s, and tools as the request has them."""
 # Enough for a few look-ups one after another, and few enough that a model that calls in circles costs little.
@@ -181,43 +181,38 @@ def round_steps(request: Request, labels: Mapping[str, str], tools: Tools) -> St
     """The steps from a request to the last reply, which carries the rounds before it; every call has the `labels`."""
     # Labels, so that the ledger can tell which calls were rounds of one `ask`.
     loop = {"loop": secrets.token_hex(6)} if tools.functions else {}
-    past: tuple[Round, ...] = ()
+    rounds: tuple[Round, ...] = ()
     while True:
-        round_labels = {**loop, "round": str(len(past) + 1)} if loop else {}
+        round_labels = {**loop, "round": str(len(rounds) + 1)} if loop else {}
         try:
-            reply: Reply = yield Send(request, {**labels, **round_labels}, past)
+            reply: Reply = yield Send(request, {**labels, **round_labels}, rounds)
         except (FamnbError, Interrupted) as failure:
             if failure.reply is not None:
-                failure.reply = dataclasses.replace(failure.reply, rounds=past)
+                failure.reply = dataclasses.replace(failure.reply, rounds=rounds)
             raise
-        reply = dataclasses.replace(reply, rounds=past) if past else reply
+        reply = dataclasses.replace(reply, rounds=rounds) if rounds else reply
         if not reply.tool_calls or not tools.run or reply.status == "cancelled":
             return reply
-        # Not an error: what the model has said so far is paid for, and the caller may want it.
-        if len(past) == tools.max_rounds:
-            warning = f"the model still calls tools after {len(past)} rounds (max_rounds); its last calls were not run"
+        # Not an error: the reply so far is paid for, and the caller may want it.
+        if len(rounds) == tools.max_rounds:
+            warning = (
+                f"the model still calls tools after {len(rounds)} rounds (max_rounds); its last calls were not run"
+            )
             warnings.warn(warning, stacklevel=2)
             return dataclasses.replace(reply, warnings=(*reply.warnings, warning))
+        results: list[Result] = []
         try:
-            results = yield from _run_calls(reply.tool_calls, tools)
+            for call in reply.tool_calls:
+                results.append((yield from _run_call(call, tools)))
+                if tools.on_result is not None:
+                    yield Perform(functools.partial(tools.on_result, results[-1]))
         except KeyboardInterrupt:
             interrupted = Interrupted("a tool was running; the reply that called it is kept")
             interrupted.reply = reply
             # Without the KeyboardInterrupt, which a cell's traceback would show above this one.
             raise interrupted from None
-        past = (*past, Round(reply, results))
+        rounds = (*rounds, Round(reply, tuple(results)))
         request = request.with_tool_results(reply, [result.content for result in results])
-
-
-def _run_calls(calls: Sequence[Block], tools: Tools) -> Generator[Perform, Any, tuple[Result, ...]]:
-    """Run calls, in their order."""
-    results: list[Result] = []
-    for call in calls:
-        result = yield from _run_call(call, tools)
-        results.append(result)
-        if tools.on_result is not None:
-            yield Perform(functools.partial(tools.on_result, result))
-    return tuple(results)
 
 
 def _run_call(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:

@@ -25,18 +25,18 @@ from famnb.request import Request
 from famnb.validation import check_index
 
 UserContent: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""What the user says in a turn: a text, or a list of parts as the endpoint takes them."""
+"""The prompt of a turn: a text, or a list of parts as the endpoint takes them."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Turn:
-    """What the user said and what the model answered.
+    """A prompt of the user and the answer of the model.
 
     Turns are linked backwards, so that branches share what they have in common.
     """
 
     prompt: UserContent
-    """What the user said."""
+    """A text, or a list of parts as the endpoint takes them."""
     reply: Reply
     """The answer as far as it came; its `rounds` are the tool calls that led to it."""
     before: Turn | None = None
@@ -146,7 +146,7 @@ def turn_messages(
         answer = target.request.answer_messages(turn.reply)
         messages += answer
         if not answer:
-            losses.append(f"the answer of turn {number} is left out: it said nothing")
+            losses.append(f"the answer of turn {number} is left out: it is empty")
         if turn.reply.thinking and not target.traits.returns_thinking:
             losses.append(
                 f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(able)})"
@@ -357,7 +357,7 @@ class Conversation(BaseConversation):
         return self._reply(self._edit_steps(turn, prompt, fields))
 
     def regenerate(self, turn: int = -1, **fields: Any) -> Reply:
-        """Ask a turn once more, the last one unless said; the answer so far stays as another branch."""
+        """Ask a turn once more, the last one by default; the answer so far stays as another branch."""
         return self._reply(self._edit_steps(turn, None, fields))
 
     def _reply(self, steps: Steps) -> Reply:

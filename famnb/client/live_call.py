@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import logging
 import math
 import threading
@@ -59,14 +58,6 @@ class EventBuffer:
     *after* it has appended, so that no event is missed between the two.
     """
 
-    __slots__ = (
-        "_lock",
-        "_on_end",
-        "_on_events",
-        "events",
-        "reply",
-    )
-
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.reply: Reply | None = None
@@ -114,11 +105,17 @@ class EventBuffer:
     async def await_change(self, *, seen: int | None = None) -> None:
         """Wait as `wait` does, without a time limit and without blocking the loop this runs on."""
         loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            # The waiter's loop may have been closed meanwhile; then nobody is left to wake.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
+
         while not self._is_ready(seen):
-            future = loop.create_future()
-            with self._register(functools.partial(_resolve_on_loop, loop, future), seen):
+            event = asyncio.Event()
+            with self._register(wake, seen):
                 if not self._is_ready(seen):
-                    await future
+                    await event.wait()
 
     def _is_ready(self, seen: int | None) -> bool:
         return self.reply is not None or (seen is not None and len(self.events) > seen)
@@ -135,17 +132,6 @@ class EventBuffer:
                 for callbacks in (self._on_end, self._on_events):
                     if callback in callbacks:
                         callbacks.remove(callback)
-
-
-def _resolve_on_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    # The waiter's loop may have been closed meanwhile; then nobody is left to wake.
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(_resolve, future)
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _run_all(callbacks: list[Callable[[], object]]) -> None:
@@ -166,20 +152,6 @@ class DeadlineTimer:
     An async context manager: it ends its body, and raises the error that says why. A sign of life only moves a number,
     which the one timer reads when it fires; a timer for every chunk would cost more than reading the chunk.
     """
-
-    __slots__ = (
-        "_deadlines",
-        "_early_end",
-        "_error_type",
-        "_is_open",
-        "_limit",
-        "_loop",
-        "_message",
-        "_phase_start",
-        "_start",
-        "_timeout",
-        "_timer",
-    )
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines

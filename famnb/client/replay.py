@@ -73,7 +73,12 @@ class Replays:
         if recorded is not None:
             await _play(call, recorded, scale=self._scale)
         elif self._mode == "only":
-            _fail(call, _not_recorded_error(call))
+            mode = "streamed" if request.streams else "whole"
+            message = (
+                f"no complete call of this {mode} {request.endpoint!r} request is recorded (replay='only'): send it "
+                "once with replay='prefer', or name the ledger that has it with ledger= or FAMNB_LEDGER"
+            )
+            _fail(call, NotRecorded(message))
         return recorded is not None or self._mode == "only"
 
 
@@ -126,15 +131,6 @@ def _fail(call: LiveCall, error: FamnbError) -> None:
     """End a call that was neither sent nor recorded."""
     call.conclude(error)
     error.reply = call.exchange.reply = dataclasses.replace(call.exchange.reply, call_id=None)
-
-
-def _not_recorded_error(call: LiveCall) -> NotRecorded:
-    request = call.exchange.request
-    mode = "streamed" if request.streams else "whole"
-    return NotRecorded(
-        f"no complete call of this {mode} {request.endpoint!r} request is recorded (replay='only'): send it once with "
-        "replay='prefer', or name the ledger that has it with ledger= or FAMNB_LEDGER"
-    )
 
 
 def _check_speed(name: str, speed: float | None) -> float:

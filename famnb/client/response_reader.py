@@ -23,22 +23,6 @@ _SSE_STARTS = (b":", b"data", b"event:", b"id:", b"retry:")
 class ResponseReader:
     """Reads one response, from a socket (`feed`, `end`, `close`) or from a record (`feed_read`, `close`)."""
 
-    __slots__ = (
-        "_chunks",
-        "_closed",
-        "_decoder",
-        "_dialect_reader",
-        "_first_event",
-        "_last",
-        "_mask",
-        "builder",
-        "endpoint",
-        "events",
-        "reads",
-        "stopwatch",
-        "streamed",
-    )
-
     def __init__(
         self,
         endpoint: Endpoint,
@@ -126,7 +110,11 @@ class ResponseReader:
                     last_content, last_ended, was_done = builder.content_deltas, builder.ended, builder.done
                 self._add_stream_events(data[-1:])
             else:
-                self._add(self._decode_whole(data[0]))
+                try:
+                    body = lenient_json.decode(data[0])
+                except ValueError:
+                    raise self._format_error(f"is not JSON: {lenient_json.excerpt(data[0])}") from None
+                self._add(self.endpoint.dialect.read(body))
         finally:
             # Also when an event cannot be read: what the events before it brought has been seen.
             if builder.content_deltas > content:
@@ -254,13 +242,6 @@ class ResponseReader:
                     add_delta(event)
                 else:
                     add(event)
-
-    def _decode_whole(self, body: bytes) -> list[Event]:
-        try:
-            decoded = lenient_json.decode(body)
-        except ValueError:
-            raise self._format_error(f"is not JSON: {lenient_json.excerpt(body)}") from None
-        return self.endpoint.dialect.read(decoded)
 
     def _format_error(self, fault: str) -> ResponseFormatError:
         return ResponseFormatError(f"the body {fault}; expected a reply of {self.endpoint.name!r}")

@@ -94,8 +94,6 @@ class RetryBudget:
     A retry costs `cost`, so `capacity` allows about 35 in a row; a success pays some of it back.
     """
 
-    __slots__ = ("_left", "capacity", "cost")
-
     def __init__(self, capacity: int = 500, cost: int = 14) -> None:
         self.capacity = capacity
         self.cost = cost
