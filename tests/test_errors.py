@@ -110,7 +110,7 @@ MISTAKES = {
     "famnb.MessagesRequest(model='fam-2-5-pro')": "InvalidRequest: MessagesRequest: messages: required, but missing",
     "client.ask('Hi', temperature=9)": "InvalidRequest: MessagesRequest: temperature: input should be less than or ",
     "famnb.Client(base_url=client.base_url, api_key='k')": "InvalidArgument: base_url: expected an address such as https://api.",
-    "famnb.calls(ledger, definition='mine')": "InvalidRequest: definition: 'mine' is none of famnb, vllm, ",
+    "famnb.calls(ledger, definition='mine')": "InvalidRequest: definition: 'mine' is not one of famnb, vllm, ",
     "famnb.Experiment(['a'], repeat=2, name='x')": "InvalidRequest: repeat: no endpoint has such a field; did you mean",
     "famnb.Composr": "UnknownName: famnb has no 'Composr'; it has ",
     "client.ledger.call('nope')": "UnknownName: no call 'nope' in ",

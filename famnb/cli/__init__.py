@@ -26,15 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     # Only the command that is called is imported: pandas, which others need, would more than double what a service
     # takes of memory. Without one there is the overview, or an error, with all of them.
-    named = [name for name in words[:1] if name in COMMANDS]
-    options = _make_parser(named or COMMANDS).parse_args(words)
+    names = [name for name in words[:1] if name in COMMANDS]
+    options = _make_parser(names or COMMANDS).parse_args(words)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         status = run(options)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read has left, as `head` does. What is still buffered would be written when the interpreter ends, and
+        # The reader has left, as `head` does. What is still buffered would be written when the interpreter ends, and
         # fail there with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

@@ -25,7 +25,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--quick", action="store_true", help="sizes so small that the figures mean nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to a file")
-    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks, and run none")
     parser.set_defaults(run=run)
 
 

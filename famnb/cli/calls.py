@@ -53,17 +53,14 @@ def run(options: argparse.Namespace) -> int:
     elif frame.empty:
         print("No calls are recorded yet. `famnb check` makes eight.")
     else:
-        table, left_out = _format_frame(frame.tail(options.n), _terminal_width())
+        # In a file lines may have any length.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        table, left_out = _format_frame(frame.tail(options.n), width)
         print(table)
         print(f"{len(frame)} calls in all; {CALLS_LEGEND}")
         if left_out:
             print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
     return 0
-
-
-def _terminal_width() -> int | None:
-    """Characters of a line; None if lines may have any length, as in a file."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:

@@ -77,7 +77,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
     child.terminate()
     try:
         child.wait(_STOP_TIMEOUT_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C: whoever waits has no more patience
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C
         child.kill()
         child.wait()
 

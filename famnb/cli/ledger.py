@@ -1,6 +1,6 @@
 """`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep.
 
-`info` counts calls by status, model and endpoint, and says what runs. `prune` deletes old calls, or only their bytes,
+`info` counts calls by status, model and endpoint, and those that run. `prune` deletes old calls, or only their bytes,
 never a running one. An exported Parquet file has all calls with their requests and bytes, lossless; `import` merges by
 id, and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]").
 """
@@ -30,7 +30,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     prune.add_argument("--keep", type=integer_from(0), metavar="N", help="calls beyond the N newest")
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
     prune.set_defaults(run=_prune)
     export = commands.add_parser("export", help="write all calls with their bytes to one Parquet file")
     export.add_argument("file", type=Path)
@@ -62,7 +62,7 @@ def _info(options: argparse.Namespace) -> int:
 
 def _prune(options: argparse.Namespace) -> int:
     if options.older_than is None and options.keep is None:
-        print("famnb: say which calls may go: --older-than AGE, --keep N, or both", file=sys.stderr)
+        print("famnb: expected --older-than AGE, --keep N, or both", file=sys.stderr)
         return 2
     pruned = Ledger(options.ledger).prune(
         older_than=options.older_than,

@@ -12,7 +12,7 @@ from famnb.scrub import scrub
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Remove keys from notebooks, in place; says where they were and never shows one."""
+    """Remove keys from notebooks, in place; prints where they were and never shows one."""
     parser.add_argument("files", nargs="+", metavar="FILE.ipynb", type=Path, help="notebooks")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if there is a key")
     parser.set_defaults(run=run)

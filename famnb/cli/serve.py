@@ -25,10 +25,11 @@ store         --store FILE keeps responses in an SQLite file, the latest 10,000 
               kill -9 loses none that was acknowledged, a power cut may lose the latest. One that cannot be kept
               fails. One service a file; keys are kept as hashes.
 limits        --requests-per-minute, --burst and --concurrency hold for each key; beyond them a call is 429, and an
-              allowance's Retry-After is as long as it takes. Heads of requests have 64 KB and, like bodies,
-              30 s (--upload-timeout); bodies have 20 MB (--body-limit).
-              With --workers N processes answer together: one store, one allowance for each key, one /metrics.
-keys          --key, repeatable, and --keys-file FILE, one a line. Beyond loopback warnings say what is dangerous there.
+              allowance's Retry-After is as long as it takes. Bodies have 20 MB (--body-limit) and 30 s
+              (--upload-timeout). The service is one process; in front of several engines belongs a gateway made for
+              it, such as the LiteLLM proxy, Envoy AI Gateway or nginx.
+keys          --key, repeatable, and --keys-file FILE, one a line. A service beyond loopback warns of what is dangerous
+              there.
 hosts         A service on loopback answers 421 to names of pages on the internet (DNS rebinding); --allow-host NAME
               lets a proxy's name in.
 faults        The header x-famnb-fault of a request, or --fault for all without one, with any of status=429, delay=2
@@ -36,9 +37,8 @@ faults        The header x-famnb-fault of a request, or --fault for all without 
               that is no JSON, silence) and drip (byte by byte), joined by commas. Beyond loopback and in front of an
               engine the header is ignored, and named in x-famnb-ignored, unless --allow-faults is given.
 watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as
-              Prometheus reads them, for whoever has a key, or for all with --metrics-open. --log-format json writes a
+              Prometheus reads them, with a key, or without one with --metrics-open. --log-format json writes a
               line for each request: its id, the first digits of its key's SHA-256, endpoint, status, tokens, times.
-              HTTP that cannot be read is counted and logged as well.
 container     famnb/service/container has a Containerfile, and a compose.yaml of famnb, llama.cpp and Prometheus.
 the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
               within about a second; new calls are refused. A response that was running is stored as failed.
@@ -72,7 +72,7 @@ models        Callers go on using this API's model ids. --upstream-model M is th
               --upstream-model fam-2-5-pro=M (repeatable) for one. Without it, the id itself if the engine lists it,
               else its only model.
 key           --upstream-key names the environment variable that has it. Neither key nor address reaches a caller, a
-              log or /health; /health says up, unauthorized or down.
+              log or /health; /health reports up, unauthorized or down.
 sent          System text (as role system), turns, images by address, tools, the tool choice, JSON formats, sampling,
               the token cap. An effort becomes reasoning_effort and chat_template_kwargs.enable_thinking; a thinking
               budget becomes the nearest effort. An optional field that the engine refuses is left out from then on,
@@ -93,9 +93,9 @@ import argparse
 import dataclasses
 import os
 
-from famnb import service
 from famnb.cli import integer_from
 from famnb.service.process import KEY_VARIABLE
+from famnb.service.server import run as run_service
 from famnb.service.settings import LOG_FORMATS, PROFILES, Options
 
 
@@ -170,13 +170,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name by which callers may call a service on loopback, such as a proxy's, repeatable",
     )
-    parser.add_argument(
-        "--workers",
-        type=integer_from(1),
-        default=usual.workers,
-        metavar="N",
-        help="answer in N processes, which share store, limits and metrics (default: 1)",
-    )
     parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
     parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
@@ -192,7 +185,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=usual.upload_timeout,
         metavar="S",
-        help="answer 408 to a head, or a body, that takes longer (default: %(default)s s)",
+        help="answer 408 to a body that takes longer (default: %(default)s s)",
     )
     parser.add_argument(
         "--log-format",
@@ -207,8 +200,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
     names = {field.name for field in dataclasses.fields(Options)}
-    chosen = {name: value for name, value in vars(options).items() if name in names}
+    fields = {name: value for name, value in vars(options).items() if name in names}
     # Of a key that is given, also in a file, nothing in the environment is meant.
     if not (options.key or options.keys_file):
-        chosen["key"] = os.getenv(KEY_VARIABLE, "").split() or None
-    return service.run(**chosen)
+        fields["key"] = os.getenv(KEY_VARIABLE, "").split() or None
+    return run_service(**fields)

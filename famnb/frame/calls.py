@@ -76,7 +76,7 @@ def calls(
     The columns:
     """
     if definition not in get_args(Definition):
-        raise InvalidRequest(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
+        raise InvalidRequest(f"definition: {definition!r} is not one of {', '.join(get_args(Definition))}")
     if limit is not None:
         limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
     names = _check_names(columns)
@@ -93,7 +93,7 @@ def calls(
         tag=tag,
         status=status,
     )
-    # Counts and costs need columns of their own and much of the time; who asks for neither does not wait for them.
+    # Counts and costs need columns of their own and much of the time.
     needs_costs = any(column.name in _COSTS for column in chosen)
     needs_counts = needs_costs or any(column.name in _COMPUTED for column in chosen)
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
@@ -141,7 +141,7 @@ _PROMPT_TAGS = SelectedColumn("prompt_tags", "word")
 _REPORTED_COST = "reported_cost_usd"
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
-"""Endpoints whose calls have written nothing to a cache, though no reply says so."""
+"""Endpoints whose calls write nothing to a cache, though no reply reports it."""
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
 _PRICED_AT_ONCE = 100_000
 """Calls whose costs are computed together."""
@@ -174,11 +174,11 @@ def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] 
         columns = list(table.items())
         after_tag = list(table).index("tag") + 1
         return dict([*columns[:after_tag], *tags.items(), *columns[after_tag:]])
-    known = {**table, **tags}
+    available = {**table, **tags}
     for name in names:
-        if name not in known:
-            raise InvalidRequest(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
-    return {name: known[name] for name in names}
+        if name not in available:
+            raise InvalidRequest(f"columns: {name!r} is not a column; help(famnb.calls) lists all of them")
+    return {name: available[name] for name in names}
 
 
 def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
@@ -238,19 +238,19 @@ def _by_service(
     model: str, rows: npt.NDArray[np.intp], arrays: ColumnArrays
 ) -> Iterator[tuple[ServiceNames, npt.NDArray[np.intp]]]:
     """Yield these calls of a model by the services that have prices of their own for it."""
-    known = {price.service for price in prices if price.model == model} - {None}
-    if not known:
+    services = {price.service for price in prices if price.model == model} - {None}
+    if not services:
         yield (), rows
         return
     url_codes, urls = arrays["url"].codes[rows], arrays["url"].words
     profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].words
     rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
     for url, profile in np.unique(np.stack([url_codes, profile_codes]), axis=1).T:
-        # A call of an exported file of old has no profile, and one that was not sent no address.
+        # A call that was not sent has no address.
         address = urls[url] if url >= 0 else None
         names = service_names(address, profiles[profile] if profile >= 0 else DEFAULT)
-        own = rows[(url_codes == url) & (profile_codes == profile)]
-        rows_of.setdefault(tuple(name for name in names if name in known), []).append(own)
+        calls_there = rows[(url_codes == url) & (profile_codes == profile)]
+        rows_of.setdefault(tuple(name for name in names if name in services), []).append(calls_there)
     for names, parts in rows_of.items():
         yield names, np.concatenate(parts)
 
@@ -384,7 +384,7 @@ def _show_calls(frame: pd.DataFrame, show_table: Callable[[pd.DataFrame], Any]) 
 def format_calls(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Return columns of calls as texts: times to the millisecond, `≈` before estimates, `–` where a value is missing.
 
-    Of a figure that is known only within more than a factor of three the table says what it is at most.
+    A figure that is known only within more than a factor of three is shown by its upper end.
     """
     return pd.DataFrame({name: _format_column(frame, name) for name in columns}, index=frame.index)
 

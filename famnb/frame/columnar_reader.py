@@ -191,12 +191,11 @@ def _pack(columns: Sequence[SelectedColumn]) -> list[tuple[str, str, _Unpack]]:
         digits = f"printf('{'%016x' * len(integers)}', {', '.join(expressions)})"
         packed.append((digits, "O", functools.partial(_unpack_integers, integers)))
     for kind in ("real", "text"):
-        packed += [(name, _STORAGE[kind], functools.partial(_unpack_nothing, name)) for name in names[kind]]
+        packed += [(name, _STORAGE[kind], functools.partial(_unpack_as_is, name)) for name in names[kind]]
     return packed
 
 
-def _unpack_nothing(name: str, cells: Cells) -> dict[str, _Piece]:
-    """A column whose cells come as they are."""
+def _unpack_as_is(name: str, cells: Cells) -> dict[str, _Piece]:
     return {name: cells}
 
 

@@ -1,8 +1,8 @@
 """The columns of every frame: name, type, unit and meaning, which fill the docstrings and `describe`.
 
 To add a column of `calls`: a `Column` here, with `sql=` if it is an expression. If the ledger does not store its value
-yet: a step at the end of `MIGRATIONS` in `record/schema.py` (old rows are filled in where they can be, else missing),
-and the value in `record/serialize.py`, under the same name.
+yet: a step at the end of `MIGRATIONS` in `record/schema.py` (old rows are filled in if possible), and the value in
+`record/serialize.py`, under the same name.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ CALLS: tuple[Column, ...] = (
         "complete", "boolean", "", "Whether there is evidence that the reply is whole; missing: only `[DONE]` came."
     ),
     Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
-    Column("error_message", "string", "", "What that error said."),
+    Column("error_message", "string", "", "The message of that error."),
     Column("streamed", "boolean", "", "Whether the reply was an event stream; as asked for, where none came."),
     Column(
         "service", "category", "", "The engine a famnb service names (sim, upstream); missing for any other service."
@@ -167,7 +167,7 @@ CALLS: tuple[Column, ...] = (
         "reply_model",
         "category",
         "",
-        "The model that answered, as the reply names it; missing where it does not, and for calls of older versions.",
+        "The model that answered, as the reply names it; missing if it does not.",
     ),
     Column("attempts", "Int64", "requests", "Requests sent, retries included."),
     Column("http_status", "Int64", "", "The HTTP status; missing where no response came."),
@@ -176,7 +176,7 @@ CALLS: tuple[Column, ...] = (
         "Float64",
         "s",
         "What the caller waited in all: from the first attempt's start to the end, with retries, pauses and waits for "
-        "a connection; missing while the call runs, and for calls of older versions.",
+        "a connection; missing while the call runs.",
     ),
     Column("ttfb_s", "Float64", "s", "Time to the response headers."),
     Column("ttfa_s", "Float64", "s", "Time to the first visible answer text."),
@@ -261,15 +261,14 @@ CALLS: tuple[Column, ...] = (
         "reported_cost_usd",
         "Float64",
         "USD",
-        "What the service said that the call costs, which `cost_usd` then is; missing where it did not.",
+        "The cost that the service reported, which `cost_usd` then is; missing if it did not report one.",
     ),
     Column("url", "string", "", "Where the request was sent."),
     Column(
         "prompt_hash",
         "string",
         "",
-        "Stands for the whole last user message, images included: the same for the same message on every endpoint. "
-        "Missing for long prompts of older versions.",
+        "Stands for the whole last user message, images included: the same for the same message on every endpoint.",
     ),
     Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
     Column("request_id", "string", "", "The service's `x-request-id`, or `request-id`."),
@@ -289,7 +288,7 @@ _UNPRICED = Column(
     "unpriced_calls",
     "Int64",
     "calls",
-    "Of these, calls that cost something, but not known what: no price, or no usage. Refused calls are none of them.",
+    "Of these, calls that cost something unknown: no price, or no usage. Refused calls are not among them.",
 )
 _TOKEN_ENDS = tuple(
     Column(f"{count}_{end}", "Int64", "tokens", f"The {end} ends of these counts, added up.")

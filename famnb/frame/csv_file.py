@@ -33,7 +33,7 @@ def write_csv(frame: pd.DataFrame, target: str | os.PathLike[str] | TextIO) -> N
 def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the calls in a file that `famnb calls --csv` wrote: every text as it was, every column of its type.
 
-    The tags of prompts are texts, since the file does not say what they were. FamnbError for any other file.
+    The tags of prompts are texts, since the file does not have their types. FamnbError for any other file.
     """
     with Path(path).open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file, strict=True)
@@ -41,7 +41,7 @@ def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
             names = next(rows, [])
             values = list(zip(*rows, strict=True)) or [()] * len(names)
         except (csv.Error, ValueError) as error:
-            raise FamnbError(f"{path} is no CSV file of calls ({error}): famnb calls --csv writes one") from None
+            raise FamnbError(f"{path} is not a CSV file of calls ({error}): famnb calls --csv writes one") from None
     if "call_id" not in names:
         raise FamnbError(f"{path} has no column call_id: expected a file that famnb calls --csv wrote")
     return pd.DataFrame({name: _read_column(name, cells) for name, cells in zip(names, values, strict=True)})

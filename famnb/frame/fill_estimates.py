@@ -114,13 +114,13 @@ def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> C
     input_estimated = np.isnan(input_tokens) & (input_chars > 0)
     output_estimated = np.isnan(output_tokens) & (output_chars > 0)
     hides_reasoning = output_estimated & ~np.isnan(hidden_cap)
-    shown = token_estimates.tokens_of_text(output_chars, fit.output, ARRAYS)
+    visible = token_estimates.tokens_of_text(output_chars, fit.output, ARRAYS)
     hidden = token_estimates.tokens_with_hidden_reasoning(output_chars, fit, hidden_cap, ARRAYS)
-    sent = token_estimates.tokens_of_text(input_chars, fit.input, ARRAYS)
-    inputs = [np.where(input_estimated, end, input_tokens) for end in sent]
+    prompts = token_estimates.tokens_of_text(input_chars, fit.input, ARRAYS)
+    inputs = [np.where(input_estimated, end, input_tokens) for end in prompts]
     outputs = [
         np.where(hides_reasoning, hidden_end, np.where(output_estimated, shown_end, output_tokens))
-        for hidden_end, shown_end in zip(hidden, shown, strict=True)
+        for hidden_end, shown_end in zip(hidden, visible, strict=True)
     ]
     total = inputs[0] + outputs[0]
     total_estimated = np.isnan(total_tokens) & ~np.isnan(total) & (input_estimated | output_estimated)

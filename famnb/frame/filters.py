@@ -97,12 +97,12 @@ def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
         if not isinstance(text, str):
             raise InvalidRequest(f"{name}: expected a text or several, got {texts!r:.80}")
         if name in _VALUES and text not in _VALUES[name]:
-            raise InvalidRequest(f"{name}: {text!r} is none of {', '.join(_VALUES[name])}")
+            raise InvalidRequest(f"{name}: {text!r} is not one of {', '.join(_VALUES[name])}")
     return several
 
 
 def _parse_moment(name: str, moment: Moment) -> datetime:
-    """The moment as a datetime with a time zone. Raises ValueError if it is none."""
+    """The moment as a datetime with a time zone. Raises InvalidRequest if it is not a moment."""
     try:
         # pandas knows NumPy's times as well; its "not a time" would compare with nothing.
         value: Any = pd.Timestamp(moment) if isinstance(moment, np.datetime64) else moment

@@ -40,24 +40,30 @@ def spend(
     "Europe/Paris". The filters are those of `calls`: since, until, model, endpoint, profile, experiment, variant, tag,
     status.
     A sum is missing where none of its calls has the figure, and counts only those that have; with `unpriced_calls` it
-    is the least that was spent. `simulated_calls` were not billed. ValueError for a `by` or `tz` that there is not,
+    is the least that was spent. `simulated_calls` were not billed. ValueError for an unknown `by` or `tz`,
     LedgerError if the file cannot be read.
     The columns after those of `by`:
     """
     keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
-    known = (*PERIODS, *COLUMNS)
-    if not keys or not set(keys) <= set(known):
-        raise InvalidRequest(f"by: expected one or several of {', '.join(known)}; got {by!r}")
+    names = (*PERIODS, *COLUMNS)
+    if not keys or not set(keys) <= set(names):
+        raise InvalidRequest(f"by: expected one or several of {', '.join(names)}; got {by!r}")
     try:
         ZoneInfo(tz)
     except (KeyError, TypeError, ValueError):
         raise InvalidRequest(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     columns = [key for key in keys if key in COLUMNS]
-    names = [*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS]
-    frame = calls(ledger, status=status, **filters, columns=names)
+    frame = calls(
+        ledger,
+        status=status,
+        **filters,
+        columns=[*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS],
+    )
     for key in keys:
         if key in PERIODS:
-            frame[key] = _period_start(frame["started_at"], key, tz)
+            # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.
+            local = frame["started_at"].dt.tz_convert(tz).dt.tz_localize(None)
+            frame[key] = local.dt.to_period(PERIODS[key]).dt.start_time.astype("datetime64[us]")
     return _sum_by(frame, keys)
 
 
@@ -81,13 +87,6 @@ def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
         was_sent = frame["attempts"].ne(0).fillna(True) & ~frame["error"].isin(UNMADE_ERRORS)
         is_answered |= frame["http_status"].isna() & was_sent
     return (frame["cost_usd"].isna() & is_over & is_answered).astype(bool)
-
-
-def _period_start(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:
-    """The wall time at which each moment's period begins."""
-    # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.
-    local = moments.dt.tz_convert(tz).dt.tz_localize(None)
-    return local.dt.to_period(PERIODS[period]).dt.start_time.astype("datetime64[us]")
 
 
 def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

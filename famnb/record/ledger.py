@@ -23,7 +23,7 @@ from famnb.client.replay import play
 from famnb.errors import InvalidArgument, LedgerError, UnknownName
 from famnb.profiles import DEFAULT
 from famnb.record import schema, serialize, sql, token_estimates
-from famnb.record.backlog import OwnerProcess, this_process
+from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
 from famnb.record.recorded_call import RecordedCall
@@ -72,16 +72,16 @@ class Ledger:
 
         Nothing is opened before the first call is recorded or read, and a file that cannot be written stops no call.
         """
-        # A false value would mean the user's own ledger to us, and to whoever wrote it that nothing is recorded.
+        # A false value would mean the user's own ledger here, and to the caller that nothing is recorded.
         if path is not None and not isinstance(path, str | os.PathLike):
             raise InvalidArgument(
-                f"ledger: expected a path, got {path!r:.80}; every call is recorded: for a record that nobody keeps, "
+                f"ledger: expected a path, got {path!r:.80}; every call is recorded: to discard the record, "
                 "name a file in a temporary folder"
             )
-        chosen = path or os.getenv("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
-        if os.fspath(chosen) == ":memory:":
+        file = path or os.getenv("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
+        if os.fspath(file) == ":memory:":
             raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")
-        self.path = Path(chosen).expanduser().resolve()
+        self.path = Path(file).expanduser().resolve()
         """The file."""
         self._open: dict[str, _WriteProgress] = {}
         """The calls that run, by id."""
@@ -121,7 +121,7 @@ class Ledger:
         return self._submit(functools.partial(serialize.close_call, exchange, this_process()))
 
     def call(self, call_id: str) -> RecordedCall:
-        """Return a recorded call. KeyError if there is none of that id, LedgerError if the file cannot be read."""
+        """Return a recorded call. KeyError if no call has that id, LedgerError if the file cannot be read."""
         self.settle()
         rows = self._fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
         if not rows:
@@ -308,28 +308,20 @@ class Ledger:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection that reads tables of today's version; None if there are none yet."""
+        """Open a connection that reads tables of today's version; None if there are none yet. LedgerError if it cannot.
+
+        Inside `sharing` it is the connection of this thread.
+        """
         if (shared := getattr(self._shared, "connection", None)) is not None:
             yield shared
             return
         connection = self._connect()
-        if connection and schema.version(connection) < len(schema.MIGRATIONS):
-            connection.close()
-            self._submit(lambda: [("SELECT 1", ())])  # writing anything migrates the file first
-            self.flush()
-            connection = self._connect()
         if connection is None:
             yield None
             return
         with contextlib.closing(connection):
             try:
-                match schema.version(connection):
-                    case 0:
-                        yield None
-                    case version if version < len(schema.MIGRATIONS):
-                        raise LedgerError(f"the ledger {self.path} has an old version and is read-only: copy it")
-                    case _:
-                        yield connection
+                yield connection
             except sqlite3.DatabaseError as error:
                 raise schema.unreadable(self.path, error) from error
 
@@ -345,7 +337,21 @@ class Ledger:
                 self._shared.connection = outer
 
     def _connect(self) -> sqlite3.Connection | None:
-        return within_patience(self.path, self._open_to_read)
+        """Open a connection to tables of today's version; None if there are none. Raises LedgerError."""
+        for is_migrated in (False, True):
+            connection = within_patience(self.path, self._open_to_read)
+            if connection is None:
+                return None
+            version = schema.version(connection)
+            if version == len(schema.MIGRATIONS):
+                return connection
+            connection.close()
+            if version == 0 and is_migrated:
+                return None
+            if not is_migrated:
+                self._submit(lambda: [("SELECT 1", ())])  # writing anything migrates the file first
+                self.flush()
+        raise LedgerError(f"the ledger {self.path} has an old version and cannot be changed: copy it")
 
     def _open_to_read(self) -> sqlite3.Connection | None:
         if not self.path.exists():
@@ -393,7 +399,7 @@ class Ledger:
         fitted_at, _ = self._fits.get(model, (-FIT_S, {}))
         if time.monotonic() - fitted_at < FIT_S:
             return
-        # Without a fit the estimate is wider; that the file cannot be read is said elsewhere.
+        # Without a fit the estimate is wider; the writer warns of a file that cannot be read.
         with contextlib.suppress(LedgerError, sqlite3.Error):
             connection = self._open_to_read()
             if connection:

@@ -152,15 +152,15 @@ def prune(
             for chunk in sql.iter_chunks(ids, DELETED_AT_ONCE):
                 _delete(connection, chunk, payloads_only=payloads_only)
             _shrink(connection)
-        left = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+        count = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
         would_go = len(ids) if dry_run and not payloads_only else 0
-        return PruneResult(len(ids), left - would_go, max(before - _on_disk(ledger.path), 0), payloads_only, dry_run)
+        return PruneResult(len(ids), count - would_go, max(before - _on_disk(ledger.path), 0), payloads_only, dry_run)
 
 
 def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
     """The calls to delete, as an SQL condition and its values."""
     if older_than is None and keep is None:
-        raise InvalidRequest("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
+        raise InvalidRequest("prune: expected older_than= (an age or a moment), keep= (a number of calls), or both")
     if keep is not None:
         keep = check_integer("keep", keep, minimum=0, expected="a number of calls of at least 0")
     conditions, values = ["status <> 'running'"], list[Any]()
@@ -174,7 +174,7 @@ def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tup
 
 
 def _parse_moment(older_than: timedelta | datetime) -> datetime:
-    """The moment before which calls may go. Raises ValueError if it is neither an age nor a moment."""
+    """Return the moment before which calls may go. Raises InvalidRequest if it is neither an age nor a moment."""
     match older_than:
         case timedelta():
             try:

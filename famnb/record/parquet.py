@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 # 999, the values that SQLite before 3.32 binds in one statement.
 CHUNK = 900
 """Calls held in memory at once, with all their bytes; also the rows of a group in the file."""
-VERSION = b"famnb_ledger_version"
+VERSION = b"famnb_calls_version"
 VOTES = b"famnb_votes"
 """Names in the file's metadata."""
 BODY, PIECES, SCORES = "request_body", "pieces", "scores"
-"""Columns besides those of the calls table; files of version 3 and before have no scores."""
+"""Columns besides those of the calls table."""
 
 
 def _import_pyarrow() -> Any:
@@ -74,7 +74,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
     try:
         file = pa.parquet.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise LedgerError(f"{path} is no Parquet file: {error}") from error
+        raise LedgerError(f"{path} is not a Parquet file: {error}") from error
     with file:
         # The votes and columns below become rows and SQL, so the file has to prove first whose it is.
         metadata = file.schema_arrow.metadata or {}
@@ -85,7 +85,8 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
         try:
             with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
                 _check_columns(connection, file.schema_arrow.names, path)
-                _add_votes(connection, metadata.get(VOTES, b"[]"))
+                for vote in msgspec.json.decode(metadata.get(VOTES, b"[]"), type=list[dict[str, Any]]):
+                    _insert_rating(connection, "votes", vote)
                 return sum(
                     _add_calls(connection, batch.to_pylist())
                     for batch in file.iter_batches(CHUNK)
@@ -128,9 +129,9 @@ def _read_chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]
 
 def _check_columns(connection: sqlite3.Connection, names: list[str], path: Path) -> None:
     """Raise LedgerError if the file has other columns than the table of calls, since their names become SQL."""
-    known = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
-    extra = {BODY, PIECES}
-    differing = ({"id", "request_key"} | extra) - {*names} | {*names} - known - extra - {SCORES}
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
+    extra = {BODY, PIECES, SCORES}
+    differing = ({"id", "request_key"} | extra) - {*names} | {*names} - columns - extra
     if differing:
         raise LedgerError(f"{path} holds no ledger: its columns differ in {', '.join(sorted(differing))}")
 
@@ -145,7 +146,7 @@ def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> i
 
 def _insert_call(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
     """Add a call with all that belongs to it; return 0, and add nothing, if it is there already."""
-    body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES, ())
+    body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES)
     if not connection.execute(sql.insert("calls", tuple(call), otherwise="IGNORE"), tuple(call.values())).rowcount:
         return 0
     if body is not None:
@@ -156,12 +157,6 @@ def _insert_call(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
     for score in scores:
         _insert_rating(connection, "scores", score)
     return 1
-
-
-def _add_votes(connection: sqlite3.Connection, encoded: bytes) -> None:
-    """Add those votes that are not yet there."""
-    for vote in msgspec.json.decode(encoded, type=list[dict[str, Any]]):
-        _insert_rating(connection, "votes", vote)
 
 
 def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
@@ -179,9 +174,9 @@ VECTORS = 5
 CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
 """The calls with the column `standing` that a ledger's have: exported calls are over, so it is their status."""
 
-_CALLS = """
-    CREATE TEMP VIEW calls AS SELECT {columns} FROM read_parquet({files}, union_by_name = true,
-        hive_partitioning = false, filename = 'exported_to') {once}"""
+_CALLS = f"""
+    CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM read_parquet({{files}}, union_by_name = true,
+        hive_partitioning = false, filename = 'exported_to') {{once}}"""  # noqa: S608 - own names
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY id ORDER BY exported_to DESC) = 1"
 """A call in several files counts once, as the last file by name has it. Filters are applied after it, so each time the
 same file decides; but they cannot skip parts of files then, which is slow, so it is added only if there are any."""
@@ -211,7 +206,7 @@ class Parquet:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
-        """A DuckDB connection with a view `calls`: today's columns, NULL where a file does not have one."""
+        """Open a DuckDB connection with a view `calls`. LedgerError if the files cannot be read."""
         # DuckDB would else fetch extensions from the network when a query could use one.
         config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         with contextlib.closing(self._duckdb.connect(config=config)) as connection:
@@ -261,34 +256,17 @@ class Parquet:
 
     def _create_view(self, connection: Any) -> None:
         """Create the view `calls`. Raises LedgerError for a file not of `Ledger.export`, or of a newer famnb."""
-        files = f"[{', '.join(map(_quote_sql, map(glob.escape, self.files)))}]"
+        names = [glob.escape(file).replace("'", "''") for file in self.files]
+        files = "[" + ", ".join(f"'{name}'" for name in names) + "]"
         metadata = f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = ?"  # noqa: S608 - quoted
         versions = dict(connection.execute(metadata, [VERSION.decode()]).fetchall())
         if other_files := [file for file in self.files if file not in versions]:
             raise LedgerError(f"{other_files[0]} holds no ledger; give files that `famnb ledger export` wrote")
         if newer := [file for file, number in versions.items() if int(number) > len(schema.MIGRATIONS)]:
             raise LedgerError(f"{newer[0]} was written by a newer famnb: update famnb")
-        described = f"DESCRIBE SELECT * FROM read_parquet({files}, union_by_name = true, hive_partitioning = false)"  # noqa: S608 - quoted
-        existing = {row[0] for row in connection.execute(described).fetchall()}
-        columns = [
-            name if name in existing else f"NULL::{duckdb_type} AS {name}" for name, duckdb_type in _columns().items()
-        ]
         has_doubles = f"SELECT count(*) > count(DISTINCT id) FROM read_parquet({files})"  # noqa: S608 - quoted
         once = _ONCE if len(self.files) > 1 and connection.execute(has_doubles).fetchone()[0] else ""
-        connection.execute(_CALLS.format(columns=", ".join([*columns, PIECES]), files=files, once=once))
-
-
-def _columns() -> dict[str, str]:
-    """The columns of today's table of calls, each with DuckDB's type for it."""
-    duckdb_types = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
-    # Migrating an empty database is the one place that says them; it takes a millisecond.
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.migrate(connection)
-        return {row[1]: duckdb_types[row[2]] for row in connection.execute("PRAGMA table_info(calls)")}
-
-
-def _quote_sql(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+        connection.execute(_CALLS.format(files=files, once=once))
 
 
 def _import_duckdb() -> Any:

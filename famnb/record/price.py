@@ -119,16 +119,12 @@ def service_names(url: str | None, profile: str) -> ServiceNames:
     `url` is where the call went, or None; a host has its port where the address names one.
     """
     host = _find_host(url) if url else None
-    return tuple(dict.fromkeys([*([host, _without_port(host)] if host else []), profile]))
+    return tuple(dict.fromkeys([*([host, re.sub(r":\d*$", "", host)] if host else []), profile]))
 
 
 def _find_host(url: str) -> str | None:
     """Return the host of an address, with its port if the address names one; None if it has none."""
     return urlsplit(url).netloc.rpartition("@")[2].lower() or None
-
-
-def _without_port(host: str) -> str:
-    return re.sub(r":\d*$", "", host)
 
 
 def cost_bounds(

@@ -3,10 +3,10 @@
 set in this process ── wins over ── the user's file ── wins over ── built in
 
 Estimated counts come from `token_estimates`; here they make the cost an interval. `ceiling` is the most that a call can
-cost before it is sent. NumPy is not needed here, so that a form can say a cost without loading it: `costs` prices many
+cost before it is sent. NumPy is not needed here, so that a form can show a cost without loading it: `costs` prices many
 calls at once.
 
-The user's file is TOML, which errors name by line and entry, and which people can edit:
+The user's file is TOML, which people can edit; errors name the entry and the field:
 
 [[price]]
 model = "fam-2-5-pro"
@@ -49,7 +49,7 @@ import platformdirs
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
-from famnb.formatting import escape_html, format_table
+from famnb.formatting import format_table, html_table
 from famnb.profiles import NAMES
 from famnb.record.price import MILLION, USER, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
@@ -221,7 +221,7 @@ class PriceBook:
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
 
-        What the service itself says that the call costs (`usage.cost_usd`) counts, whatever the book says.
+        A cost that the service itself reports (`usage.cost_usd`) takes precedence over the book.
         `between` holds the lowest and highest counts where `usage` has estimated ones; without it an estimated count
         is taken to be right within a factor of two. A cache count that is absent leaves the cost an interval: any of
         the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it. `service` is
@@ -322,7 +322,9 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
     # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
     input_tokens = len(lenient_json.encode(request.body()))
     model = str(getattr(request, "model", ""))
-    output_tokens = _output_cap(request, model)
+    output_tokens: int | None = getattr(request, request.cap)
+    if output_tokens is None and model in MINI_MODELS:
+        output_tokens = MINI_OUTPUT_TOKENS
     if getattr(request, "previous_response_id", None):
         return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
     if output_tokens is None:
@@ -338,11 +340,6 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
     return Ceiling(input_tokens, output_tokens, most / MILLION)
 
 
-def _output_cap(request: Request, model: str) -> int | None:
-    cap: int | None = getattr(request, request.cap)
-    return MINI_OUTPUT_TOKENS if cap is None and model in MINI_MODELS else cap
-
-
 def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> list[Price]:
     """The prices of every tier that a request of up to so many tokens can fall into."""
     limits = {entry.until_context for entry in prices if entry.model == model and entry.until_context is not None}
@@ -354,7 +351,6 @@ def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> l
 
 _TABLE_TITLE = "Prices in USD per million tokens"
 _TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
-_RIGHT_ALIGNED = ("input", "output")
 
 
 def price_text(entries: Iterable[Price]) -> str:
@@ -364,21 +360,7 @@ def price_text(entries: Iterable[Price]) -> str:
 
 def price_html(entries: Iterable[Price]) -> str:
     """Return the prices as an HTML table; a model's name is escaped."""
-    body = "".join(_html_table_row(_table_cells(entry), "td") for entry in entries)
-    head = _html_table_row(_TABLE_HEAD, "th")
-    return f"<table><caption>{_TABLE_TITLE}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
-
-
-def _html_table_row(cells: tuple[str, ...], tag: str) -> str:
-    alignments = ("right" if name in _RIGHT_ALIGNED else "left" for name in _TABLE_HEAD)
-    return (
-        "<tr>"
-        + "".join(
-            f'<{tag} style="text-align:{side}">{escape_html(cell)}</{tag}>'
-            for cell, side in zip(cells, alignments, strict=True)
-        )
-        + "</tr>"
-    )
+    return f"<p>{_TABLE_TITLE}</p>{html_table(_TABLE_HEAD, map(_table_cells, entries), left=len(_TABLE_HEAD))}"
 
 
 def _table_cells(entry: Price) -> tuple[str, ...]:
@@ -397,7 +379,6 @@ def _table_cells(entry: Price) -> tuple[str, ...]:
 
 _FILE_FIELDS = tuple(inspect.signature(parse_price).parameters)
 _REQUIRED_FIELDS = ("model", "input", "output")
-_ENTRY_START = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
 
 
 def default_price_file() -> Path:
@@ -406,14 +387,14 @@ def default_price_file() -> Path:
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:
-    """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
+    """Return the prices in a file. Raises InvalidRequest, naming entry and field, or OSError."""
     data = path.read_bytes()
     # Loaded late: few have a price file, and this is called for everybody's first call.
     import tomllib
 
     try:
-        text = data.decode("utf-8-sig")  # some editors begin every file with a byte order mark
-        content = tomllib.loads(text, parse_float=Decimal)
+        # Some editors begin every file with a byte order mark.
+        content = tomllib.loads(data.decode("utf-8-sig"), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
     tables = content.pop("price", [])
@@ -431,8 +412,7 @@ def read_price_file(path: Path) -> tuple[Price, ...]:
                     f"model, service, since and until_context are those of price {first}; one of the two must go"
                 )
         except InvalidRequest as error:
-            key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
-            raise InvalidRequest(f"{path}, {_find_entry_line(text, number, key)}price {number}: {error}") from None
+            raise InvalidRequest(f"{path}, price {number}: {error}") from None
         prices.append(price)
     return tuple(prices)
 
@@ -456,22 +436,6 @@ def _parse_entry(table: dict[str, Any], *, source: str) -> Price:
     if not isinstance(table.get("source", ""), str):
         raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
     return parse_price(**{"source": source, **table})
-
-
-def _find_entry_line(text: str, number: int, key: str) -> str:
-    """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
-
-    `tomllib` gives no line numbers for values, so the text is searched; a file may also have its prices in one array,
-    where no line is found.
-    """
-    lines = text.splitlines()
-    heads = [index for index, line in enumerate(lines) if _ENTRY_START.match(line)]
-    if number > len(heads):
-        return ""
-    start = heads[number - 1]
-    end = heads[number] if number < len(heads) else len(lines)
-    matches = (index for index in range(start, end) if lines[index].partition("=")[0].strip().strip("\"'") == key)
-    return f"line {next(matches, start) + 1}, "
 
 
 def _format_entry(price: Price) -> str:
@@ -540,7 +504,9 @@ def _read_community_entry(model: str, entry: Mapping[str, Any], service: str | N
     tiers = sorted(int(match[1]) for match in map(_COMMUNITY_TIER.fullmatch, entry) if match)
     for index, suffix in enumerate(["", *(f"_above_{tier}k_tokens" for tier in tiers)]):
         amounts = {kind: entry.get(f"{name}{suffix}", entry.get(name)) for kind, name in _COMMUNITY_NAMES.items()}
-        known: dict[str, Any] = {kind: _per_million(amount) for kind, amount in amounts.items() if amount is not None}
+        known: dict[str, Any] = {
+            kind: (Decimal(amount) * MILLION).normalize() for kind, amount in amounts.items() if amount is not None
+        }
         yield parse_price(
             model,
             **known,
@@ -549,7 +515,3 @@ def _read_community_entry(model: str, entry: Mapping[str, Any], service: str | N
             service=service,
             source=source,
         )
-
-
-def _per_million(amount: Decimal | int) -> Decimal:
-    return (Decimal(amount) * MILLION).normalize()

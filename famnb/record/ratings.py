@@ -27,7 +27,7 @@ class RecordedScore:
     scorer: str
     """The scorer's key: its name, and hashes of how it scores and what it is given."""
     value: float | None
-    """None if scoring failed; `detail` says why."""
+    """None if scoring failed; `detail` has the reason."""
     detail: str = ""
     judge_call_id: str | None = None
     """The judge's own call, where a model judged."""

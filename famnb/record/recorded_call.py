@@ -165,7 +165,7 @@ class RecordedCall:
         )
 
     def _read_reply(self) -> Reply:
-        """The reply in the recorded bytes; an empty one for an error's body, of which `error` says all there is."""
+        """The reply in the recorded bytes; an empty one for an error's body, which `error` has."""
         if (self.row["http_status"] or 200) >= 400 or not self.reads:
             timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
             return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from famnb.errors import LedgerError
-from famnb.request.neutral import PromptTurn
 
 # A transaction of the ledger takes milliseconds; a slow disk, or VACUUM, takes longer.
 LOCK_S = 5.0
@@ -25,55 +24,44 @@ LOCK_S = 5.0
 Migration = Callable[[sqlite3.Connection], None]
 
 
-def _create_calls(connection: sqlite3.Connection) -> None:
-    """Calls, requests and pieces."""
+APPLICATION_ID = 0x46414D4C
+"""The `application_id` in SQLite's file header: FAML."""
+TABLES = ("calls", "requests", "pieces", "scores", "votes")
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("""
         CREATE TABLE calls (
             id TEXT PRIMARY KEY, started_us INTEGER NOT NULL, status TEXT NOT NULL,
             owner_pid INTEGER, owner_born REAL, owner_host TEXT,
-            endpoint TEXT NOT NULL, model TEXT, url TEXT, request_key TEXT, prompt TEXT, input_chars INTEGER,
-            experiment TEXT, tag TEXT, labels TEXT,
+            profile TEXT NOT NULL DEFAULT 'fam', endpoint TEXT NOT NULL, model TEXT, url TEXT,
+            request_key TEXT, prompt TEXT, prompt_hash TEXT, input_chars INTEGER, hidden_cap INTEGER,
+            experiment TEXT, variant TEXT, cell TEXT, tag TEXT, prompt_id TEXT, prompt_tags TEXT,
+            repeat INTEGER, warmup INTEGER, labels TEXT,
             attempts INTEGER, http_status INTEGER, request_id TEXT, service TEXT, response_headers TEXT,
-            streamed INTEGER, headers_ns INTEGER, end_ns INTEGER,
-            reply_id TEXT, finish_reason TEXT, stop_reason TEXT, complete INTEGER,
+            streamed INTEGER, connect_s REAL, headers_ns INTEGER, end_ns INTEGER, wait_s REAL,
+            reply_id TEXT, reply_model TEXT, finish_reason TEXT, stop_reason TEXT, complete INTEGER,
             text_chars INTEGER, thinking_chars INTEGER, output_chars INTEGER, warnings TEXT,
             error TEXT, error_message TEXT, error_details TEXT,
             ttfb_s REAL, ttft_s REAL, ttfa_s REAL, think_s REAL, thinking_latency_ms INTEGER, e2e_s REAL,
-            icl_p50_s REAL, icl_p95_s REAL, icl_max_s REAL, tpot_s REAL, output_tps REAL,
+            icl_p50_s REAL, icl_p95_s REAL, icl_max_s REAL, icl_n INTEGER, tpot_s REAL, output_tps REAL,
+            ttft_low_s REAL, e2e_low_s REAL, clock TEXT, exact_share REAL, late_p50_ms REAL, late_max_ms REAL,
             input_tokens INTEGER, input_tokens_source TEXT,
             output_tokens INTEGER, output_tokens_source TEXT,
             reasoning_tokens INTEGER, reasoning_tokens_source TEXT,
             cached_tokens INTEGER, cached_tokens_source TEXT,
             cache_write_tokens INTEGER, cache_write_tokens_source TEXT,
             total_tokens INTEGER, total_tokens_source TEXT,
-            cost_usd TEXT, cost_low_usd TEXT, cost_high_usd TEXT
+            cost_usd TEXT, cost_low_usd TEXT, cost_high_usd TEXT, reported_cost_usd TEXT
         )""")
     connection.execute("CREATE INDEX calls_by_time ON calls (started_us)")
     connection.execute("CREATE INDEX calls_by_request ON calls (request_key)")
     connection.execute("CREATE INDEX calls_by_model ON calls (model, started_us)")
+    connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
     connection.execute("CREATE INDEX calls_open ON calls (id) WHERE status = 'running'")
     connection.execute("CREATE TABLE requests (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
     connection.execute("CREATE TABLE pieces (call_id TEXT NOT NULL, seq INTEGER NOT NULL, reads BLOB NOT NULL)")
     connection.execute("CREATE UNIQUE INDEX pieces_in_order ON pieces (call_id, seq)")
-
-
-def _add_hidden_cap(connection: sqlite3.Connection) -> None:
-    """How much reasoning a reply may hide."""
-    connection.execute("ALTER TABLE calls ADD COLUMN hidden_cap INTEGER")
-
-
-def _add_variant_and_cell(connection: sqlite3.Connection) -> None:
-    """The variant and the planned cell a call belongs to, from its labels."""
-    connection.execute("ALTER TABLE calls ADD COLUMN variant TEXT")
-    connection.execute("ALTER TABLE calls ADD COLUMN cell TEXT")
-    connection.execute("""
-        UPDATE calls SET variant = json_extract(labels, '$.variant'), cell = json_extract(labels, '$.cell')
-        WHERE json_valid(labels)""")
-    connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
-
-
-def _create_ratings(connection: sqlite3.Connection) -> None:
-    """Scores of calls, and votes between planned cells."""
     connection.execute("""
         CREATE TABLE scores (
             call_id TEXT NOT NULL, scorer TEXT NOT NULL, value REAL, detail TEXT, judge_call_id TEXT,
@@ -87,52 +75,7 @@ def _create_ratings(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-def _add_prompt_and_wait(connection: sqlite3.Connection) -> None:
-    """Which prompt a call asks, and how often, from its labels; the whole wait, and the model that answered."""
-    columns = "prompt_id TEXT", "repeat INTEGER", "warmup INTEGER", "prompt_tags TEXT", "prompt_hash TEXT"
-    for column in (*columns, "wait_s REAL", "reply_model TEXT"):
-        connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
-    connection.execute("""
-        UPDATE calls SET
-            prompt_id = json_extract(labels, '$.prompt_id'),
-            repeat = CASE WHEN json_extract(labels, '$.repeat') NOT GLOB '*[^0-9]*'
-                THEN CAST(json_extract(labels, '$.repeat') AS INTEGER) END,
-            warmup = CASE json_extract(labels, '$.warmup') WHEN 'true' THEN 1 WHEN 'false' THEN 0 END
-        WHERE json_valid(labels) AND json_extract(labels, '$.prompt_id') IS NOT NULL""")
-    # The row has the head of a prompt alone, and nothing of images: only what is surely the whole prompt gets a hash.
-    connection.create_function("digest", 1, lambda text: PromptTurn("user", text).digest, deterministic=True)
-    connection.execute(
-        "UPDATE calls SET prompt_hash = digest(prompt) WHERE LENGTH(prompt) < 200 AND input_chars IS NOT NULL"
-    )
-
-
-def _add_exactness(connection: sqlite3.Connection) -> None:
-    """How long connecting took, and how well the times of a call are known."""
-    columns = "connect_s REAL", "ttft_low_s REAL", "e2e_low_s REAL", "icl_n INTEGER", "clock TEXT"
-    for column in (*columns, "exact_share REAL", "late_p50_ms REAL", "late_max_ms REAL"):
-        connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
-
-
-def _add_profile(connection: sqlite3.Connection) -> None:
-    """The profile of the client that made a call; all calls before were of the first one."""
-    connection.execute("ALTER TABLE calls ADD COLUMN profile TEXT NOT NULL DEFAULT 'fam'")
-
-
-def _add_reported_cost(connection: sqlite3.Connection) -> None:
-    """What the service itself said that a call costs."""
-    connection.execute("ALTER TABLE calls ADD COLUMN reported_cost_usd TEXT")
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    _create_calls,
-    _add_hidden_cap,
-    _add_variant_and_cell,
-    _create_ratings,
-    _add_prompt_and_wait,
-    _add_exactness,
-    _add_profile,
-    _add_reported_cost,
-)
+MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 
@@ -147,6 +90,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             migration(connection)
         # In the transaction too, so that tables and version never disagree; a PRAGMA takes no bound values.
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -159,23 +103,26 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise LedgerError for a file that a newer famnb wrote, and for the database of another program."""
+    """Raise LedgerError for a file that a newer famnb wrote, or one before 0.1, and for another program's database."""
     connection.execute("BEGIN")  # one moment of the file: somebody may be making its tables just now
     try:
         file_version = version(connection)
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     file = connection.execute("PRAGMA database_list").fetchone()[2]
+    if tables and application_id != APPLICATION_ID:
+        is_early = file_version > 0 and tables >= {"calls", "requests", "pieces"}
+        reason = "a ledger of a famnb before 0.1, which cannot be read" if is_early else "a database, but no ledger"
+        raise LedgerError(
+            f"{file} is {reason}, and left as it is: move it away, or choose another file with FAMNB_LEDGER or ledger="
+        )
     if file_version > len(MIGRATIONS):
         raise LedgerError(
             f"the ledger {file} has version {file_version}, this famnb knows up to {len(MIGRATIONS)}: "
             "update famnb, or choose another file with FAMNB_LEDGER or ledger="
-        )
-    if tables and (file_version == 0 or not tables >= {"calls", "requests", "pieces"}):
-        raise LedgerError(
-            f"{file} is a database, but no ledger, and left as it is: choose another file with FAMNB_LEDGER or ledger="
         )
 
 

@@ -19,8 +19,8 @@ from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.events import COUNTS
 from famnb.record import sql, token_estimates
-from famnb.record.backlog import OwnerProcess, Statement
-from famnb.record.price import Cost
+from famnb.record.backlog import Statement
+from famnb.record.owner import OwnerProcess
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.neutral import PromptTurn
@@ -40,6 +40,7 @@ LABEL_COLUMNS = ("experiment", "variant", "cell", "tag", "prompt_id", PROMPT_TAG
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMINGS: tuple[str, ...] = Timing.__struct_fields__
 
+_COST_ENDS = {"_": "usd", "_low_": "low", "_high_": "high"}
 _READS = msgspec.msgpack.Decoder(list[Read])
 
 
@@ -96,7 +97,7 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         **{name: getattr(reply.timing, name) for name in TIMINGS},
         **counts,
         **sources,
-        **_cost_columns(reply.cost),
+        **{f"cost{end}usd": reply.cost and f"{getattr(reply.cost, name):f}" for end, name in _COST_ENDS.items()},
         "reported_cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
     }
 
@@ -269,9 +270,3 @@ def _json(value: Any) -> str:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half a character, which a service can send as an escape, is no reason to lose a row
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-def _cost_columns(cost: Cost | None) -> dict[str, str | None]:
-    if cost is None:
-        return {"cost_usd": None, "cost_low_usd": None, "cost_high_usd": None}
-    return {"cost_usd": f"{cost.usd:f}", "cost_low_usd": f"{cost.low:f}", "cost_high_usd": f"{cost.high:f}"}

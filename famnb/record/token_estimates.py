@@ -206,7 +206,7 @@ RATIOS = """
 def fit_by_service(rows: Iterable[Sequence[Any]]) -> dict[str | None, TokenFit]:
     """Return the fits that the rows of `RATIOS` make, by the service that answered.
 
-    A simulated engine's tokens say nothing of a real one's, so each service has a fit of its own.
+    A simulated engine's tokens are unlike a real one's, so each service has a fit of its own.
     """
     ratios: dict[str | None, tuple[list[float], list[float], list[float]]] = {}
     for service, input_ratio, output_ratio, is_hidden in rows:

@@ -24,7 +24,7 @@ from typing import TypeAlias, TypeVar
 
 from famnb.errors import LedgerError
 from famnb.record import schema
-from famnb.record.backlog import MEMORY_BYTES, Backlog, Record
+from famnb.record.backlog import MEMORY_BYTES, Backlog, Record, execute, merge
 
 T = TypeVar("T")
 Prepare: TypeAlias = Callable[[], Record]
@@ -45,19 +45,9 @@ STUCK_S = 0.25
 """Seconds after which a transaction is taken for stuck: a second thread takes the jobs then, and nobody waits."""
 # Longer than a lock is waited for, which is trouble of another kind.
 HANG_S = 8.0
-"""Seconds after which a transaction that does not end is said to be one."""
+"""Seconds after which the user is warned of a transaction that does not end."""
 PATIENCE_S = 10.0
-"""Seconds that whoever reads a ledger, or the end of the process, waits for a disk that does not answer."""
-
-_VALUE_ERRORS = (
-    sqlite3.IntegrityError,
-    sqlite3.ProgrammingError,
-    sqlite3.InterfaceError,
-    sqlite3.DataError,
-    ValueError,
-    OverflowError,
-)
-"""Raised for a value that SQLite cannot take: the job is at fault, not the file, and trying again would not help."""
+"""Seconds that a reader of a ledger, or the end of the process, waits for a disk that does not answer."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -98,7 +88,7 @@ class LedgerWriter:
         self._failed_at: float | None = None
         """When the file could not be written last; None if it could."""
         self._batches = 0
-        """Transactions so far, by which one that hangs is told from many."""
+        """Transactions so far, by which one that hangs is distinguished from many."""
 
     def submit(
         self, prepare: Prepare, *, urgent: bool = False, then: Callable[[], object] | None = None
@@ -163,7 +153,7 @@ class LedgerWriter:
             thread.join(PATIENCE_S)
 
     def save_backlog(self) -> None:
-        """Put what could not be written into a file elsewhere, since the process ends, and say where it is."""
+        """Put what could not be written into a ledger elsewhere, since the process ends, and warn where it is."""
         # Not for ever: the second thread may wait for a disk that does not answer, too.
         if self._preparing.acquire(timeout=1):
             self._preparing.release()
@@ -172,17 +162,12 @@ class LedgerWriter:
             return
         count = len(self._backlog)
         try:
-            files = ", ".join(map(str, self._backlog.save()))
-        except OSError as error:
-            self._warn_once(
-                "end", f"{count:,} records of calls are LOST: {self.path} cannot be written, nor is {error}"
-            )
+            file = self._backlog.save()
+        except (OSError, sqlite3.Error) as error:
+            message = f"are LOST: {self.path} cannot be written, nor is there another place ({error})"
         else:
-            self._warn_once(
-                "end",
-                f"{count:,} records of calls could not be written to {self.path}; they are kept in {files} and taken "
-                "from there when that ledger is used again",
-            )
+            message = f"could not be written to {self.path}; they are in a ledger of their own, {file}"
+        self._warn_once("end", f"{count:,} records of calls {message}")
 
     def _run(self) -> None:
         """Work off jobs until there were none for IDLE_S, or `close` asks to end."""
@@ -289,19 +274,24 @@ class LedgerWriter:
             self._warn_of_trouble(str(error))
         else:
             self._failed_at = None
-            # Trouble that comes again is said again; a value that SQLite cannot take is not that.
+            # The user is warned of trouble that comes again, but once of values that SQLite cannot take.
             self._warned_topics &= {"value"}
 
     def _write_batch(self, lock_timeout_s: float) -> None:
-        """Write the oldest records in one transaction."""
+        """Write the oldest records, or all that were spilled, in one transaction."""
         connection = self._connect(lock_timeout_s)
+        if spill := self._backlog.take_spill():
+            merge(connection, spill)
+            self._backlog.discard_spill()
+            return
         records = self._backlog.peek(MAX_BATCH)
         # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
         connection.execute("BEGIN IMMEDIATE")
         for record in records:
-            self._execute(connection, record)
+            if error := execute(connection, record):
+                self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
         connection.execute("COMMIT")
-        self._backlog.discard()
+        self._backlog.discard(len(records))
 
     @contextlib.contextmanager
     def _note_use(self) -> Iterator[None]:
@@ -311,19 +301,6 @@ class LedgerWriter:
             yield
         finally:
             self._busy_since = None
-
-    def _execute(self, connection: sqlite3.Connection, record: Record) -> None:
-        """Execute one record's statements; none of them if one of its values is at fault. Others are not affected."""
-        # A savepoint, since a rollback would lose the other records of the transaction.
-        connection.execute("SAVEPOINT job")
-        try:
-            for sql, values in record:
-                connection.execute(sql, values)
-        except _VALUE_ERRORS as error:
-            # Undoes the statements but keeps the savepoint, which is released below either way.
-            connection.execute("ROLLBACK TO job")
-            self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
-        connection.execute("RELEASE job")
 
     def _connect(self, lock_timeout_s: float) -> sqlite3.Connection:
         """A connection to the file that is at the path now: if the old one was deleted or moved away, to a new one."""
@@ -342,7 +319,7 @@ class LedgerWriter:
         self._warn_once(
             "trouble",
             f"calls are not being recorded in {self.path}: {reason}. Calls go on; what is not yet written is kept, in "
-            f"memory up to {MEMORY_BYTES // 1_000_000} MB and then in a file elsewhere, and tried again. Free or "
+            f"memory up to {MEMORY_BYTES // 1_000_000} MB and then in a ledger elsewhere, and tried again. Free or "
             "unlock the file, or choose another with FAMNB_LEDGER or ledger=",
         )
 
@@ -429,7 +406,7 @@ def written_files() -> list[Path]:
 
 def _close_all() -> None:
     for ledger_writer in list(_writers.values()):
-        with contextlib.suppress(LedgerError):  # what that means is said next
+        with contextlib.suppress(LedgerError):  # `save_backlog` warns of what that means
             ledger_writer.close()
         ledger_writer.save_backlog()
 

@@ -44,7 +44,7 @@ class PromptTurn(msgspec.Struct, frozen=True):
     """The text of the message, without its tool calls."""
     images: tuple[str, ...] = ()
     """Addresses of images; never opened."""
-    # These two have other names in JSON, which the files of `famnb.service.stores.sqlite` hold.
+    # These two have other names in JSON, which the files of `famnb.service.store` hold.
     tool_calls: tuple[PromptToolCall, ...] = msgspec.field(default=(), name="calls")
     """The tool calls of an assistant's turn."""
     tool_call_id: str = msgspec.field(default="", name="answers")

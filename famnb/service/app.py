@@ -20,23 +20,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
-from famnb.service import metrics
-from famnb.service.auth import Limiter, RateLimiter, RateLimits
+from famnb.service.auth import RateLimiter
 from famnb.service.endpoint import EndpointApp, ServiceContext, authenticate_request
 from famnb.service.engines.base import Engine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.fault_injection import parse_faults
-from famnb.service.metrics import Metrics
+from famnb.service.metrics import CONTENT_TYPE, Metrics
 from famnb.service.openapi import openapi_document
-from famnb.service.request_log import DISCONNECTED, RequestRecord, name_path
-from famnb.service.request_state import RECORD, SEND_BODY, UNREADABLE
+from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord, name_path
 from famnb.service.settings import Options, names_this_machine
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store
-from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.sqlite import SqliteStore
+from famnb.service.store import ResponseStore
 from famnb.wire import lenient_json
 
 _ID_HEADERS = {
@@ -54,23 +50,13 @@ def create_engine(options: Options) -> Engine:
     return SimulatedEngine(seed=options.seed, time_scale=options.time_scale)
 
 
-def create_store(options: Options, *, is_shared: bool = False) -> Store:
-    """Return the store that the options ask for: a file, which other processes may share, if one is named, else memory.
-
-    Raises InvalidRequest if the file cannot be used.
-    """
-    return SqliteStore(options.store, is_shared=is_shared) if options.store else MemoryStore()
-
-
 def create_app(
     options: Options,
     *,
     keys: tuple[str, ...],
     engine: Engine,
-    store: Store,
+    store: ResponseStore,
     shutdown: Shutdown,
-    limiter: Limiter | None = None,
-    counts: Metrics | None = None,
     alt_port: int | None = None,
 ) -> ASGIApp:
     """Return the service as an ASGI application. The caller closes `engine` and `store` after `shutdown.begin()`.
@@ -79,18 +65,20 @@ def create_app(
     `alt_port=None` every port has all endpoints. Raises InvalidRequest if `options.fault` names an unknown fault.
     """
     try:
-        faults = parse_faults(options.fault) if options.fault else None
+        faults = parse_faults(options.fault)
     except ServiceError as error:
         raise InvalidRequest(f"fault: {error.message}") from None
     context = ServiceContext(
         engine=engine,
         keys=keys,
         options=options,
-        limiter=limiter or RateLimiter(RateLimits.of(options)),
+        limiter=RateLimiter(
+            requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
+        ),
         store=store,
         shutdown=shutdown,
         faults=faults,
-        metrics=counts or Metrics(),
+        metrics=Metrics(),
     )
     endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
@@ -166,7 +154,7 @@ class _Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         id_ = new_request_id()
         record = RequestRecord(id_.decode(), scope["method"], name_path(scope["path"]), time.monotonic())
-        scope.setdefault("state", {}).update({RECORD: record, SEND_BODY: send})
+        scope.setdefault("state", {})[RECORD] = record
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -182,13 +170,8 @@ class _Front:
             await (self._app if self._knows_host(scope) else _refuse_host)(scope, receive, send_with_headers)
         finally:
             record.ended = time.monotonic()
-            if UNREADABLE in scope["state"]:
-                record.note_unreadable(*scope["state"][UNREADABLE])
             self._context.metrics.end(record)
             record.log()
-            # What writes the answer is in it, and holds it in turn: a circle of dozens of objects, which would wait for
-            # the garbage collector, and that for a tenth of a second once in 2,000 requests.
-            scope["state"].clear()
 
     def _knows_host(self, scope: Scope) -> bool:
         """Whether a request is meant for this service, by the name that its caller knows it by."""
@@ -204,7 +187,7 @@ def _host_name(header: str) -> str:
 
 
 async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request whose `Host` is none of this machine's."""
+    """Answer a request whose `Host` does not name this machine."""
     request = Request(scope, receive)
     host = shorten(request.headers.get("host", ""), 100)
     message = f"this service is not {host}, and listens for this machine alone; call it by its address, or start it "
@@ -233,10 +216,9 @@ async def _get_models(context: ServiceContext, endpoints: tuple[Endpoint, ...], 
     models = [_describe_model(id_, named=bool(asking)) for id_ in ids]
     id_ = request.path_params.get("id")
     if id_ is not None:
-        found = [model for model in models if model["id"] == id_]
-        if not found:
+        if id_ not in ids:
             raise ServiceError(404, f"there is no model {id_[:80]!r}; see /v1/models", code="model_not_found")
-        return _json_response(found[0])
+        return _json_response(_describe_model(id_, named=bool(asking)))
     if not asking:
         return _json_response({"object": "list", "data": models})
     ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
@@ -244,7 +226,7 @@ async def _get_models(context: ServiceContext, endpoints: tuple[Endpoint, ...], 
 
 
 def _describe_model(id_: str, *, named: bool) -> dict[str, Any]:
-    # When a model was made is not known, but both vendors' SDKs want to be told.
+    # The date of a model is not known, but both vendors' SDKs require one.
     if named:
         named_fields = {"display_name": id_, "created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"}
         return {"type": "model", "id": id_, **named_fields}
@@ -256,14 +238,11 @@ async def _get_health(context: ServiceContext, _: Request) -> Response:
 
 
 async def _get_metrics(context: ServiceContext, request: Request) -> Response:
-    """Return what all processes of the service have counted."""
+    """Return what the service has counted, as Prometheus reads it."""
     if not context.options.metrics_open:
         authenticate_request(context, request)
-    upstream = (await context.engine.state()).get("upstream")
-    return Response(
-        metrics.render([*await context.metrics.collect(), metrics.upstream_samples(upstream)]),
-        media_type=metrics.CONTENT_TYPE,
-    )
+    upstream_state = (await context.engine.state()).get("upstream")
+    return Response(context.metrics.render(upstream_state), media_type=CONTENT_TYPE)
 
 
 async def _get_openapi(context: ServiceContext, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
@@ -282,7 +261,7 @@ def _handle_service_error(request: Request, error: Exception) -> Response:
 def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
     """Return the response for a path or a method that this address does not have (404, 405)."""
     assert isinstance(error, HTTPException)
-    # The path is the caller's own, up to HEAD_LIMIT bytes long.
+    # The path is the caller's own, of any length.
     path = shorten(request.url.path, 200)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -298,7 +277,7 @@ def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, err
 
 
 def _handle_crash(request: Request, _: Exception) -> Response:
-    # uvicorn closes the connection after an exception; a caller who is not told sends its next request into it.
+    # uvicorn closes the connection after an exception; a caller without this header sends its next request into it.
     headers = {"connection": "close"}
     return _handle_service_error(
         request, ServiceError(500, "the service failed; the request may be repeated", headers=headers)

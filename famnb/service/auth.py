@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import hmac
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol, Self, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
 
 from starlette.datastructures import Headers
 
 from famnb.service.errors import ServiceError
-from famnb.service.settings import Options
 
 # A minute's wait in 10,000 steps adds up to a little less than one: each sum of floats is rounded.
 _ROUNDING = 1e-6
@@ -49,89 +46,59 @@ def _unauthorized_error(message: str) -> ServiceError:
     return ServiceError(401, message, headers={"www-authenticate": "Bearer"})
 
 
-Bucket: TypeAlias = tuple[float, float]
-"""The requests that a key has left, and when that was computed, in seconds."""
+class RateLimiter:
+    """Keeps the limits of each key: a token bucket, and how many of its requests may run at once."""
 
+    def __init__(
+        self,
+        *,
+        requests_per_minute: float | None = None,
+        burst: int | None = None,
+        concurrency: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`burst` is a whole minute's requests by default; `clock` returns seconds."""
+        self._requests_per_minute = requests_per_minute
+        self._burst = burst or max(1, int(requests_per_minute or 0))
+        self._concurrency = concurrency
+        self._clock = clock
+        # Neither of these grows without end: only the keys of the service get here, never a caller's invention.
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """For each API key the requests that it has left, and when that was computed, in seconds."""
+        self._running: collections.Counter[str] = collections.Counter()
+        """For each API key the number of its requests that are being answered."""
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
-    """The limits of each key: a token bucket, and how many of its requests may run at once."""
+    @contextlib.contextmanager
+    def admit(self, key: str) -> Iterator[None]:
+        """Count one request of a key as running inside the `with` block.
 
-    requests_per_minute: float | None = None
-    burst: int | None = None
-    """A whole minute's requests by default."""
-    concurrency: int | None = None
-
-    @classmethod
-    def of(cls, options: Options) -> Self:
-        """Return the limits that a service's options set."""
-        return cls(
-            requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
-        )
-
-    @property
-    def are_set(self) -> bool:
-        """Whether there is a limit at all."""
-        return bool(self.requests_per_minute or self.concurrency)
-
-    def check_running(self, running: int) -> None:
-        """Raise ServiceError 429 if as many requests of a key are running as may."""
-        if self.concurrency is not None and running >= self.concurrency:
+        Raises ServiceError 429 beyond a limit, with a `retry-after` after which the request will be admitted.
+        """
+        running = self._running[key]
+        if self._concurrency is not None and running >= self._concurrency:
             # When a running request ends is unknown; a second is long enough not to be a busy loop.
             raise _too_many_requests(
                 f"{running} requests of this key are running, the most allowed; wait for one to end", 1.0
             )
-
-    def take(self, bucket: Bucket | None, now: float) -> Bucket | None:
-        """Return a key's bucket without one request; it fills steadily up to the burst. A new key has None.
-
-        Raises ServiceError 429 if it is empty, with a `retry-after` after which it is not.
-        """
-        if not self.requests_per_minute:
-            return None
-        per_second, burst = self.requests_per_minute / 60, self.burst or max(1, int(self.requests_per_minute))
-        level, since = bucket or (float(burst), now)
-        level = min(level + (now - since) * per_second, float(burst))
-        # A caller who waited exactly as long as `retry-after` said must not be refused for a rounded sum.
-        if level < 1 - _ROUNDING:
-            wait = (1 - level) / per_second
-            allowed = f"{self.requests_per_minute:g} a minute, {burst} of them at once"
-            raise _too_many_requests(f"too many requests with this key ({allowed}); try again in {wait:.1f} s", wait)
-        return level - 1, now
-
-
-class Limiter(Protocol):
-    """Keeps the limits of each key."""
-
-    def admit(self, key: str, /) -> contextlib.AbstractAsyncContextManager[None]:
-        """Count one request of a key as running inside the `async with` block.
-
-        Raises ServiceError 429 beyond a limit, with a `retry-after` after which the request will be admitted.
-        """
-
-
-class RateLimiter:
-    """The limiter of a service of one process."""
-
-    def __init__(self, limits: RateLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` returns seconds."""
-        self._limits = limits
-        self._clock = clock
-        # Neither of these grows without end: only the keys of the service get here, never a caller's invention.
-        self._buckets: dict[str, Bucket] = {}
-        self._running: collections.Counter[str] = collections.Counter()
-        """For each API key the number of its requests that are being answered."""
-
-    @contextlib.asynccontextmanager
-    async def admit(self, key: str, /) -> AsyncIterator[None]:
-        self._limits.check_running(self._running[key])
-        if bucket := self._limits.take(self._buckets.get(key), self._clock()):
-            self._buckets[key] = bucket
+        if self._requests_per_minute:
+            self._take(key, self._requests_per_minute / 60)
         self._running[key] += 1
         try:
             yield
         finally:
             self._running[key] -= 1
+
+    def _take(self, key: str, per_second: float) -> None:
+        """Take one request from a key's bucket, which fills steadily up to the burst. Raises ServiceError 429."""
+        now = self._clock()
+        level, since = self._buckets.get(key, (float(self._burst), now))
+        level = min(level + (now - since) * per_second, float(self._burst))
+        # A caller who waited exactly as long as `retry-after` demands must not be refused for a rounded sum.
+        if level < 1 - _ROUNDING:
+            wait = (1 - level) / per_second
+            allowance = f"{per_second * 60:g} a minute, {self._burst} of them at once"
+            raise _too_many_requests(f"too many requests with this key ({allowance}); try again in {wait:.1f} s", wait)
+        self._buckets[key] = level - 1, now
 
 
 def _too_many_requests(message: str, wait: float) -> ServiceError:

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -30,19 +30,19 @@ from famnb.request import Request
 from famnb.request.base import explain
 from famnb.request.gateway_fields import referenced_ids, resolve_references
 from famnb.service import fault_injection
-from famnb.service.auth import Limiter, authenticate
+from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
 from famnb.service.metrics import Metrics
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
-from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
-from famnb.service.request_log import DISCONNECTED, RequestRecord
-from famnb.service.request_state import HOLD_HEAD, RECORD, SEND_BODY, WRITE_BLOCK
+from famnb.service.request_body import parse_request, read_body, run_without_blocking
+from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord
+from famnb.service.response_storage import find_items, store_events
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store, StoredResponse, find_items, store_events
+from famnb.service.store import ResponseStore, StoredResponse
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, EventWriter
 
@@ -84,23 +84,22 @@ class ServiceContext:
     engine: Engine
     keys: tuple[str, ...]
     options: Options
-    limiter: Limiter
-    store: Store
+    limiter: RateLimiter
+    store: ResponseStore
     shutdown: Shutdown
-    faults: InjectedFaults | None
+    faults: InjectedFaults
     """The faults of every generation that does not ask for its own."""
     metrics: Metrics = dataclasses.field(default_factory=Metrics)
     ignored_fields: IgnoredFields = dataclasses.field(default_factory=IgnoredFields)
 
 
 def authenticate_request(context: ServiceContext, http: HTTPRequest, *, key_header: str | None = None) -> str:
-    """Return the key of a request, and note it. Raises ServiceError 401 without a valid one, 431 for too large a head.
+    """Return the key of a request, and note it. Raises ServiceError 401 without a valid one.
 
     `key_header` is another header that may hold the key.
     """
-    # The key comes first: whoever has none learns nothing, and has no body read.
+    # The key comes first: a caller without one learns nothing, and no body is read.
     key = http.scope["state"][RECORD].key = authenticate(http.headers, context.keys, key_header=key_header)
-    check_head(http)
     return key
 
 
@@ -120,7 +119,7 @@ class EndpointApp:
         key = authenticate_request(context, http, key_header=conventions.key_header)
         # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
         try:
-            async with context.limiter.admit(key):
+            with context.limiter.admit(key):
                 await self._serve(http, send, record, named=named)
         except ClientDisconnect:
             record.error = DISCONNECTED
@@ -138,7 +137,7 @@ class EndpointApp:
         record.ignored = ignored
         # From here on the body has been read: all that can still come from the caller is a disconnect.
         await _run_until_disconnect(
-            self._answer(http.scope, send, request, faults, record, named=named, size=len(body)), http.receive, record
+            self._answer(send, request, faults, record, named=named, size=len(body)), http.receive, record
         )
 
     async def _read_body(self, http: HTTPRequest) -> bytes:
@@ -149,10 +148,9 @@ class EndpointApp:
 
     async def _answer(
         self,
-        scope: Scope,
         send: Send,
         request: Request,
-        faults: InjectedFaults | None,
+        faults: InjectedFaults,
         record: RequestRecord,
         *,
         named: bool,
@@ -163,17 +161,15 @@ class EndpointApp:
         opening = self._open_events(record, request, faults, dialect, size=size)
         async with aclosing(await opening) as opened:
             events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
-            # None in the ordinary case, in which no event passes through the code of the faults.
-            if faults is not None:
-                await self._context.shutdown.wait_for(faults.delay_or_refuse)
+            await self._context.shutdown.wait_for(faults.delay_or_refuse)
             if request.streams:
                 writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                await self._send_stream(writer, events, faults, send, scope["state"], record)
+                await self._send_stream(writer, events, faults, send, record)
             else:
-                await self._send_whole(dialect, events, faults, send, scope["state"], record)
+                await self._send_whole(dialect, events, faults, send, record)
 
     async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
-        """Return the request in a body and its fields without effect; a model that nobody has becomes our own."""
+        """Return the request in a body and its fields without effect; an unknown model becomes the endpoint's first."""
         options, endpoint = self._context.options, self._endpoint
         request, ignored = await run_without_blocking(
             lambda: parse_request(endpoint, body, strict=options.strict, compat=options.is_compatible), size=len(body)
@@ -188,7 +184,7 @@ class EndpointApp:
         """Return how many tokens the prompt of a request has."""
         context = self._context
         key = authenticate_request(context, http, key_header=self._endpoint.conventions.key_header)
-        async with context.limiter.admit(key):
+        with context.limiter.admit(key):
             try:
                 body = await self._read_body(http)
             except ClientDisconnect:
@@ -208,7 +204,7 @@ class EndpointApp:
         return self._endpoint.dialect
 
     async def _open_events(
-        self, record: RequestRecord, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int
+        self, record: RequestRecord, request: Request, faults: InjectedFaults, dialect: Dialect, *, size: int
     ) -> AsyncGenerator[Event]:
         """Return the events of the reply, stored as they pass where the request asks for it.
 
@@ -238,14 +234,14 @@ class EndpointApp:
         )
 
     async def _generate(
-        self, prompt: GenerationPrompt, faults: InjectedFaults | None, record: RequestRecord
+        self, prompt: GenerationPrompt, faults: InjectedFaults, record: RequestRecord
     ) -> AsyncGenerator[Event]:
         """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
         has_started = False
         shutdown = self._context.shutdown
         try:
             async with aclosing(self._context.engine.generate(prompt)) as source:
-                events = source if faults is None else faults.fail_events(source)
+                events = faults.fail_events(source)
                 with shutdown.interruptible() as waiter:
                     shutdown.check()
                     waiter.is_waiting = True
@@ -282,40 +278,30 @@ class EndpointApp:
         self,
         writer: EventWriter,
         events: AsyncGenerator[Event],
-        faults: InjectedFaults | None,
+        faults: InjectedFaults,
         send: Send,
-        state: dict[str, Any],
         record: RequestRecord,
     ) -> None:
         """Send the reply as it comes: one block, one write. The body ends right after the last block."""
-        send_body: Send = state[SEND_BODY]
-        write_block: Callable[[bytes], bool] = state.get(WRITE_BLOCK, lambda _: False)
         # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
         first = await anext(events)
         headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
         for block in writer.write(first):
-            await send_body({"type": "http.response.body", "body": block, "more_body": True})
-        if faults is None:
-            async for event in events:
-                for block in writer.write(event):
-                    if not write_block(block):
-                        await send_body({"type": "http.response.body", "body": block, "more_body": True})
-        else:
-            try:
-                async for block in faults.write_blocks(events, writer):
-                    await send_body({"type": "http.response.body", "body": block, "more_body": True})
-            except ConnectionCut:
-                return  # without an end of the body the server breaks the connection off
-        await send_body({"type": "http.response.body", "body": b"", "more_body": False})
+            await send({"type": "http.response.body", "body": block, "more_body": True})
+        try:
+            async for block in faults.write_blocks(events, writer):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+        except ConnectionCut:
+            return  # without an end of the body the server breaks the connection off
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_whole(
         self,
         dialect: Dialect,
         events: AsyncIterator[Event],
-        faults: InjectedFaults | None,
+        faults: InjectedFaults,
         send: Send,
-        state: dict[str, Any],
         record: RequestRecord,
     ) -> None:
         """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
@@ -326,15 +312,16 @@ class EndpointApp:
         if reply.fault is not None:
             raise ServiceError(500, reply.fault.message, code=reply.fault.code)
         data = lenient_json.encode(dialect.write(reply))
-        body = data if faults is None else faults.damage_body(data)
-        is_cut = faults is not None and faults.cut is not None
+        body = faults.damage_body(data)
+        is_cut = faults.cut is not None
         # A cut reply promises its whole length, so that the caller notices what is missing.
         length = len(data) if is_cut else len(body)
-        own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
-        headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
-        if HOLD_HEAD in state:
-            state[HOLD_HEAD]()
-        await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(length).encode()),
+            *self._context.ignored_fields.headers(self._endpoint.name, record.ignored),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
 
 
@@ -363,7 +350,7 @@ async def _run_until_disconnect(answer: Coroutine[Any, Any, None], receive: Rece
     async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        # The server says the same once the answer is complete.
+        # The server sends the same message once the answer is complete.
         if not answering.done():
             record.error = DISCONNECTED
             answering.cancel()

@@ -47,7 +47,6 @@ _CODES = {
     408: "request_timeout",
     413: "request_too_large",
     429: "rate_limit_exceeded",
-    431: "headers_too_large",
 }
 """The code of a status where the error has none of its own; for other statuses the code is the type."""
 

@@ -48,7 +48,7 @@ class InjectedFaults:
         if self.delay:
             await asyncio.sleep(self.delay)
         if self.status is not None:
-            # The statuses with which real services say when to come back.
+            # The statuses with which real services send the header.
             headers = {"retry-after": "1"} if self.status in (429, 503, 529) else {}
             raise ServiceError(self.status, f"status {self.status}, as {HEADER} demands", headers=headers)
 
@@ -111,8 +111,8 @@ def parse_faults(text: str) -> InjectedFaults:
         except ValueError:
             raise ServiceError(
                 400,
-                f"{HEADER}: {item[:80]!r} is no fault; expected some of status=400…599, delay=SECONDS, error=N, cut=N, "
-                "garbage=N, stall=N, drip, joined by commas",
+                f"{HEADER}: {item[:80]!r} is not a fault; expected some of status=400…599, delay=SECONDS, error=N, "
+                "cut=N, garbage=N, stall=N, drip, joined by commas",
                 code="invalid_value",
                 param=HEADER,
             ) from None

@@ -20,10 +20,9 @@ _FAILURES = {
     413: "the body is too large",
     421: "the header `Host` names another service",
     429: "too many requests",
-    431: "the address and headers are too large",
     500: "server error, try again later",
 }
-_WITH_KEY = (401, 405, 421, 431, 500)
+_WITH_KEY = (401, 405, 421, 500)
 """The failures of every operation that wants a key."""
 _WITH_BODY = (400, 408, 413, 429)
 """Those of one with a body, beside them."""
@@ -117,12 +116,10 @@ _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"
 
 def _operation(id_: str, summary: str, *, failures: tuple[int, ...]) -> dict[str, Any]:
     responses: dict[str, Any] = {"200": {"description": "one JSON object", "content": dict(_OBJECT)}}
-    return {"operationId": id_, "summary": summary, "responses": {**responses, **_failures(failures)}}
-
-
-def _failures(statuses: tuple[int, ...]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
-    return {str(status): {"description": _FAILURES[status], "content": content} for status in sorted(statuses)}
+    for status in sorted(failures):
+        responses[str(status)] = {"description": _FAILURES[status], "content": content}
+    return {"operationId": id_, "summary": summary, "responses": responses}
 
 
 def _body(model: type[Request]) -> dict[str, Any]:

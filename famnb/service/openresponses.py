@@ -42,7 +42,7 @@ class OpenResponsesDialect:
 
     @classmethod
     def for_request(cls, request: Request) -> OpenResponsesDialect | None:
-        """Return the dialect for the reply to a request; None at an endpoint of which the profile says nothing."""
+        """Return the dialect for the reply to a request; None at an endpoint that the profile does not cover."""
         return cls(request) if isinstance(request, BaseResponsesRequest) else None
 
     def write(self, reply: Reply, /) -> dict[str, Any]:

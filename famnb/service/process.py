@@ -30,7 +30,7 @@ KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 _STOP_TIMEOUT_S = 3.0
 """How many seconds a service may take to end by itself before it is killed."""
 _upstreams: dict[str, str] = {}
-"""Who answers at the addresses of this process's services, of those that ended too: an address, "" the simulation."""
+"""The upstream behind each address of this process's services, also of those that ended; "" for a simulation."""
 
 
 class Server:
@@ -178,7 +178,7 @@ def _start_error(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout
     """Return the error for a child that did not write its first line, with the end of its standard error."""
     _stop(process)
     log.seek(0)
-    # The end: a traceback says there what is wrong.
+    # The end, where a traceback has the error.
     output = log.read().decode(errors="replace").strip()[-2000:]
     log.close()
     reason = output or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"

@@ -61,12 +61,6 @@ def read_turns(request: Request) -> tuple[PromptTurn, ...]:
     )
 
 
-def _has_default_cap(request: Request) -> bool:
-    # The document's default is meant for its own models: a gateway's others have a limit of their own.
-    is_documented = request.model in ENDPOINTS[request.endpoint].models
-    return is_documented and type(request).model_fields[request.cap].default is not None
-
-
 def build_prompt(
     request: Request, prior: PriorConversation = PriorConversation(), *, is_kept: bool = False
 ) -> GenerationPrompt:
@@ -75,6 +69,8 @@ def build_prompt(
     own_system = [request.system_turn.text] if request.system_turn else []
     system = "\n\n".join(filter(None, [*own_system, *(turn.text for turn in turns if turn.role == "system")]))
     settings = request.settings()
+    # The document's default is meant for its own models: a gateway's others have a limit of their own.
+    is_documented = request.model in ENDPOINTS[request.endpoint].models
     return GenerationPrompt(
         model=request.model,
         prompt_field=request.prompt_field,
@@ -82,7 +78,7 @@ def build_prompt(
         system=system,
         streams=request.streams,
         is_kept=is_kept,
-        has_default_cap=_has_default_cap(request),
+        has_default_cap=is_documented and type(request).model_fields[request.cap].default is not None,
         explicit=frozenset(
             [
                 *(name for name in ("temperature", "top_p") if name in request.model_fields_set),

@@ -1,19 +1,14 @@
-"""Requests as they arrive: the head's size checked, the body read, decoded and validated.
+"""Bodies of requests: read, decoded and validated.
 
-    check_head (431) ── read_body (400, 408, 413) ── parse_request (400) ── Request
+    read_body (400, 408, 413) ── parse_request (400) ── Request
 
-Large bodies are handled in a thread, so that other callers are served meanwhile. What takes long with a body of many
-megabytes is Python code for each message, which lets the event loop in every few milliseconds. Half of the 3.8 s that
-550,000 messages took went to the garbage collector, which looked through all of the growing request again and again,
-and held everything up for up to 0.3 s each time; hence `collect_rarely`.
+Large bodies are handled in a thread, so that other callers are served meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import gc
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -28,12 +23,8 @@ from famnb.request.base import describe_fault, format_location
 from famnb.request.gateway_fields import GATEWAY_MODELS
 from famnb.request.types import StrictModel, Unused
 from famnb.service.errors import ServiceError
-from famnb.service.request_state import HEAD_TOO_LARGE
 from famnb.wire import lenient_json
 
-# A choice: far above the few hundred bytes that clients send, yet little to hold for each of a thousand connections.
-HEAD_LIMIT = 65_536
-"""How many bytes of a request's address and headers are kept."""
 # Far below Python's recursion limit of 1,000: schemas in a body are walked recursively, some calls a level.
 MAX_DEPTH = 100
 """How many levels of lists and objects a body may have."""
@@ -46,28 +37,10 @@ _MANY_OBJECTS = 10_000
 _BOM = b"\xef\xbb\xbf"
 _OPEN_OBJECTS = frozenset({"parameters", "schema", "input_schema", "metadata"})
 """Fields whose content is the caller's own, so that a null in it means null."""
-# With 700, 10, 10 (Python 3.11) a growing request is looked through again and again; higher ones free cycles later.
-_GC_THRESHOLDS = (50_000, 50, 20)
-"""The thresholds of `gc.set_threshold` while the service runs."""
 
 _Result = TypeVar("_Result")
 # One thread: Python code in several would take the interpreter from the event loop for longer, and finish no sooner.
 _executor = ThreadPoolExecutor(1, thread_name_prefix="famnb-large")
-
-
-def check_head(request: HTTPRequest) -> None:
-    """Raise ServiceError 431 if the request's head was too large to be kept.
-
-    To be called once the key is known to be valid: a wrong key of any length is answered with 401.
-    """
-    if HEAD_TOO_LARGE in request.scope["state"]:
-        raise head_too_large_error()
-
-
-def head_too_large_error() -> ServiceError:
-    """Return the error for a head beyond the limit."""
-    message = f"the address and headers are larger than {HEAD_LIMIT:,} bytes; send fewer or shorter ones"
-    return ServiceError(431, message, headers={"connection": "close"})
 
 
 async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> bytes:  # noqa: ASYNC109 - it is reported
@@ -99,7 +72,14 @@ async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> byte
             f"the body did not arrive within {timeout:g} s ({size:,} bytes did); send it faster or smaller",
             headers={"connection": "close"},
         ) from None
-    return b"".join(chunks)
+    body = b"".join(chunks)
+    if not body and "upgrade" in request.headers:
+        # uvicorn (0.54) drops the body of such a request, which Java's HTTP client sends unless it is told otherwise.
+        message = (
+            "the body is lost, since the request offers another protocol (`Upgrade`); turn HTTP/2 off in the client"
+        )
+        raise ServiceError(400, message, code="invalid_json", param="upgrade", headers={"connection": "close"})
+    return body
 
 
 def _body_too_large_error(limit: int) -> ServiceError:
@@ -112,7 +92,7 @@ def parse_request(
     """Return the request that a body holds, and the paths of its fields without effect, such as `tools[].cache`.
 
     Raises ServiceError 400, which names the field, if the body is not a valid request; if `strict`, also for a field
-    that is unknown. With `compat` the vendor's own fields are none of those.
+    that is unknown. With `compat` the vendors' own fields are known.
     """
     value = _decode_object(body)
     # A quick look spares nearly every request the walk through its body.
@@ -169,8 +149,7 @@ def _unused_fields(model: type[pydantic.BaseModel]) -> dict[str, Unused]:
 
 def _fields_lost_in_system_text(request: Request, endpoint: Endpoint) -> Iterator[str]:
     """Yield what the messages of the system hold beside their text, for engines get one text of all of them."""
-    own = request.system_turn
-    if own is not None and own.images:
+    if request.system_turn is not None and request.system_turn.images:
         yield f"{endpoint.traits.system_field}[].image_url"
     for turn in request.turns():
         if turn.role in ("system", "developer"):
@@ -286,16 +265,3 @@ async def run_without_blocking(work: Callable[[], _Result], *, size: int) -> _Re
     if size < LARGE:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_executor, work)
-
-
-@contextlib.contextmanager
-def collect_rarely() -> Iterator[None]:
-    """Have the garbage collector ignore what exists now, and look at new objects seldom, inside the `with` block."""
-    thresholds = gc.get_threshold()
-    gc.freeze()  # modules and models stay for good; without them each full collection is short
-    gc.set_threshold(*_GC_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()

@@ -18,6 +18,8 @@ from famnb.events import Usage
 from famnb.service.errors import endpoint_for_path
 from famnb.wire import lenient_json
 
+RECORD = "record"
+"""The name of a request's `RequestRecord` in the state of its ASGI scope."""
 DISCONNECTED = "disconnected"
 """The error of a request whose caller left."""
 _requests = logging.getLogger("famnb.service.requests")
@@ -30,7 +32,6 @@ class RequestRecord:
     id: str
     """The value of `x-request-id`."""
     method: str
-    """Empty if it could not be read."""
     endpoint: str
     """The endpoint's name, or that of another path."""
     started: float
@@ -58,12 +59,6 @@ class RequestRecord:
         """Seconds to the end of the answer."""
         return self.ended - self.started
 
-    def note_unreadable(self, status: int | None, code: str, id_: str) -> None:
-        """Say that HTTP that could not be read has ended the request; without a status its answer was broken off."""
-        self.error = code
-        if status is not None:
-            self.status, self.id = status, id_
-
     def log(self) -> None:
         """Write one line about the request, if the log has such lines."""
         if not _requests.isEnabledFor(logging.INFO):
@@ -71,7 +66,7 @@ class RequestRecord:
         fields = {
             "id": self.id,
             "key": hash_key(self.key) if self.key else None,
-            "method": self.method or None,
+            "method": self.method,
             "endpoint": self.endpoint,
             "model": self.model or None,
             "stream": self.streams,

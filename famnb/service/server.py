@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import os
 import socket
 import sys
-import tempfile
 import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from famnb.errors import ConnectError
-from famnb.service.app import create_app, create_engine, create_store
-from famnb.service.auth import RateLimits
-from famnb.service.engines.base import Engine
-from famnb.service.http_protocol import ServiceProtocol
-from famnb.service.metrics import Metrics
-from famnb.service.request_body import collect_rarely
+from famnb.service.app import create_app, create_engine
 from famnb.service.request_log import log_settings
-from famnb.service.request_state import HEAD_TIMEOUT, METRICS, SHUTDOWN
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store
-from famnb.service.stores.sqlite import SqliteStore
-from famnb.service.workers import SharedMetrics, SharedRateLimiter, Supervisor, end_with_supervisor
+from famnb.service.store import MEMORY, ResponseStore
 
 if sys.platform != "win32":
     import resource
 
 _log = logging.getLogger("famnb.service")
 
-# A caller who reads at all needs milliseconds; whoever closes the service, a notebook's end among them, waits for it.
+# A caller who reads at all needs milliseconds, and closing the service, as at a notebook's end, takes this long.
 _GRACE_S = 1
 """How many seconds callers have to read the end of their streams, once the shutdown begins."""
 # macOS reports an unlimited maximum, which it refuses to set; 10,240 is its OPEN_MAX.
@@ -48,193 +36,100 @@ _FILE_LIMITS = (65_536, 10_240)
 
 
 class ServiceApp:
-    """The application of one process, and what it holds from its start to its end.
-
-    Before `prepare` it can be sent to another process, which prepares it itself.
-    """
+    """The application of the process, and what it holds from its start to its end."""
 
     def __init__(
-        self, settings: Options, *, keys: tuple[str, ...], alt_port: int | None, first_line: bytes = b""
+        self, options: Options, *, keys: tuple[str, ...], alt_port: int | None = None, first_line: bytes = b""
     ) -> None:
-        """`first_line` is written to standard output once this process answers, if it is not empty."""
-        self._settings = settings
-        self._keys = keys
-        self._alt_port = alt_port
+        """`first_line` is written to standard output once requests are answered, if it is not empty.
+
+        Raises InvalidRequest if the options cannot be followed.
+        """
+        self.shutdown = Shutdown()
         self._first_line = first_line
-        self._parts: _Parts | None = None
-
-    def prepare(self, *, is_worker: bool = False) -> None:
-        """Open what requests need. Raises InvalidRequest if the options cannot be followed."""
-        settings = self._settings
-        store = create_store(settings, is_shared=is_worker)
-        limits = RateLimits.of(settings)
-        metrics, limiter = Metrics(), None
-        if is_worker:
-            assert isinstance(store, SqliteStore)
-            metrics = SharedMetrics(store)
-            limiter = SharedRateLimiter(limits, store) if limits.are_set else None
-        engine, shutdown = create_engine(settings), Shutdown()
-        app = create_app(
-            settings,
-            keys=self._keys,
-            engine=engine,
-            store=store,
-            shutdown=shutdown,
-            limiter=limiter,
-            counts=metrics,
-            alt_port=self._alt_port,
+        self._engine = create_engine(options)
+        self._store = ResponseStore(options.store or MEMORY)
+        self._app = create_app(
+            options, keys=keys, engine=self._engine, store=self._store, shutdown=self.shutdown, alt_port=alt_port
         )
-        self._parts = _Parts(app, engine, store, shutdown, metrics)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """Those of the requests that are being answered."""
 
-    async def aclose(self) -> None:
-        """Close what `prepare` has opened."""
-        if self._parts is not None:
-            await self._parts.store.aclose()
-            await self._parts.engine.aclose()
-            self._parts = None
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._tasks.discard(task)
 
-    async def warn_about_engine(self) -> None:
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start with the server, and end after its last connection, as uvicorn announces both."""
+        await receive()
+        # Not awaited, since an upstream may take seconds to answer.
+        warning = asyncio.create_task(self._warn_about_engine())
+        await send({"type": "lifespan.startup.complete"})
+        if self._first_line:
+            sys.stdout.buffer.write(self._first_line + b"\n")
+            sys.stdout.buffer.flush()
+        await receive()
+        warning.cancel()
+        if self._tasks:
+            # uvicorn cancelled these just now, without waiting; they still have to store their responses' ends.
+            await asyncio.wait(self._tasks, timeout=_GRACE_S)
+        await self._store.aclose()
+        await self._engine.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _warn_about_engine(self) -> None:
         """Log why the engine cannot answer yet, if so; the service runs all the same."""
-        assert self._parts is not None
-        match (await self._parts.engine.state()).get("upstream"):
+        match (await self._engine.state()).get("upstream"):
             case "down":
                 _log.warning("famnb: the upstream does not answer yet; calls fail until it does")
             case "unauthorized":
                 _log.warning(
-                    "famnb: the upstream refuses the key; say with --upstream-key which variable has the right one"
+                    "famnb: the upstream refuses the key; name the variable of the right one with --upstream-key"
                 )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
-        else:
-            assert self._parts is not None
-            await self._parts.answer(scope, receive, send)
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Start with the server, and end after its last connection, as uvicorn tells."""
-        await receive()
-        if self._parts is None:
-            self.prepare(is_worker=True)
-            end_with_supervisor()
-        parts = self._parts
-        assert parts is not None
-        scope["state"].update(
-            {SHUTDOWN: parts.shutdown, HEAD_TIMEOUT: self._settings.upload_timeout, METRICS: parts.metrics}
-        )
-        shared = parts.metrics if isinstance(parts.metrics, SharedMetrics) else None
-        with collect_rarely():
-            # Not awaited, for an upstream may take seconds to answer.
-            task = asyncio.create_task(shared.publish_regularly() if shared else self.warn_about_engine())
-            await send({"type": "lifespan.startup.complete"})
-            if self._first_line:
-                _write_line(self._first_line)
-            await receive()
-            parts.shutdown.begin()
-            task.cancel()
-            if parts.tasks:
-                # uvicorn cancelled these just now, without waiting; they still have to store what came of them.
-                await asyncio.wait(parts.tasks, timeout=_GRACE_S)
-            if shared:
-                await shared.publish()
-            await self.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
+class _Server(uvicorn.Server):
+    """uvicorn's server, which would wait for open streams and cancel them; here they end in order."""
+
+    def __init__(self, config: uvicorn.Config, shutdown: Shutdown) -> None:
+        super().__init__(config)
+        self._shutdown = shutdown
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._shutdown.begin()
+        await super().shutdown(sockets)
 
 
-@dataclasses.dataclass(slots=True)
-class _Parts:
-    """What the application of a process is made of while it runs."""
-
-    app: ASGIApp
-    engine: Engine
-    store: Store
-    shutdown: Shutdown
-    metrics: Metrics
-    tasks: set[asyncio.Task[Any]] = dataclasses.field(default_factory=set)
-    """Those of the requests that are being answered."""
-
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        task = asyncio.current_task()
-        assert task is not None
-        self.tasks.add(task)
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self.tasks.discard(task)
-
-
-def _write_line(line: bytes) -> None:
-    sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
-
-
-def run(*, until_eof: bool = False, **options: Any) -> int:
+def run(*, until_eof: bool = False, **fields: Any) -> int:
     """Serve until interrupted, with `until_eof` also until the end of standard input; returns the exit status.
 
-    `options` are the fields of `famnb.service.settings.Options`. The first line on standard output is one JSON
-    object `{"url", "key", "pid", "alt_url"}`, written once connections are accepted; everything else goes to standard
-    error. `alt_url` is the `url` unless there is an `alt_port`.
+    `fields` are those of `famnb.service.settings.Options`. The first line on standard output is one JSON object
+    `{"url", "key", "pid", "alt_url"}`, written once connections are accepted; everything else goes to standard error.
+    `alt_url` is the `url` unless there is an `alt_port`. Raises InvalidRequest, CredentialError or ConnectError.
     """
-    settings = Options(**options)
+    options = Options(**fields)
     _raise_file_limit()
-    keys = settings.keys() or (new_key(),)
-    wanted_ports = (settings.port,) if settings.alt_port is None else (settings.port, settings.alt_port)
-    sockets = [_listen(settings.host, port) for port in wanted_ports]
+    keys = options.keys() or (new_key(),)
+    wanted_ports = (options.port,) if options.alt_port is None else (options.port, options.alt_port)
+    sockets = [_listen(options.host, port) for port in wanted_ports]
     ports = [listener.getsockname()[1] for listener in sockets]
-    url, alt_url = _url(settings.host, ports[0]), _url(settings.host, ports[-1])
-    first_line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    alt_port = None if settings.alt_port is None else ports[-1]
-    line = msgspec.json.encode(first_line)
-    with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
-        if settings.workers > 1 and not settings.store:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="famnb-"))
-            settings = dataclasses.replace(settings, store=Path(folder) / "responses.sqlite")
-        app = ServiceApp(settings, keys=keys, alt_port=alt_port, first_line=line if settings.workers == 1 else b"")
-        config = _uvicorn_config(app, settings)  # which sets the log up
-        for warning in settings.warnings(keys):
-            _log.warning("famnb: %s", warning)
-        # Also before there are workers: one process alone brings the file up to date, and says what is wrong.
-        app.prepare()
-        if settings.workers == 1:
-            server = uvicorn.Server(config)
-            if until_eof:
-                _call_at_end_of_stdin(lambda: setattr(server, "should_exit", True))
-            server.run(sockets=sockets)
-        else:
-            asyncio.run(_warn_and_close(app))
-            supervisor = Supervisor(config, sockets, lambda: _write_line(line))
-            if until_eof:
-                _call_at_end_of_stdin(supervisor.should_exit.set)
-            supervisor.run()
-    return 0
-
-
-async def _warn_and_close(app: ServiceApp) -> None:
-    await app.warn_about_engine()
-    await app.aclose()
-
-
-def _call_at_end_of_stdin(stop: Callable[[], object]) -> None:
-    """Call `stop` once standard input ends: whoever started the service has closed it, or has died."""
-
-    def wait() -> None:
-        with contextlib.suppress(OSError):
-            while os.read(0, 4096):
-                pass
-        stop()
-
-    threading.Thread(target=wait, name="famnb-stdin", daemon=True).start()
-
-
-def _uvicorn_config(app: ServiceApp, settings: Options) -> uvicorn.Config:
-    return uvicorn.Config(
+    url, alt_url = _url(options.host, ports[0]), _url(options.host, ports[-1])
+    line = msgspec.json.encode({"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url})
+    app = ServiceApp(options, keys=keys, alt_port=None if options.alt_port is None else ports[-1], first_line=line)
+    config = uvicorn.Config(
         app,
-        http=ServiceProtocol,
+        http="httptools",
         ws="none",
         lifespan="on",
-        workers=settings.workers,
-        log_config=log_settings(settings.log_format),
+        log_config=log_settings(options.log_format),
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # nothing uses the caller's address
@@ -245,6 +140,22 @@ def _uvicorn_config(app: ServiceApp, settings: Options) -> uvicorn.Config:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_GRACE_S,
     )
+    for warning in options.warnings(keys):
+        _log.warning("famnb: %s", warning)
+    server = _Server(config, app.shutdown)
+    if until_eof:
+        threading.Thread(target=_end_with_stdin, args=[server], name="famnb-stdin", daemon=True).start()
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=sockets)
+    return 0
+
+
+def _end_with_stdin(server: uvicorn.Server) -> None:
+    """End the server once standard input ends, since the process that started it has closed it or died."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    server.should_exit = True
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -38,9 +38,9 @@ class Options:
     alt_port: int | None = None
     """Port of the document's alternative address, 0 for a free one; None serves all endpoints on one port."""
     key: str | Sequence[str] | None = dataclasses.field(default=None, repr=False)
-    """The API key that callers must send, or several; a random one when there is none here and in `keys_file`."""
+    """The API key that callers must send, or several; a random one if neither this nor `keys_file` has one."""
     keys_file: Path | str = ""
-    """A file with further keys, one a line; empty lines and those that begin with `#` are none."""
+    """A file with further keys, one a line; empty lines and those that begin with `#` are ignored."""
     seed: int = 0
     """Of the simulated engine: another seed gives other answers."""
     time_scale: float = 1.0
@@ -74,34 +74,32 @@ class Options:
     body_limit: int = 20_000_000
     """The largest body that is read, in bytes; a larger one is answered with 413."""
     upload_timeout: float = 30.0
-    """Seconds within which the head of a request must have arrived, and then its body."""
+    """Seconds within which the body of a request must have arrived."""
     log_format: str = "text"
     """How standard error is written: one of `LOG_FORMATS`."""
-    workers: int = 1
-    """How many processes answer; more than one share the store, the limits and the metrics."""
     metrics_open: bool = False
     """Whether `/metrics` can be read without a key."""
 
     def __post_init__(self) -> None:
         for name in ("time_scale", "upload_timeout"):
             check_number(name, getattr(self, name), minimum=0, expected="a number of 0 or more")
-        for name in ("requests_per_minute", "burst", "concurrency", "body_limit", "workers"):
+        for name in ("requests_per_minute", "burst", "concurrency", "body_limit"):
             value = getattr(self, name)
             if value is not None:
                 check_number(name, value, above=0, expected="a number above 0")
         if self.burst is not None and self.requests_per_minute is None:
-            raise InvalidRequest("burst: given without requests_per_minute, of which it is a part; say both or neither")
+            raise InvalidRequest("burst: given without requests_per_minute, of which it is a part; set both or neither")
         if self.profile not in PROFILES:
             raise InvalidRequest(f"profile: expected one of {', '.join(map(repr, PROFILES))}, got {self.profile!r}")
         if self.log_format not in LOG_FORMATS:
             raise InvalidRequest(f"log_format: expected one of {', '.join(LOG_FORMATS)}, got {self.log_format!r}")
         if not self.upstream and (self.upstream_key or self.upstream_model):
-            raise InvalidRequest("upstream: unset, but its key or model is given; say where the upstream is")
+            raise InvalidRequest("upstream: unset, but its key or model is given; set its address")
         # The value is not shown: a key is easily given in place of its variable's name.
         if self.upstream_key and not os.getenv(self.upstream_key):
             raise CredentialError(
                 "upstream_key: expected the name of an environment variable that holds the upstream's key; "
-                "there is none of the given name, which is not shown here, should it be the key itself"
+                "no variable has the given name, which is not shown here, in case it is the key itself"
             )
         for key in self.keys():
             if not key.isascii() or not key.isprintable() or " " in key or not key:
@@ -133,8 +131,8 @@ class Options:
 
         Raises InvalidRequest if the file of keys cannot be read, or holds none.
         """
-        given = () if self.key is None else (self.key,) if isinstance(self.key, str) else tuple(self.key)
-        return tuple(dict.fromkeys((*given, *(_read_keys(Path(self.keys_file)) if self.keys_file else ()))))
+        keys = () if self.key is None else (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return tuple(dict.fromkeys((*keys, *(_read_keys(Path(self.keys_file)) if self.keys_file else ()))))
 
     def warnings(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Return what is dangerous about a service with these keys that others can reach, a sentence each."""
@@ -178,7 +176,7 @@ def is_loopback(host: str) -> bool:
         return name == "localhost" or name.endswith(".localhost")
 
 
-# Callers say the same with every request; few, since a header may have tens of thousands of letters.
+# A caller sends the same header with every request; few, since one may have tens of thousands of letters.
 @functools.lru_cache(64)
 def names_this_machine(host_header: str) -> bool:
     """Whether the value of a `Host` header can only mean this machine, or one on its own network."""

@@ -53,7 +53,7 @@ class Shutdown:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[Waiter]:
-        """Have `begin` interrupt the current task inside the `with` block while it waits, which the waiter says.
+        """Have `begin` interrupt the current task inside the `with` block while `waiter.is_waiting` is set.
 
         Raises ServiceError 500 where it is interrupted.
         """

@@ -120,7 +120,7 @@ def test_tags_of_prompts_are_columns_where_any_call_has_them(ledger: Ledger) -> 
     assert (str(frame["level"].dtype), frame["level"].sum(), frame["prompt_model"].iloc[2]) == ("Int64", 3, "car")
     assert list(frame.groupby("topic")["e2e_s"].count()) == [1, 1]
     assert list(calls(ledger, columns=["topic", "model"])) == ["topic", "model"]
-    with pytest.raises(ValueError, match="columns: there is no 'topics'"):
+    with pytest.raises(ValueError, match="columns: 'topics'"):
         calls(ledger, columns=["topics", "model"])
 
 
@@ -308,7 +308,7 @@ def test_filters_choose_rows(ledger: Ledger) -> None:
 @pytest.mark.parametrize("wrong", [{"endpoint": "chta"}, {"status": "done"}, {"definition": "tgi"}])
 def test_a_filter_that_can_never_match_is_refused(ledger: Ledger, wrong: dict[str, str]) -> None:
     """A slip must not look like an empty ledger."""
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .* is none of"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .* is not one of"):
         calls(ledger, **wrong)
 
 
@@ -525,9 +525,9 @@ def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
         ({"since": timedelta(days=10**6)}, "since: expected"),
         ({"model": 3}, "model: expected a text or several, got 3"),
         ({"tag": ["a", None]}, "tag: expected a text or several"),
-        ({"endpoint": ["chat", "chats"]}, "endpoint: 'chats' is none of chat, responses, web, messages"),
-        ({"status": "done"}, "status: 'done' is none of"),
-        ({"definition": "vLLM"}, "definition: 'vLLM' is none of"),
+        ({"endpoint": ["chat", "chats"]}, "endpoint: 'chats' is not one of chat, responses, web, messages"),
+        ({"status": "done"}, "status: 'done' is not one of"),
+        ({"definition": "vLLM"}, "definition: 'vLLM' is not one of"),
         ({"columns": []}, "columns: expected at least one"),
     ],
 )

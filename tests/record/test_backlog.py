@@ -1,109 +1,129 @@
-"""Records that wait: in order, counted, in memory, in files, and taken over from processes that are gone."""
+"""Records that wait for a ledger: in order, counted, in memory, then in a ledger elsewhere."""
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from famnb.record import backlog
-from famnb.record.backlog import Backlog, OwnerProcess, Record
+from famnb.record import backlog, schema
+from famnb.record.backlog import Backlog, Record, execute, merge
 
 PATH = Path("/somewhere/calls.sqlite")
 
 
-def record(number: int, size: int = 1000) -> Record:
-    return [("INSERT INTO calls VALUES (?, ?)", [number, b"x" * size])]
+def record(number: int, *, status: str = "completed", piece: int = 0) -> Record:
+    """A call of a number, with one piece, as large as a kilobyte."""
+    call = (
+        "INSERT OR REPLACE INTO calls (id, started_us, status, profile, endpoint, prompt) VALUES (?, 1, ?, '', '', ?)"
+    )
+    reads = "INSERT OR REPLACE INTO pieces VALUES (?, ?, ?)"
+    return [(call, [str(number), status, "x" * 1000]), (reads, [str(number), piece, b""])]
 
 
-def numbers(waiting: Backlog, limit: int = 10) -> list[object]:
-    """The numbers of all records, taken in batches."""
-    taken: list[object] = []
+def write_all(waiting: Backlog, connection: sqlite3.Connection) -> None:
+    """Write what waits as the ledger's writer does."""
     while len(waiting):
-        for ((_, values),) in waiting.peek(limit):
-            taken.append(next(iter(values)))  # type: ignore[call-overload]
-        waiting.discard()
-    return taken
+        if spill := waiting.take_spill():
+            merge(connection, spill)
+            waiting.discard_spill()
+        else:
+            records = waiting.peek(3)
+            for written in records:
+                execute(connection, written)
+            waiting.discard(len(records))
+
+
+def read_calls(connection: sqlite3.Connection) -> dict[int, str]:
+    return {int(id_): status for id_, status in connection.execute("SELECT id, status FROM calls")}
 
 
 @pytest.fixture
-def said() -> dict[str, str]:
+def warnings() -> dict[str, str]:
     return {}
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder for what finds no room in memory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = backlog.spill_folders()[0]
+    folder = tmp_path / "elsewhere"
     monkeypatch.setattr(backlog, "spill_folders", lambda: [folder])
     return folder
 
 
-def test_records_keep_their_order_in_memory_and_beyond(place: Path, said: dict[str, str]) -> None:
-    """What is more than the memory may take goes to a file, which is said, and which is gone in the end."""
-    waiting = Backlog(PATH, warn=said.setdefault, memory_bytes=10_000)
-    for number in range(50):
+@pytest.fixture
+def connection(tmp_path: Path) -> sqlite3.Connection:
+    """The ledger, once it can be written."""
+    return schema.open_to_write(tmp_path / "calls.sqlite")
+
+
+def test_records_keep_their_order_in_memory_and_beyond(
+    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
+) -> None:
+    """What is more than memory may take goes to a ledger that only this user can read, which is gone in the end."""
+    waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=10_000)
+    for number in range(20):
+        waiting.append(record(number, status="running"))
+    for number in range(20):
         waiting.append(record(number))
-    (file,) = place.iterdir()
-    assert (len(waiting), file.stat().st_mode & 0o077, place.stat().st_mode & 0o077) == (50, 0, 0)
-    assert [str(file) in message for message in said.values()] == [True]
-    first = waiting.peek(5)
-    waiting.append(record(50))
-    assert waiting.peek(5) == first
-    assert numbers(waiting) == list(range(51))
-    assert list(place.iterdir()) == []
+    (spill,) = folder.glob("*/unwritten.sqlite")
+    assert (len(waiting), spill.stat().st_mode & 0o077, spill.parent.stat().st_mode & 0o077) == (40, 0, 0)
+    assert [str(spill) in message for message in warnings.values()] == [True]
+    write_all(waiting, connection)
+    assert read_calls(connection) == dict.fromkeys(range(20), "completed")
+    assert list(folder.iterdir()) == []
 
 
-def test_loss_is_foretold(place: Path, said: dict[str, str]) -> None:
-    """Without another place: a warning at half of the memory, another when the first record is lost."""
-    place.write_text("a file where the folder should be")
-    waiting = Backlog(PATH, warn=said.setdefault, memory_bytes=10_000)
-    steps = []
+def test_what_comes_while_a_spill_is_merged_is_written_after_it(
+    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
+) -> None:
+    waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
+    waiting.append(record(1, status="running"))
+    assert waiting.take_spill() == waiting.take_spill()
+    waiting.append(record(1))
+    write_all(waiting, connection)
+    assert read_calls(connection) == {1: "completed"}
+
+
+def test_the_pieces_of_a_call_that_ended_in_a_spill_replace_those_before(
+    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
+) -> None:
+    for piece in range(3):
+        execute(connection, record(1, status="running", piece=piece))
+    waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
+    waiting.append(record(1))
+    write_all(waiting, connection)
+    assert connection.execute("SELECT call_id, seq FROM pieces").fetchall() == [("1", 0)]
+
+
+def test_at_the_end_all_is_saved_in_one_ledger(folder: Path, warnings: dict[str, str]) -> None:
+    """What is in memory, in the spill, and in one that could not be merged."""
+    waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
+    waiting.append(record(1, status="running"))
+    waiting.take_spill()
+    waiting.append(record(1))
+    waiting.append(record(2))
+    with contextlib.closing(schema.open_to_read(waiting.save())) as saved:
+        assert {int(row["id"]): row["status"] for row in saved.execute("SELECT * FROM calls")} == {
+            1: "completed",
+            2: "completed",
+        }
+
+
+def test_a_record_that_can_be_kept_nowhere_is_lost_with_a_warning(folder: Path, warnings: dict[str, str]) -> None:
+    folder.write_text("a file where the folder should be")
+    waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=10_000)
     for number in range(12):
         waiting.append(record(number))
-        steps.append((len(waiting), list(said)))
-    assert steps[3] == (4, [])
-    assert steps[5] == (6, ["no place"])
-    assert steps[-1] == (8, ["no place", "lost"])
-    assert numbers(waiting) == list(range(8))
+    assert 5 < len(waiting) < 10
+    assert list(warnings) == ["lost"]
+    assert str(PATH) in warnings["lost"]
 
 
-def test_records_of_a_dead_process_are_taken_over(
-    place: Path, said: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the order in which they were made, and by one process alone; those of a live one stay its own."""
-    left = Backlog(PATH, warn=said.setdefault, memory_bytes=10_000)
-    for number in range(20):
-        left.append(record(number))
-    assert len(left.save()) == 2
-    assert len(Backlog(PATH, warn=said.setdefault)) == 0
-    monkeypatch.setattr(OwnerProcess, "is_alive", property(lambda _: False))
-    assert len(Backlog(Path("/another.sqlite"), warn=said.setdefault)) == 0
-    taken = Backlog(PATH, warn=said.setdefault)
-    taken.append(record(20))
-    assert numbers(taken) == list(range(21))
-    assert list(place.iterdir()) == []
-
-
-def test_a_file_that_was_cut_off_gives_what_is_whole(
-    place: Path, said: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process may die in the middle of a record."""
-    left = Backlog(PATH, warn=said.setdefault)
-    for number in range(3):
-        left.append(record(number))
-    (file,) = left.save()
-    file.write_bytes(file.read_bytes()[:-10])
-    monkeypatch.setattr(OwnerProcess, "is_alive", property(lambda _: False))
-    assert numbers(Backlog(PATH, warn=said.setdefault)) == [0, 1]
-
-
-def test_a_folder_that_others_can_look_into_is_not_used(place: Path, said: dict[str, str]) -> None:
-    """Records hold prompts."""
-    place.mkdir()
-    place.chmod(0o755)
-    waiting = Backlog(PATH, warn=said.setdefault, memory_bytes=0)
-    waiting.append(record(0))
-    assert (len(waiting), list(said)) == (0, ["lost"])
+def test_a_record_with_an_impossible_value_leaves_nothing_and_others_alone(connection: sqlite3.Connection) -> None:
+    calls, pieces = record(1)
+    assert execute(connection, [calls, (pieces[0], ["1", 2**70, b""])]) is not None
+    assert execute(connection, record(2)) is None
+    assert read_calls(connection) == {2: "completed"}

@@ -11,11 +11,12 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from famnb import endpoints
+from famnb import calls, endpoints
 from famnb.api import Client
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, InvalidArgument, LedgerError
 from famnb.record import Ledger, schema
@@ -241,17 +242,6 @@ def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pyt
         assert schema.version(connection) == len(steps)
 
 
-def test_a_file_of_the_first_version_is_read_and_written(ledger: Ledger) -> None:
-    """Its calls are there, and new ones go to the same tables."""
-    with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
-        schema.MIGRATIONS[0](connection)
-        connection.execute("PRAGMA user_version = 1")
-        connection.execute("INSERT INTO calls (id, started_us, status, endpoint) VALUES ('call_1', 1, 'failed', 'web')")
-    made = exchange(reasoning={"effort": "high"})
-    ledger.on_close(made).result()
-    assert [(row["id"], row["hidden_cap"]) for row in ledger.select()] == [("call_1", None), (made.id, 16_384)]
-
-
 def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
     """In the order given, more than one query's worth; what is not there is left out."""
     made = [exchange(prompt=f"{place}") for place in range(CHUNK + 2)]
@@ -276,7 +266,7 @@ def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
         ledger.on_close(exchange()).result()
 
 
-@pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 4), ("calls", 2)])
+@pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 1), ("calls", 2)])
 def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str, version: int) -> None:
     """Neither reading nor recording changes a byte of it; both say what it is."""
     path = tmp_path / "theirs.db"
@@ -291,6 +281,25 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str,
     with pytest.raises(LedgerError, match="but no ledger"):
         Ledger(path).prune(keep=0)
     assert path.read_bytes() == before
+
+
+def test_reads_of_one_block_open_the_file_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They see what is recorded meanwhile, and another thread has a connection of its own."""
+    first, second = exchange(), exchange()
+    ledger.on_close(first).result()
+    opened = []
+    monkeypatch.setattr(
+        schema, "open_to_read", lambda path, open_=schema.open_to_read: opened.append(path) or open_(path)
+    )
+    with ledger.sharing():
+        assert len(calls(ledger)) == 1
+        ledger.on_close(second).result()
+        assert [call.call_id for call in ledger.each([second.id])] == [second.id]
+        assert len(ledger) == 2
+    assert len(opened) == 1
+    with ledger.sharing(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(len, ledger).result() == 2
+    assert len(opened) == 3
 
 
 @pytest.mark.parametrize("strange", ["\ud83d alone", "nul \0 inside", "\u2028", "🦊" * 300])

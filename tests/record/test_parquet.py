@@ -1,4 +1,4 @@
-"""Frames from Parquet: exported files read as the ledger they came from, however many there are and however old."""
+"""Frames from Parquet: exported files read as the ledger they came from, however many there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -110,28 +109,13 @@ def test_more_rows_than_are_read_at_once_stay_in_order(tmp_path: Path) -> None:
     ids, count = [f"{place:06}" for place in range(50_000)], 50_000
     columns = {"id": ids[::-1], "started_us": list(range(count))[::-1], "status": ["completed"] * count}
     columns |= {"endpoint": ["chat", "web"] * (count // 2), "request_body": [None] * count, "pieces": [[]] * count}
+    columns |= {"scores": [[]] * count, "ttft_s": [None] * count}
     table = pa.table(columns).replace_schema_metadata({VERSION: b"1"})
     pq.write_table(table, tmp_path / "big.parquet")
     frame = famnb.calls(tmp_path / "big.parquet", columns=["call_id", "endpoint", "ttft_s"])
     assert list(frame["call_id"]) == ids
     assert list(frame["endpoint"][:2]) == ["web", "chat"]
     assert frame["ttft_s"].isna().all()
-
-
-def test_a_column_that_an_older_file_does_not_have_is_missing(ledger: Ledger, tmp_path: Path) -> None:
-    """A file of the first version beside a new one: its calls are there, without variant and cell."""
-    ledger.export(tmp_path / "new.parquet")
-    table = pq.read_table(tmp_path / "new.parquet")
-    old = table.slice(0, 4).drop_columns(["variant", "cell", "hidden_cap"])
-    pq.write_table(old.replace_schema_metadata({VERSION: b"1"}), tmp_path / "old.parquet")
-    pq.write_table(table.slice(4), tmp_path / "new.parquet")
-    expected = famnb.calls(ledger)
-    for name in ("variant", "cell"):
-        expected[name] = pd.Series(pd.NA, index=expected.index, dtype=expected[name].dtype.name)
-    given = famnb.calls(f"{tmp_path}/*.parquet")
-    kept = [name for name in given if name not in ("variant", "cell")]
-    assert_frame_equal(given[kept], expected[kept])
-    assert given[["variant", "cell"]].isna().all(axis=None)
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path: Path) -> None:

@@ -88,16 +88,16 @@ GOOD = '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 2026-01-01\n'
         ('[[price]]\nmodel = "a"\ninput = 1\n', "price 1: output missing"),
         (
             '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nouput = 2\n',
-            "line 5, price 1: ouput: there is no such field",
+            "price 1: ouput: there is no such field",
         ),
-        ('[[price]]\nmodel = "a"\ninput = -1\noutput = 1\n', r"prices.toml, line 3, price 1: input: a price is"),
+        ('[[price]]\nmodel = "a"\ninput = -1\noutput = 1\n', r"prices.toml, price 1: input: a price is"),
         ('[[price]]\nmodel = "a"\ninput = nan\noutput = 1\n', "price 1: input: a price is a number"),
         ("[[price]]\nmodel = 3\ninput = 1\noutput = 1\n", "price 1: model: expected a name in quotes"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = "soon"\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 7\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nuntil_context = 0\n', "until_context: expected a number"),
-        (f"{GOOD}# next\n{GOOD}", r"line 7, price 2: model, service, since and until_context are those of price 1"),
-        (f"{GOOD}\n{GOOD.replace('output = 1', 'output = true')}", r"line 10, price 2: output: a price is a number"),
+        (f"{GOOD}# next\n{GOOD}", r"price 2: model, service, since and until_context are those of price 1"),
+        (f"{GOOD}\n{GOOD.replace('output = 1', 'output = true')}", r"price 2: output: a price is a number"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: str, words: str) -> None:
@@ -142,5 +142,5 @@ def test_a_price_may_be_of_one_service(file: Path) -> None:
         ("openrouter", 5),
     ]
     file.write_text(f"{plain}\n{plain}service = 5\n")
-    with pytest.raises(InvalidRequest, match=r"line 10, price 2: service: expected the name of a profile.*got 5"):
+    with pytest.raises(InvalidRequest, match=r"price 2: service: expected the name of a profile.*got 5"):
         book.load()

@@ -18,7 +18,7 @@ import pytest
 
 from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.backlog import OwnerProcess, this_process
+from famnb.record.owner import OwnerProcess, this_process
 from tests.support.exchanges import exchange
 from tests.support.fault_server import Action, FaultServer, chunked
 from tests.support.waiting import wait_until
@@ -268,15 +268,16 @@ def test_a_disk_that_hangs_keeps_no_call_waiting(shim: Path, ledger: Ledger) -> 
     assert done.stdout == "101 0\n", done.stderr
 
 
-def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(
-    shim: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process ends all the same and says where its records are; the next one to use the ledger takes them."""
+def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(shim: Path, ledger: Ledger) -> None:
+    """The process ends all the same and says where: in a ledger that is read, and merged, as any other."""
     done = run_hung(shim, ledger.path, "hangs on")
     assert "200 records of calls could not be written" in done.stderr
-    monkeypatch.setattr(tempfile, "tempdir", str(ledger.path.parent))
-    assert [row["status"] for row in ledger.select()] == ["completed"] * 101
-    assert not list(ledger.path.parent.rglob("*.records"))
+    (spill,) = ledger.path.parent.glob("famnb-*/unwritten.sqlite")
+    assert str(spill) in done.stderr
+    with Ledger(spill) as saved:
+        assert [row["status"] for row in saved.select()] == ["completed"] * 100
+        saved.export(spill.with_suffix(".parquet"))
+    assert ledger.load(spill.with_suffix(".parquet")) == 100
 
 
 READ_ONLY = """

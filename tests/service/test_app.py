@@ -17,7 +17,7 @@ from famnb.service.app import create_app
 from famnb.service.prompt import GenerationPrompt
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.memory import MemoryStore
+from famnb.service.store import ResponseStore
 from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 
@@ -75,7 +75,7 @@ class FailingEngine:
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
     """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
-    app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=MemoryStore(), shutdown=Shutdown())
+    app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=ResponseStore(), shutdown=Shutdown())
 
     async def post_request() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)

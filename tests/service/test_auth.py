@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import time
@@ -15,7 +14,7 @@ import httpx
 import pytest
 
 from famnb.service import Server
-from famnb.service.auth import RateLimiter, RateLimits
+from famnb.service.auth import RateLimiter
 from famnb.service.errors import ServiceError
 from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
@@ -85,6 +84,16 @@ def test_the_key_comes_before_the_body(server: Server, endpoint: str) -> None:
     assert raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
 
 
+def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None:
+    """`Expect: 100-continue` gets its 100 with the right key, and the 401 at once with a wrong one."""
+    head = f"POST {PATHS['web']} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\n"
+    body = json.dumps(minimal_body("web")).encode()
+    wanted = {server.key: b"HTTP/1.1 100 Continue", "wrong": b"HTTP/1.1 401 Unauthorized"}
+    for key, start in wanted.items():
+        lines = f"{head}authorization: Bearer {key}\r\ncontent-length: {len(body)}\r\n\r\n"
+        assert raw(server, lines.encode() + body).startswith(start)
+
+
 def test_the_scheme_may_be_written_in_any_case(server: Server) -> None:
     """`bearer` is `Bearer`, as HTTP has it."""
     headers = {"authorization": f"bEARER  {server.key}"}
@@ -112,30 +121,23 @@ class Clock:
 
 def request(limits: RateLimiter, key: str = "key") -> float | None:
     """Make one request; the seconds to wait if it is refused."""
-
-    async def admit() -> None:
-        async with limits.admit(key):
-            pass
-
     try:
-        admit().send(None)  # nothing in it waits
-    except StopIteration:
-        return None
+        with limits.admit(key):
+            return None
     except ServiceError as refusal:
         return float(refusal.headers["retry-after"])
-    raise AssertionError("it waited")
 
 
 def test_a_burst_beyond_the_allowance_is_refused_exactly() -> None:
     """Of 15 requests at once with a burst of 10, exactly 5 are refused."""
-    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=10), clock=Clock())
+    limits = RateLimiter(requests_per_minute=60, burst=10, clock=Clock())
     assert [request(limits) is None for _ in range(15)] == [True] * 10 + [False] * 5
 
 
 @pytest.mark.parametrize(("per_minute", "at_once"), [(0.5, 1), (3, 3), (20, 20)])
 def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int) -> None:
     """Where no burst is given, as many requests as a minute allows are admitted together, then none."""
-    limits = RateLimiter(RateLimits(requests_per_minute=per_minute), clock=Clock())
+    limits = RateLimiter(requests_per_minute=per_minute, clock=Clock())
     assert [request(limits) is None for _ in range(at_once + 5)] == [True] * at_once + [False] * 5
 
 
@@ -143,7 +145,7 @@ def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: 
 def test_after_retry_after_a_request_passes(per_minute: float) -> None:
     """Waiting as long as `Retry-After` says is enough, at every rate."""
     clock = Clock()
-    limits = RateLimiter(RateLimits(requests_per_minute=per_minute, burst=1), clock=clock)
+    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
     wait = request(limits)
     assert wait is not None
@@ -155,7 +157,7 @@ def test_after_retry_after_a_request_passes(per_minute: float) -> None:
 def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
     """Asking again and again meanwhile does not make the wait longer, nor does the rounding of all these steps."""
     clock = Clock()
-    limits = RateLimiter(RateLimits(requests_per_minute=per_minute, burst=1), clock=clock)
+    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
     wait = 60 / per_minute
     for _ in range(10_000):
@@ -167,7 +169,7 @@ def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
 def test_the_allowance_grows_no_further_than_the_burst() -> None:
     """A key that was silent for an hour still has one burst, no more."""
     clock = Clock()
-    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=3), clock=clock)
+    limits = RateLimiter(requests_per_minute=60, burst=3, clock=clock)
     request(limits)
     clock.now += 3600
     assert [request(limits) is None for _ in range(4)] == [True, True, True, False]
@@ -175,20 +177,15 @@ def test_the_allowance_grows_no_further_than_the_burst() -> None:
 
 def test_each_key_has_its_own_allowance() -> None:
     """One key's burst takes nothing from another's."""
-    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=1), clock=Clock())
+    limits = RateLimiter(requests_per_minute=60, burst=1, clock=Clock())
     assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
 
 
 def test_concurrency_counts_only_what_runs() -> None:
     """A second request is refused while the first runs, and admitted once it ended."""
-
-    async def two_at_once(limits: RateLimiter) -> None:
-        async with limits.admit("key"), limits.admit("key"):
-            pass
-
-    limits = RateLimiter(RateLimits(concurrency=1))
-    with pytest.raises(ServiceError, match="1 requests of this key are running"):
-        asyncio.run(two_at_once(limits))
+    limits = RateLimiter(concurrency=1)
+    with limits.admit("key"):
+        assert request(limits) == 1.0
     assert request(limits) is None
 
 

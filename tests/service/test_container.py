@@ -32,7 +32,7 @@ def test_the_command_and_its_options_exist() -> None:
     program, *command = instruction("ENTRYPOINT")
     options = _make_parser(["serve"]).parse_args([*command, *COMPOSE["services"]["famnb"]["command"]])
     assert (program, options.host, options.port, options.log_format) == ("famnb", "0.0.0.0", 8000, "json")
-    assert (options.upstream, options.workers) == ("http://engine:8080", 2)
+    assert options.upstream == "http://engine:8080"
 
 
 def test_the_service_is_not_root_s() -> None:

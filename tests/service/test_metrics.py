@@ -8,8 +8,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from famnb.events import Usage
-from famnb.service.metrics import Metrics, render, upstream_samples, without_gauges
+from famnb.service.metrics import Metrics
 from famnb.service.request_log import RequestRecord
 from tests.support.fault_server import FaultServer, whole
 from tests.support.forked_service import serve_forked
@@ -57,22 +56,10 @@ def test_a_histogram_s_buckets_hold_all_below_their_end() -> None:
     for _ in range(3):
         metrics.begin(finished())
         metrics.end(finished())
-    samples = read(render([metrics.samples]).decode())
+    samples = read(metrics.render().decode())
     buckets = {key[2]: value for key, value in samples.items() if key[0] == "time_to_first_token_seconds_bucket"}
     assert (buckets["0.25"], buckets["0.5"], buckets["1"], buckets["+Inf"]) == (0, 3, 3, 3)
     assert samples["time_to_first_token_seconds_sum", "web"] == 1.5
-
-
-def test_the_sums_of_several_processes_are_added() -> None:
-    """One that has ended counts on, but answers nothing any more."""
-    one, other = Metrics(), Metrics()
-    for metrics in (one, other):
-        metrics.begin(finished())
-        metrics.begin(finished())
-        metrics.end(finished(usage=Usage(input_tokens=7)))
-    samples = read(render([one.samples, without_gauges(other.samples)]).decode())
-    assert samples["tokens_total", "web", "input"] == 14
-    assert samples["requests_in_flight", "web"] == 1
 
 
 def test_whoever_left_and_what_broke_are_told_apart() -> None:
@@ -81,7 +68,7 @@ def test_whoever_left_and_what_broke_are_told_apart() -> None:
     for record in (finished(status=None, error="disconnected"), finished(error="server_error")):
         metrics.begin(record)
         metrics.end(record)
-    samples = read(render([metrics.samples]).decode())
+    samples = read(metrics.render().decode())
     assert (samples["requests_total", "web", "499"], samples["broken_streams_total", "web"]) == (1, 1)
 
 
@@ -108,11 +95,6 @@ def test_the_upstream_s_state_is_told(status: int, state: str) -> None:
     assert {name: samples["upstream_state", name] for name in ("up", "unauthorized", "down")} == {
         name: float(name == state) for name in ("up", "unauthorized", "down")
     }
-
-
-def test_a_simulation_has_no_upstream() -> None:
-    """And says nothing of one."""
-    assert upstream_samples(None) == {}
 
 
 def test_metrics_want_the_key_unless_they_are_open() -> None:

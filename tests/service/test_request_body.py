@@ -100,6 +100,16 @@ def test_unknown_fields_are_refused_only_when_strict(make_client: Callable[[Serv
         assert caller.ask("web").status_code == 200
 
 
+def test_an_offer_of_another_protocol_is_refused_in_words(server: Server) -> None:
+    """The web server drops the body of such a request; the caller learns what to turn off."""
+    body = json.dumps(minimal_body("web")).encode()
+    head = f"POST {PATHS['web']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
+    head += f"content-length: {len(body)}\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n\r\n"
+    answer = raw(server, head.encode() + body)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert "turn HTTP/2 off" in error_of("web", json.loads(answer.partition(b"\r\n\r\n")[2]))["message"]
+
+
 def test_a_compressed_body_is_refused_in_words(api: ServiceClient, endpoint: str) -> None:
     """It is not decoded, and the answer says so rather than that it is no JSON."""
     data = gzip.compress(json.dumps(minimal_body(endpoint)).encode())

@@ -104,42 +104,12 @@ def test_warnings_are_lines_too() -> None:
     ]
 
 
-HEAD = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n"
-UNREADABLE = {
-    "no request line": (b"\x16\x03\x01 is TLS\r\n\r\n", "other", 400, "invalid_http"),
-    "a head too large": (f"{HEAD}x: {'y' * 2**21}".encode(), "chat", 431, "headers_too_large"),
-    "a broken chunk": (f"{HEAD}transfer-encoding: chunked\r\n\r\nzz\r\n".encode(), "chat", 400, "invalid_http"),
-    "a head cut": (HEAD.encode(), "chat", None, "disconnected"),
-    "a body cut": (f"{HEAD}content-length: 100\r\n\r\n{{".encode(), "chat", None, "disconnected"),
-    "a count cut": (
-        f"{HEAD}content-length: 100\r\n\r\n{{".replace(PATHS["chat"], f"{PATHS['messages']}/count_tokens").encode(),
-        "messages",
-        None,
-        "disconnected",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UNREADABLE)
-def test_what_cannot_be_read_is_a_line_and_counted(name: str) -> None:
-    """Once, with the id that the caller got."""
-    sent, endpoint, status, error = UNREADABLE[name]
-    command = [sys.executable, "-m", "famnb", "serve", "--key", KEY, "--compat", "--log-format", "json"]
-    with subprocess.Popen([*command, "--metrics-open"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["url"]
-        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
-            connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
-            answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-        count = f'famnb_requests_total{{endpoint="{endpoint}",status="{status or 499}"}} 1\n'
-        wait_until(lambda: count in httpx.get(f"{url}/metrics").text)
-        assert f'famnb_requests_in_flight{{endpoint="{endpoint}"}} 0\n' in httpx.get(f"{url}/metrics").text
-        process.terminate()
-        lines = [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]
-    # Another test's client may take this port for that of its own service, which had it before.
-    own = [line for line in lines if line["error"] == error]
-    assert [(line["endpoint"], line["status"]) for line in own] == [(endpoint, status)], lines
-    (line,) = own
-    assert answer.startswith(f"HTTP/1.1 {status} ") if status else not answer
-    assert status is None or f"x-request-id: {line['id']}\r\n" in answer
+def test_a_caller_who_leaves_during_the_upload_is_a_line(logged: Logged) -> None:
+    """Without a status, since nobody is left to answer."""
+    url = logged.caller.base_url
+    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-length: 100\r\n\r\n{{"
+    with socket.create_connection((url.host, url.port), timeout=60) as connection:
+        connection.sendall(head.encode())
+    wait_until(lambda: 'requests_total{endpoint="chat",status="499"} 1' in logged.caller.get("/metrics").text)
+    (line,) = [line for line in logged.lines() if line["endpoint"] == "chat"]
+    assert (line["status"], line["error"]) == (None, "disconnected")

@@ -50,7 +50,7 @@ def test_it_has_as_many_files_as_the_system_allows() -> None:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
     """In the foreground: one JSON line once it accepts connections, then silence; a signal ends it, streams or not."""
-    code = "from famnb.service import run\nrun(time_scale=1.0, key='some-key')"
+    code = "from famnb.service.server import run\nrun(time_scale=1.0, key='some-key')"
     process = python(code)
     assert process.stdout is not None
     line = json.loads(process.stdout.readline())
@@ -80,7 +80,7 @@ def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
 
 def test_run_goes_on_when_its_input_ends() -> None:
     """Only a child watches its input; in the foreground the service goes on without one."""
-    process = python("from famnb.service import run\nrun()")
+    process = python("from famnb.service.server import run\nrun()")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()

@@ -38,7 +38,7 @@ from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt, build_prompt
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.memory import MemoryStore
+from famnb.service.store import ResponseStore
 from famnb.timing import Read
 from famnb.wire import sse
 from tests.support.waiting import wait_until
@@ -192,7 +192,7 @@ def _median_sum_quantile(p: float) -> float:
 def serve(engine: TruthEngine) -> Iterator[str]:
     """Serve an engine on all four endpoints, in a thread of this process; yields its address. The key is `KEY`."""
     shutdown, listener = Shutdown(), socket.create_server(("127.0.0.1", 0))
-    app = create_app(Options(), keys=(KEY,), engine=engine, store=MemoryStore(), shutdown=shutdown)
+    app = create_app(Options(), keys=(KEY,), engine=engine, store=ResponseStore(), shutdown=shutdown)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

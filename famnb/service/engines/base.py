@@ -55,7 +55,9 @@ class StopMatcher:
             length, self.stop = min(matches)
             self._held = ""
         else:
-            length = len(text) - max((_overlap(text, stop) for stop in self._stops), default=0)
+            # At the end of the text may be the start of a stop text.
+            starts = [stop[:size] for stop in self._stops for size in range(1, len(stop))]
+            length = len(text) - max((len(start) for start in starts if text.endswith(start)), default=0)
             self._held = text[length:]
         return text[:length]
 
@@ -63,8 +65,3 @@ class StopMatcher:
         """Return what was held back, once no more can follow."""
         rest, self._held = self._held, ""
         return rest
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return how many letters at the end of a text may be the start of a stop text."""
-    return next(size for size in range(min(len(text), len(stop) - 1), -1, -1) if text.endswith(stop[:size]))

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import heapq
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from statistics import NormalDist
 from types import MappingProxyType
 
@@ -29,7 +28,6 @@ EFFORT_TOKENS: Mapping[str, int] = MappingProxyType(
 # A real prompt is read far faster than an answer is written: 100,000 tokens of it take 2 s.
 PROMPT_TOKEN_S = 0.00002
 """The seconds that each token of the prompt adds to the median of the first token."""
-_DRAWN_AT_ONCE = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,12 +47,9 @@ class LogNormal:
         """Return the value that a share `p` of all samples is below. Raises StatisticsError unless 0 < p < 1."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(p))
 
-    def samples(self, rng: random.Random) -> Iterator[float]:
-        """Yield random values without end. Of those it draws one first, then several at a time, which takes less."""
-        mu, sigma = math.log(self.median), self.sigma
-        yield rng.lognormvariate(mu, sigma)
-        while True:
-            yield from [rng.lognormvariate(mu, sigma) for _ in range(_DRAWN_AT_ONCE)]
+    def sample(self, rng: random.Random) -> float:
+        """Return a random value."""
+        return rng.lognormvariate(math.log(self.median), self.sigma)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,63 +90,6 @@ def latency_profile(
     return LatencyProfile(LogNormal(median, base.ttft.sigma), base.gap)
 
 
-# uvloop (0.23) rounds what a timer waits to milliseconds.
-_TICKS_PER_S = 1000
-_EARLY_TICKS = 0.75
-"""How many ticks too early a sleep may end, so that none is waited for twice."""
-
-
-class SharedTimer:
-    """Sleeps of many tasks by one timer of the event loop, which costs less than a timer for each.
-
-    Those that end within a millisecond are woken together, in the order in which they began.
-    """
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._sleeps: dict[int, list[asyncio.Future[None]]] = {}
-        """What is awaited, by the tick of the monotonic clock at which it ends."""
-        self._ticks: list[int] = []
-        """The same ticks as a heap."""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def sleep(self, seconds: float) -> Awaitable[None]:
-        """Return what is to be awaited at once; it takes so long."""
-        if seconds <= 0:
-            return asyncio.sleep(0)
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # what slept in an earlier one has ended with it
-            self._loop, self._sleeps, self._ticks, self._timer = loop, {}, [], None
-        sleep = loop.create_future()
-        tick = math.ceil((time.monotonic() + seconds) * _TICKS_PER_S)
-        sleeps = self._sleeps.get(tick)
-        if sleeps is not None:
-            sleeps.append(sleep)
-            return sleep
-        self._sleeps[tick] = [sleep]
-        heapq.heappush(self._ticks, tick)
-        if self._ticks[0] == tick:
-            self._start_timer(loop)
-        return sleep
-
-    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        delay = self._ticks[0] / _TICKS_PER_S - time.monotonic()
-        self._timer = loop.call_later(max(delay, 0.0), self._end_sleeps, loop)
-
-    def _end_sleeps(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End all sleeps that are due, and wait for the next."""
-        self._timer = None
-        now = time.monotonic() * _TICKS_PER_S + _EARLY_TICKS
-        while self._ticks and self._ticks[0] <= now:
-            for sleep in self._sleeps.pop(heapq.heappop(self._ticks)):
-                if not sleep.done():  # its task may have been cancelled
-                    sleep.set_result(None)
-        if self._ticks:
-            self._start_timer(loop)
-
-
 class TokenPacer:
     """The waits of one reply. They follow a timetable, so that being late once does not delay what follows."""
 
@@ -170,16 +108,11 @@ class TokenPacer:
         self._clock = clock
         self._sleep = sleep
         self._due = clock() if since is None else since
-        self._distribution: LogNormal | None = None
-        self._samples: Iterator[float] = iter(())
-        """Those of the latest distribution."""
 
     def wait(self, distribution: LogNormal) -> Awaitable[None]:
         """Wait for the next token."""
         # Even without a wait the event loop gets a turn, so that each event is written by itself.
         if not self._scale:
             return self._sleep(0.0)
-        if distribution is not self._distribution:
-            self._distribution, self._samples = distribution, distribution.samples(self._rng)
-        self._due += next(self._samples) * self._scale
+        self._due += distribution.sample(self._rng) * self._scale
         return self._sleep(max(self._due - self._clock(), 0.0))

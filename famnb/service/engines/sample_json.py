@@ -86,13 +86,13 @@ def sample_value(schema: Any, *, words: tuple[str, ...] = (), approximate: bool 
 
 def _describe_invalid(schema: Any) -> str:
     """Return what is wrong with a schema, in parentheses; empty if the standard has no objection."""
-    # Without its own dialect, which would be fetched from wherever the caller says.
+    # Without its own dialect, which would be fetched from an address that the caller chooses.
     keywords = {name: value for name, value in schema.items() if name != "$schema"} if type(schema) is dict else schema
     try:
         jsonschema_rs.meta.validate(keywords)
     except jsonschema_rs.ValidationError as error:
-        place = "/".join(map(str, error.instance_path))
-        return f" ({place or 'the schema'}: {shorten(error.message)})"
+        location = "/".join(map(str, error.instance_path))
+        return f" ({location or 'the schema'}: {shorten(error.message)})"
     return ""
 
 

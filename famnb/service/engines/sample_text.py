@@ -82,7 +82,7 @@ _SENTENCES = (
     "The median says what is usual, and the tail says what will be remembered.",
 )
 _UNSET = ("default", "none", "off")
-"""The values of facts that the request says nothing of."""
+"""The values of facts that the request leaves open."""
 _DISCLOSURE = "None of this was written by a model; it is simulated text."
 _THOUGHTS = (
     "Let me see what is being asked here.",

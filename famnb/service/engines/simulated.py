@@ -1,4 +1,4 @@
-"""The simulated engine: deterministic replies that say how the request was understood, at a lifelike pace.
+"""The simulated engine: deterministic replies that describe how the request was understood, at a lifelike pace.
 
 prompt ── plan_reply: tokens counted, blocks chosen ── generate: one piece, one event, at the pace of latency_model
 
@@ -8,6 +8,7 @@ reply    thinking or reasoning ── text │ JSON │ tool calls
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 import itertools
@@ -23,7 +24,7 @@ from famnb.request.neutral import Function, PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.service.engines import sample_text
 from famnb.service.engines.base import StopMatcher
-from famnb.service.engines.latency_model import EFFORT_TOKENS, SharedTimer, TokenPacer, latency_profile
+from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
@@ -78,13 +79,13 @@ class SimulatedEngine:
         seed: int = 0,
         time_scale: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`time_scale` multiplies every wait; `clock` and `sleep` are in seconds."""
         self._seed = seed
         self._scale = time_scale
         self._clock = clock
-        self._sleep = sleep or SharedTimer().sleep
+        self._sleep = sleep
         self._repetitions: dict[bytes, int] = {}
         """How often each request came, the most recent last."""
 

@@ -22,7 +22,7 @@ from famnb.wire import lenient_json, sse
 MAX_UNREAD_BYTES = 8_000_000
 """How many bytes may come without a whole event, or as a whole reply; beyond that the reply is refused."""
 _STREAM_STARTS = (b":", b"data", b"event:", b"id:", b"retry:", b"error:")
-"""How a body begins that is an event stream, whatever its content type says."""
+"""How the body of an event stream begins, whatever its content type is."""
 
 
 class UpstreamReader:
@@ -59,7 +59,7 @@ class UpstreamReader:
         """Yield the events left over at the end of the body. Raises ResponseFormatError for one that is no reply."""
         if self.streamed:
             yield from self._read_events(self._decoder.end())
-            # A proxy may begin a body with a byte order mark or blank lines, which say nothing of what it is.
+            # A proxy may begin any body with a byte order mark or blank lines.
             if not self._has_events:
                 self.streamed = b"".join(self._body).lstrip(b"\xef\xbb\xbf \r\n").startswith(_STREAM_STARTS)
         if not self.streamed:
@@ -216,7 +216,7 @@ class ReplyTranslator:
                     self._end.add(event)
                     # One that came before the finish reason is a running count.
                     self._has_final_usage = self._end.ended is not None
-                    # A count that stands still, or is zero, is none; content that came since the last one is added.
+                    # A count of zero, or one that stands still, is ignored; content since the last one is added.
                     if (event.output_tokens or 0) > self._reported_tokens:
                         self._reported_tokens = self._tokens = event.output_tokens or 0
                 case Ended() | Done():

@@ -58,12 +58,12 @@ class UpstreamRequest:
         message = f"{error.param or ''} {re.split(r'expected', str(error))[0]}"
         names = {name for name in self.dispensable if re.search(rf"(?<!\w){name}(?!\w)", message)}
         if "json_schema" not in message or "invalid schema" in message.lower():
-            names.discard(_FORMAT)  # the schema itself may be wrong, which the caller should be told
+            names.discard(_FORMAT)  # the schema itself may be wrong, which the caller should learn
         return {_mark(name, self.body[name]) for name in names}
 
     @property
     def requires_in_a_word(self) -> bool:
-        """Whether the one tool there is must be called, and the request says so in a word rather than by its name."""
+        """Whether the only tool must be called, and the request demands it with `required` rather than by its name."""
         return _CHOICE in self.dispensable
 
 
@@ -71,9 +71,11 @@ def build_upstream_request(
     prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()
 ) -> UpstreamRequest:
     """Return the request for a prompt; `model` is the upstream's name, `refused` what it is known to refuse."""
-    # Only a stream tells how long thinking took, which a shown thinking block says.
+    # Only a stream shows how long thinking took, which is part of a thinking block.
     stream = prompt.streams or prompt.thinking is not None
-    body = {"model": model, "messages": _messages(prompt), "stream": stream, **_tools(prompt)}
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    messages = system + [_message(turn) for turn in prompt.turns]
+    body = {"model": model, "messages": messages, "stream": stream, **_tools(prompt)}
     dispensable, left_out = _hints(prompt), list[str]()
     if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
         # The word first: llama.cpp's server takes the name for `auto`, its Python one and others the word.
@@ -92,7 +94,10 @@ def build_upstream_request(
         dispensable["parallel_tool_calls"] = prompt.parallel_tool_calls
     if any("strict" in tool["function"] for tool in body.get(_TOOLS, ())):
         dispensable[_TOOLS] = body[_TOOLS]
-        body[_TOOLS] = [{**tool, "function": _without_strict(tool["function"])} for tool in body[_TOOLS]]
+        body[_TOOLS] = [
+            {**tool, "function": {name: value for name, value in tool["function"].items() if name != "strict"}}
+            for tool in body[_TOOLS]
+        ]
     if prompt.enforced_cap is not None:
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
@@ -110,7 +115,7 @@ def build_upstream_request(
 
 
 def is_invalid_request(error: APIStatusError) -> bool:
-    """Whether an error means that the request is invalid; some servers say so in a message with status 500."""
+    """Whether an error means that the request is invalid; some servers report that with status 500."""
     return error.status in (400, 413, 422) or "validation error" in str(error)
 
 
@@ -142,11 +147,6 @@ def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
     return hints
 
 
-def _messages(prompt: GenerationPrompt) -> list[dict[str, Any]]:
-    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    return system + [_message(turn) for turn in prompt.turns]
-
-
 def _message(turn: PromptTurn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.role, "content": turn.text}
     if turn.name:
@@ -174,10 +174,6 @@ def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
     if prompt.tool_choice != "auto":
         fields[_CHOICE] = prompt.tool_choice
     return fields
-
-
-def _without_strict(function: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in function.items() if name != "strict"}
 
 
 def _json_schema(answer_format: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:

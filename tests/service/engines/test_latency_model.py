@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import statistics
-import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,7 +18,6 @@ from famnb.service.engines.latency_model import (
     OTHER_PROFILE,
     PROFILES,
     LogNormal,
-    SharedTimer,
     TokenPacer,
     latency_profile,
 )
@@ -54,13 +51,6 @@ def test_the_pace_is_lifelike(model: str) -> None:
     assert 0.1 < first < 1
     assert 40 <= 1 / statistics.fmean(gaps) <= 85
     assert statistics.stdev(gaps) > statistics.fmean(gaps) / 4
-
-
-def test_larger_models_are_slower() -> None:
-    """The pro model waits longer than the mini, before the first token and between tokens."""
-    pro, mini = waits("fam-2-5-pro", 1.0), waits("fam-2-5-mini", 1.0)
-    assert pro[0] > mini[0]
-    assert statistics.median(pro[1:]) > statistics.median(mini[1:])
 
 
 def test_the_time_scale_scales() -> None:
@@ -215,39 +205,3 @@ def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
     assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
     assert moments([first_request], seed=1)[0] != first[0]
     assert moments([first_request.replace(model="fam-2-5-mini")])[0] != first[0]
-
-
-def test_samples_are_those_of_the_random_numbers_in_their_order() -> None:
-    """However many are drawn at a time; none is drawn before it is wanted but for those after the first."""
-    law, drawn, own = PROFILES["fam-mini"].gap, random.Random(7), random.Random(7)
-    samples = law.samples(drawn)
-    assert next(samples) == own.lognormvariate(math.log(law.median), law.sigma)
-    assert drawn.getstate() == own.getstate()
-    assert [next(samples) for _ in range(50)] == [
-        own.lognormvariate(math.log(law.median), law.sigma) for _ in range(50)
-    ]
-
-
-def test_shared_sleeps_end_in_their_order_and_none_too_early() -> None:
-    """Whichever was asked for first, beside one that is cancelled; in a second event loop as in the first."""
-    timer = SharedTimer()
-    durations = [0.03, 0.0, 0.01, 0.05, 0.02, -1.0]
-
-    async def sleep_all() -> list[float]:
-        ended = []
-
-        async def sleep(seconds: float) -> None:
-            began = time.monotonic()
-            await timer.sleep(seconds)
-            assert time.monotonic() - began >= seconds - 0.001
-            ended.append(seconds)
-
-        cancelled = asyncio.create_task(sleep(0.015))
-        sleeps = [asyncio.create_task(sleep(seconds)) for seconds in durations]
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        await asyncio.gather(*sleeps)
-        return ended
-
-    for _ in range(2):
-        assert asyncio.run(sleep_all()) == [0.0, -1.0, 0.01, 0.02, 0.03, 0.05]

@@ -1,4 +1,4 @@
-"""What a store of responses is (`Store`), what it stores, and how a response is stored while its events pass.
+"""How a response is stored while its events pass, and how a request refers to what is stored.
 
 Started ── add(in_progress) ── events … ── Done ── finish        a stream; the id is known to the caller from the start
 Started ── events … ── Done ── add                               a whole reply
@@ -9,95 +9,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from typing import Any
 
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started, Status
 from famnb.reply import Reply, ReplyBuilder
 from famnb.request.neutral import PromptToolCall, PromptTurn
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import PriorConversation
+from famnb.service.store import ResponseStore, StoredResponse
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
 from famnb.wire.responses import response_id
 
-# Bounds the memory, or the file, of a service that runs for weeks; a conversation goes on without its oldest responses.
-MAX_RESPONSES = 10_000
-"""How many responses a key may have stored; beyond that the oldest is deleted."""
 
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StoredResponse:
-    """A response as far as it came, and what is needed to continue it."""
-
-    id: str = ""
-    status: str = "in_progress"
-    body: bytes = b""
-    """The response object as JSON, as a whole reply has it."""
-    previous_id: str | None = None
-    """The id of the response that it continues."""
-    prior: PriorConversation = dataclasses.field(default_factory=PriorConversation)
-    """The conversation up to that response."""
-    turns: tuple[PromptTurn, ...] = ()
-    """The turns it added: those of the request, then the answer."""
-    system: str = ""
-    """The system text under which the engine saw all of them."""
-
-    @property
-    def is_continuable(self) -> bool:
-        """Whether a request may continue it: not while it runs, nor after it failed or was cancelled."""
-        return self.status in ("completed", "incomplete")
-
-    @property
-    def conversation(self) -> PriorConversation:
-        """The conversation up to and including this response."""
-        return PriorConversation((*self.prior.turns, *self.turns), self.system)
-
-
-class Store(Protocol):
-    """The responses of each API key; conversations continue by `previous_response_id`, and may branch.
-
-    What `add`, `finish` and `delete` change is as durable as the store is once they return; if it cannot be, they raise
-    ServiceError 500.
-    """
-
-    async def add(self, key: str, response: StoredResponse, /) -> None:
-        """Store a new response, finished or still running."""
-
-    async def finish(self, key: str, response: StoredResponse, /) -> None:
-        """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
-
-    async def get(self, key: str, id_: str, /) -> bytes:
-        """Return the response object as JSON. Raises ServiceError 404."""
-
-    async def delete(self, key: str, id_: str, /) -> None:
-        """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
-
-    async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
-        """Return the conversation up to and including a response. Raises ServiceError 400 if it cannot be continued."""
-
-    async def aclose(self) -> None:
-        """Finish pending changes and close the store."""
-
-
-def not_found_error(id_: str) -> ServiceError:
-    """Return the error for retrieving or deleting a response that a key does not have."""
-    # The id is the caller's own, of any length.
-    return ServiceError(404, f"no response {id_[:80]!r} is stored for this key", code="response_not_found")
-
-
-def not_continuable_error(id_: str, status: str | None) -> ServiceError:
-    """Return the error for continuing a response with this status; None for one that is not stored."""
-    reason = "is not stored for this key" if status is None else f"cannot be continued: it is {status}"
-    return ServiceError(
-        400,
-        f"previous_response_id: the response {id_[:80]!r} {reason}; name a finished one, or send the whole input",
-        code="previous_response_not_found",
-        param="previous_response_id",
-    )
-
-
-async def find_items(store: Store, key: str, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+async def find_items(store: ResponseStore, key: str, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Return stored output items by id. Raises ServiceError 400 for one that is not stored for the key."""
     items: dict[str, dict[str, Any]] = {}
     for id_ in ids:
@@ -116,7 +41,7 @@ async def find_items(store: Store, key: str, ids: tuple[str, ...]) -> dict[str, 
 
 
 async def store_events(
-    store: Store,
+    store: ResponseStore,
     key: str,
     events: AsyncGenerator[Event],
     dialect: Dialect,
@@ -128,7 +53,7 @@ async def store_events(
     """Yield the events unchanged while the response that they make is stored.
 
     `response` holds what is known beforehand: what the request continues, and the turns it adds. The store has the
-    response before the caller learns its id, and all of it before the last event is sent, so that whoever reads that
+    response before the caller learns its id, and all of it before the last event is sent, so that a reader of that
     event can continue it, also after a crash. If it cannot be stored, the response fails: its last event would promise
     something untrue.
     """
@@ -158,7 +83,7 @@ async def store_events(
         if is_added and not is_finished:
             reply = builder.reply()
             partial = dataclasses.replace(reply, status=early_status) if reply.status == "running" else reply
-            # Nobody waits for it any more, and a store reads a response without an end as failed.
+            # No caller waits for it any more, and the store takes a response without an end as failed.
             with contextlib.suppress(ServiceError):
                 await store.finish(key, _final_response(response, partial, dialect))
         await events.aclose()

@@ -1,0 +1,419 @@
+"""The responses of each API key, in an SQLite file or in memory, used by one thread: no stream waits for a disk.
+
+    responses   a response each; `parent` is the `seq` of the response it continues, `turns` those it added
+    owners      how many responses an owner has; an owner is the hash of an API key
+    salt        the key of this file's hashes
+A deleted response keeps its row, without the body, for as long as others continue it. A service locks its file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from famnb.errors import InvalidRequest
+from famnb.request.neutral import PromptTurn
+from famnb.service.errors import ServiceError
+from famnb.service.prompt import PriorConversation
+from famnb.wire import lenient_json
+
+MEMORY = ":memory:"
+"""The path of a store without a file."""
+# Bounds the memory, or the file, of a service that runs for weeks; a conversation goes on without its oldest responses.
+MAX_RESPONSES = 10_000
+"""How many responses a key may have stored; beyond that its oldest is deleted."""
+# Thousands of usual conversations, and little beside what an engine takes.
+MAX_MEMORY_BYTES = 256_000_000
+"""How many bytes a store without a file may take; beyond that the oldest are deleted."""
+# Long enough for a service that is shutting down, which takes up to two seconds for its callers.
+_LOCK_TIMEOUT_S = 2.0
+"""How many seconds to wait for another service to release the file."""
+_APPLICATION_ID = 0x46414D53
+"""The `application_id` in SQLite's file header: FAMS."""
+_INTERRUPTED_ERROR = {"code": "server_error", "message": "the service ended before the response did"}
+"""The `error` of a response that was running when its service died."""
+
+T = TypeVar("T")
+_log = logging.getLogger("famnb.service")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResponse:
+    """A response as far as it came, and what is needed to continue it."""
+
+    id: str = ""
+    status: str = "in_progress"
+    body: bytes = b""
+    """The response object as JSON, as a whole reply has it."""
+    previous_id: str | None = None
+    """The id of the response that it continues."""
+    prior: PriorConversation = dataclasses.field(default_factory=PriorConversation)
+    """The conversation up to that response."""
+    turns: tuple[PromptTurn, ...] = ()
+    """The turns it added: those of the request, then the answer."""
+    system: str = ""
+    """The system text under which the engine saw all of them."""
+
+    @property
+    def is_continuable(self) -> bool:
+        """Whether a request may continue it: not while it runs, nor after it failed or was cancelled."""
+        return self.status in ("completed", "incomplete")
+
+    @property
+    def conversation(self) -> PriorConversation:
+        """The conversation up to and including this response."""
+        return PriorConversation((*self.prior.turns, *self.turns), self.system)
+
+
+class ResponseStore:
+    """The stored responses; conversations continue by `previous_response_id`, and may branch.
+
+    What `add`, `finish` and `delete` change is with the operating system once they return, so that no end of this
+    process loses it. Every method raises ServiceError 500 if the file cannot be used. The constructor raises
+    InvalidRequest for a file that is not a store, or that another service uses.
+    """
+
+    def __init__(
+        self,
+        path: Path | str = MEMORY,
+        *,
+        max_responses: int = MAX_RESPONSES,
+        max_memory_bytes: int = MAX_MEMORY_BYTES,
+    ) -> None:
+        self._max_responses = max_responses
+        self._max_bytes = max_memory_bytes if path == MEMORY else None
+        self._connection = _open(path if path == MEMORY else Path(path).absolute())
+        self._salt = bytes(self._connection.execute("SELECT value FROM salt").fetchone()[0])
+        self._running: set[tuple[bytes, str]] = set()
+        """Owner and id of what runs now; any other row with `in_progress` failed without its end being written."""
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="famnb-store")
+
+    async def add(self, key: str, response: StoredResponse, /) -> None:
+        """Store a new response, finished or still running."""
+        owner = self._owner(key)
+        if response.status == "in_progress":
+            self._running.add((owner, response.id))
+
+        def add(connection: sqlite3.Connection) -> None:
+            _insert_response(connection, owner, response)
+            (count,) = connection.execute("SELECT count FROM owners WHERE owner = ?", (owner,)).fetchone()
+            if count > self._max_responses:
+                _delete_oldest(connection, "owner = ?", (owner,))
+            while self._takes_too_much(connection) and _delete_oldest(connection):
+                pass
+
+        await self._run(add)
+
+    async def finish(self, key: str, response: StoredResponse, /) -> None:
+        """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
+        owner = self._owner(key)
+        try:
+            await self._run(lambda connection: _update_response(connection, owner, response))
+        finally:
+            self._running.discard((owner, response.id))
+
+    async def get(self, key: str, id_: str, /) -> bytes:
+        """Return the response object as JSON. Raises ServiceError 404."""
+        owner = self._owner(key)
+        row = await self._run(lambda connection: _select_response(connection, owner, id_))
+        if row is None:
+            raise _not_found_error(id_)
+        status, body = row
+        return _fail_body(body) if self._has_died(owner, id_, status) else body
+
+    async def delete(self, key: str, id_: str, /) -> None:
+        """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
+        owner = self._owner(key)
+        if not await self._run(lambda connection: _delete_response(connection, owner, _encode_id(id_))):
+            raise _not_found_error(id_)
+
+    async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
+        """Return the conversation up to and including a response. Raises ServiceError 400 if it cannot be continued."""
+        owner = self._owner(key)
+        row = await self._run(lambda connection: _select_conversation(connection, owner, id_))
+        if row is None:
+            raise _not_continuable_error(id_, "is not stored for this key")
+        status, conversation = row
+        if not StoredResponse(status=status).is_continuable:
+            status = "failed" if self._has_died(owner, id_, status) else status
+            raise _not_continuable_error(id_, f"cannot be continued: it is {status}")
+        return conversation
+
+    async def aclose(self) -> None:
+        """Finish pending changes and close the store."""
+        await asyncio.to_thread(self._executor.shutdown)
+        self._connection.close()
+
+    def _owner(self, key: str) -> bytes:
+        # With the file's own salt, so that neither the keys nor which files share one can be found out by comparing.
+        return hashlib.blake2b(key.encode(), key=self._salt, digest_size=16).digest()
+
+    def _has_died(self, owner: bytes, id_: str, status: str) -> bool:
+        """Whether a response runs according to the file, though this service does not generate it."""
+        return status == "in_progress" and (owner, id_) not in self._running
+
+    def _takes_too_much(self, connection: sqlite3.Connection) -> bool:
+        """Whether a store without a file holds more than its limit."""
+        if self._max_bytes is None:
+            return False
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free_pages, page_size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+        return bool((pages - free_pages) * page_size > self._max_bytes)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` returns, in one transaction, once that is committed."""
+
+        def commit() -> T:
+            with self._connection:
+                return work(self._connection)
+
+        try:
+            # Shielded: a caller who disconnects must not prevent the write.
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._executor, commit))
+        except (sqlite3.Error, RuntimeError) as error:  # RuntimeError once the store is closed
+            _log.error("the store of responses: %s", error)
+            # Callers learn nothing about the file.
+            message = "the store of responses cannot be used now; repeat the request later, or with `store` false"
+            raise ServiceError(500, message) from None
+
+
+def _not_found_error(id_: str) -> ServiceError:
+    # The id is the caller's own, of any length.
+    return ServiceError(404, f"no response {id_[:80]!r} is stored for this key", code="response_not_found")
+
+
+def _not_continuable_error(id_: str, reason: str) -> ServiceError:
+    return ServiceError(
+        400,
+        f"previous_response_id: the response {id_[:80]!r} {reason}; name a finished one, or send the whole input",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )
+
+
+Step = Callable[[sqlite3.Connection], object]
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("""
+        CREATE TABLE responses (
+            seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id BLOB NOT NULL, parent INTEGER,
+            status TEXT NOT NULL, body BLOB, turns BLOB
+        )""")
+    connection.execute("CREATE UNIQUE INDEX responses_by_id ON responses (owner, id)")
+    # For the oldest response of an owner, when it has too many.
+    connection.execute("CREATE INDEX responses_by_age ON responses (owner, seq) WHERE body IS NOT NULL")
+    connection.execute("CREATE INDEX responses_by_parent ON responses (parent)")
+    connection.execute("CREATE TABLE owners (owner BLOB PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID")
+    connection.execute("CREATE TABLE salt (value BLOB NOT NULL)")
+    connection.execute("INSERT INTO salt VALUES (randomblob(16))")
+
+
+MIGRATIONS: tuple[Step, ...] = (_create_tables,)
+"""Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
+
+
+def _open(path: Path | str) -> sqlite3.Connection:
+    """Return a connection to a store, created if missing. Raises InvalidRequest if it cannot be used."""
+    try:
+        if path != MEMORY:
+            # SQLite would create the file readable for everybody; conversations are for its owner alone.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        # The connection is used by the store's thread, which is not the one that opens it.
+        connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable_file_error(path, str(error)) from None
+    try:
+        _prepare(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        is_locked = "locked" in str(error)
+        reason = "another service uses it, or another program" if is_locked else str(error)
+        raise _unusable_file_error(path, reason) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path | str) -> None:
+    """Lock the file, bring its tables up to date, and fail the responses that a dead service left running."""
+    # One service a file: only the service itself knows which of its responses run. The lock dies with its process.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    _check_file(connection, path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A commit is with the operating system when it returns. A power cut may lose the commits since the last checkpoint,
+    # the latest first; the file stays sound.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("BEGIN EXCLUSIVE")
+    for step in MIGRATIONS[_read_version(connection) :]:
+        step(connection)
+    # Always written, so that a full disk and a file that is read-only show at once.
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    rows = connection.execute("SELECT owner, id, body FROM responses WHERE status = 'in_progress'").fetchall()
+    for owner, id_, body in rows:
+        failed = StoredResponse(id=id_.decode("utf-8", "surrogatepass"), status="failed", body=_fail_body(body))
+        _update_response(connection, owner, failed)
+    connection.commit()
+
+
+def _check_file(connection: sqlite3.Connection, path: Path | str) -> None:
+    """Raise InvalidRequest for a file that is not a store, or that a newer famnb wrote."""
+    try:
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        is_empty = connection.execute("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        # OperationalError (the file is locked, the disk fails) is a subclass, but not about the content.
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise _unusable_file_error(path, "it is not a store of responses") from None
+    if application_id != _APPLICATION_ID and not is_empty:
+        raise _unusable_file_error(path, "it is not a store of responses")
+    version = _read_version(connection)
+    if version > len(MIGRATIONS):
+        reason = f"it has version {version}, this famnb knows up to {len(MIGRATIONS)}: update famnb"
+        raise _unusable_file_error(path, reason)
+
+
+def _read_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _unusable_file_error(path: Path | str, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"store: {path} cannot be used ({reason}); free it, or choose another file")
+
+
+def _insert_response(connection: sqlite3.Connection, owner: bytes, response: StoredResponse) -> None:
+    parent = None
+    if response.previous_id is not None:
+        row = connection.execute(
+            "SELECT seq FROM responses WHERE owner = ? AND id = ?", (owner, _encode_id(response.previous_id))
+        ).fetchone()
+        parent = row and row[0]
+    turns = _encode_turns(response, inherits=parent is not None)
+    connection.execute(
+        "INSERT INTO responses (owner, id, parent, status, body, turns) VALUES (?, ?, ?, ?, ?, ?)",
+        (owner, _encode_id(response.id), parent, response.status, response.body, turns),
+    )
+    connection.execute("INSERT INTO owners VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", (owner,))
+
+
+def _update_response(connection: sqlite3.Connection, owner: bytes, response: StoredResponse) -> None:
+    """Store the end of a response that was running; one that was deleted stays deleted."""
+    row = connection.execute(
+        "SELECT seq, parent FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL",
+        (owner, _encode_id(response.id)),
+    ).fetchone()
+    if row is None:
+        return
+    seq, parent = row
+    turns = _encode_turns(response, inherits=parent is not None)
+    # A response that cannot be continued needs no parent, whose row may then go.
+    connection.execute(
+        "UPDATE responses SET parent = ?, status = ?, body = ?, turns = ? WHERE seq = ?",
+        (parent if turns else None, response.status, response.body, turns, seq),
+    )
+    if not turns:
+        _remove_unused_rows(connection, parent)
+
+
+def _select_response(connection: sqlite3.Connection, owner: bytes, id_: str) -> tuple[str, bytes] | None:
+    """Return the status and the body of a response; None if there is none."""
+    row = connection.execute(
+        "SELECT status, body FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL", (owner, _encode_id(id_))
+    ).fetchone()
+    return row and (row[0], row[1])
+
+
+def _delete_response(connection: sqlite3.Connection, owner: bytes, id_: bytes) -> bool:
+    """Delete a response; returns whether there was one."""
+    rows = connection.execute(
+        "UPDATE responses SET body = NULL WHERE owner = ? AND id = ? AND body IS NOT NULL RETURNING seq",
+        (owner, id_),
+    ).fetchall()
+    for (seq,) in rows:
+        connection.execute("UPDATE owners SET count = count - 1 WHERE owner = ?", (owner,))
+        _remove_unused_rows(connection, seq)
+    return bool(rows)
+
+
+def _delete_oldest(connection: sqlite3.Connection, where: str = "TRUE", values: tuple[bytes, ...] = ()) -> bool:
+    """Delete the response that was added first; returns whether there was one."""
+    row = connection.execute(
+        f"SELECT owner, id FROM responses WHERE body IS NOT NULL AND {where} ORDER BY seq LIMIT 1",  # noqa: S608 - own text
+        values,
+    ).fetchone()
+    return row is not None and _delete_response(connection, *row)
+
+
+def _select_conversation(
+    connection: sqlite3.Connection, owner: bytes, id_: str
+) -> tuple[str, PriorConversation] | None:
+    """Return the status of a response and the conversation up to and including it; None if there is none."""
+    rows = connection.execute(
+        """
+        WITH RECURSIVE chain (depth, parent, status, turns) AS (
+            SELECT 0, parent, status, turns FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL
+            UNION ALL
+            SELECT depth + 1, responses.parent, responses.status, responses.turns
+            FROM responses JOIN chain ON responses.seq = chain.parent
+        )
+        SELECT status, turns FROM chain ORDER BY depth DESC""",
+        (owner, _encode_id(id_)),
+    ).fetchall()
+    if not rows:
+        return None
+    turns: list[PromptTurn] = []
+    system = ""
+    for _, data in rows:
+        # The last row's system text counts: each response was generated under its own.
+        system, added = (
+            msgspec.convert(lenient_json.decode(data), tuple[str, tuple[PromptTurn, ...]]) if data else ("", ())
+        )
+        turns += added
+    return rows[-1][0], PriorConversation(tuple(turns), system)
+
+
+def _encode_turns(response: StoredResponse, *, inherits: bool) -> bytes | None:
+    """Return the system text and the turns for the column `turns`; None for a response that cannot be continued.
+
+    The turns are those that the response added. Unless it `inherits` the others from its parent's row, since that was
+    deleted meanwhile, they are the whole conversation.
+    """
+    if not response.is_continuable:
+        return None
+    turns = response.turns if inherits else response.conversation.turns
+    return lenient_json.encode([response.system, msgspec.to_builtins(turns)])
+
+
+def _fail_body(body: bytes) -> bytes:
+    """Return the response object of a response that was running when its service died."""
+    return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": _INTERRUPTED_ERROR})
+
+
+def _remove_unused_rows(connection: sqlite3.Connection, seq: int | None) -> None:
+    """Remove a deleted response's row if nothing continues it, then its parent's likewise, and so on."""
+    while seq is not None:
+        rows = connection.execute(
+            """
+            DELETE FROM responses WHERE seq = ?1 AND body IS NULL
+            AND NOT EXISTS (SELECT 1 FROM responses WHERE parent = ?1) RETURNING parent""",
+            (seq,),
+        ).fetchall()
+        seq = rows[0][0] if rows else None
+
+
+def _encode_id(id_: str) -> bytes:
+    """Return an id as stored: a caller's may hold lone surrogates, which SQLite refuses as text."""
+    return id_.encode("utf-8", "surrogatepass")

@@ -1,1 +1,0 @@
-"""Stores of responses: in memory, or in an SQLite file."""
