@@ -133,7 +133,7 @@ UPSTREAM = ENDPOINTS["chat"]
 
 Endpoints: TypeAlias = Mapping[str, Endpoint]
 """The endpoints of one service, by name; the first is the default."""
-# Editors complete the literals; a text that is none of them may be an endpoint or a model of another service.
+# Editors complete the literals; any other text may be an endpoint or a model of another service.
 EndpointName: TypeAlias = Literal["chat", "responses", "web", "messages"] | str
 ModelName: TypeAlias = ProModel | Literal["fam-mini"] | str
 
@@ -192,7 +192,7 @@ def compose(
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget or
     the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be; `tools`
-    may hold Python functions. With `stream=True` usage is asked for where a stream would else not tell it
+    may hold Python functions. With `stream=True` usage is requested where a stream would not have it otherwise
     (`stream_options` on web chat; `stream_options=None` leaves that out). All other fields keep the API's own names and
     limits, and only what is set is sent. A field given as None is unset, and a field that only other endpoints have is
     a loss. `endpoints` are those of another service, as a profile has them. Raises InvalidRequest for a field that no
@@ -230,18 +230,18 @@ def compose(
 def check_fields(target: Endpoint, fields: Iterable[str], endpoints: Endpoints, *, besides: Sequence[str] = ()) -> None:
     """Raise InvalidRequest for a field that no endpoint has, nor `compose`; `besides` are names to suggest as well."""
     neutral = ("system", "max_tokens", "thinking", "schema", *besides)
-    own = target.request.model_fields
+    accepted = target.request.model_fields
     known = {name for endpoint in endpoints.values() for name in endpoint.request.model_fields}
     for name in fields:
         if name not in known and name not in neutral:
             import difflib  # late, since most fields are right
 
-            close = difflib.get_close_matches(name, (*own, *neutral), 1)
+            close = difflib.get_close_matches(name, (*accepted, *neutral), 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
-            if "extra_body" in own:
+            if "extra_body" in accepted:
                 hint += f" A field that famnb does not know goes into extra_body={{{name!r}: …}}."
             raise InvalidRequest(
-                f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(own)}"
+                f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(accepted)}"
             )
 
 

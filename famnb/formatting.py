@@ -38,7 +38,7 @@ Row = Sequence[str]
 ESTIMATE_MARK = "≈ "
 """Stands before every figure that rests on an estimate."""
 MAX_FACTOR = 3
-"""A figure whose ends are further apart than this factor is no estimate, only a bound."""
+"""A figure whose ends are further apart than this factor is a bound, not an estimate."""
 # Further apart in the seventh digit than anything that is measured here.
 _MAX_MORE_DIGITS = 3
 _SAME = 1e-9
@@ -178,7 +178,7 @@ def format_interval(interval: IntervalLike, format_value: FormatValue, *, factor
     """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so.
 
     `factor` is how far apart the ends are that hold an estimate for certain: beyond 1 it is marked `≈`, beyond
-    MAX_FACTOR it is only said what it is at most.
+    MAX_FACTOR only the upper end is shown.
     """
     if not math.isfinite(interval.value):
         bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""

@@ -249,7 +249,7 @@ class ReplyBuilder:
     def add_delta(self, event: Delta) -> None:
         """Add a piece of a block; `add` does, too, but a stream is made of these."""
         block = self._blocks.get(event.at) or self._get_block(event.at, event.kind)
-        # A signature proves a block to the service that is sent it back; nobody reads it, so it is no content.
+        # A signature proves a block to the service that gets it back; nobody reads it, so it does not count as content.
         if event.kind == "signature":
             block.signature.append(event.text)
             return

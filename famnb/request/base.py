@@ -111,7 +111,7 @@ class Request(BaseModel):
         except pydantic.ValidationError as error:
             raise InvalidRequest(explain(type(self), error)) from None
 
-    # Only construction comes through here: validation that did would lose `extra` and the places of the faults.
+    # For construction alone: validation through it would drop `extra` and the locations of the errors.
     # Pydantic (2.14) calls `__init__` while it validates, unless the function says that it is BaseModel's own.
     __init__.__dict__["__pydantic_base_init__"] = True
 
@@ -357,7 +357,7 @@ def format_location(location: tuple[int | str, ...]) -> str:
             path += f"[{step}]"
         elif step.isidentifier():
             path += f".{shorten(step)}" if path else shorten(step)
-        # Tags of unions such as `<text>`, and pydantic's own such as `[key]`, are no fields.
+        # Tags of unions such as `<text>`, and pydantic's own such as `[key]`, are not fields.
         elif not step.startswith(("<", "[")):
             path += f"[{shorten(repr(step))}]"
     return path

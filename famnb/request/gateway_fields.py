@@ -1,4 +1,4 @@
-"""What the local service takes beyond the document when it is told to: the fields that vendors' SDKs send to it.
+"""What the local service takes with `--compat`, beyond the document: the fields that vendors' SDKs send.
 
 A request that has only the document's fields means the same in either model; a field of the document counts before
 another name for it.
@@ -201,7 +201,7 @@ class ImageSource(StrictModel):
 
     @property
     def address(self) -> str:
-        """The image as a URL, which holds the data itself where there is no other."""
+        """The URL of the image; a data URL for an image in base64."""
         return self.url if self.type == "url" and self.url else f"data:{self.media_type};base64,{self.data}"
 
 
@@ -339,39 +339,17 @@ MESSAGES: Table = {
 """Messages."""
 
 
-GatewayChatRequest = build_request(
-    "GatewayChatRequest",
-    "Chat completions on the first endpoint, as the vendor's SDK sends them.",
-    ChatRequest,
-    CHAT,
-    module=__name__,
-)
-GatewayWebChatRequest = build_request(
-    "GatewayWebChatRequest",
-    "Chat completions with tools, as the vendor's SDK sends them.",
-    WebChatRequest,
-    WEB,
-    module=__name__,
-)
-GatewayResponsesRequest = build_request(
-    "GatewayResponsesRequest",
-    "Responses, as the vendor's SDK sends them.",
-    ResponsesRequest,
-    RESPONSES,
-    module=__name__,
-)
-GatewayMessagesRequest = build_request(
-    "GatewayMessagesRequest",
-    "Messages, as the vendor's SDK sends them.",
-    MessagesRequest,
-    MESSAGES,
-    module=__name__,
-)
+_TABLES: Mapping[type[Request], Table] = {
+    ChatRequest: CHAT,
+    ResponsesRequest: RESPONSES,
+    WebChatRequest: WEB,
+    MessagesRequest: MESSAGES,
+}
 GATEWAY_MODELS: Mapping[type[Request], type[Request]] = {
-    ChatRequest: GatewayChatRequest,
-    ResponsesRequest: GatewayResponsesRequest,
-    WebChatRequest: GatewayWebChatRequest,
-    MessagesRequest: GatewayMessagesRequest,
+    model: build_request(
+        f"Gateway{model.__name__}", f"{model.__name__}, as a vendor's SDK sends it.", model, table, module=__name__
+    )
+    for model, table in _TABLES.items()
 }
 """For each model of the document the one that accepts the vendors' fields as well."""
 

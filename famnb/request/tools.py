@@ -32,7 +32,7 @@ class FunctionTool:
         """Its name for the model: a-z, A-Z, 0-9, underscore and dash, at most 64 characters."""
         if not _NAME.fullmatch(self.name):
             raise InvalidRequest(
-                f"tool: {self.name!r} is no name for a tool; expected up to 64 of a-z, A-Z, 0-9, _ and -: "
+                f"tool: {self.name!r} is not a name for a tool; expected up to 64 of a-z, A-Z, 0-9, _ and -: "
                 "give one with @famnb.tool(name=...)"
             )
         functools.update_wrapper(self, function)

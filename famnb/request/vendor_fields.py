@@ -130,7 +130,7 @@ RESPONSES: Table = {
 RESPONSES_TRAITS = dataclasses.replace(
     ResponsesRequest.traits,
     carry_thinking=lambda fields, tokens: ({"reasoning": {"effort": nearest_effort(tokens)}, **fields}, ""),
-    # Few keep replies, and most of those only if they are told to when they start.
+    # Few servers keep replies, and most of those only with an option at their start.
     stores_replies=False,
     output_tokens=UNCAPPED_TOKENS,
 )

@@ -4,7 +4,7 @@
 Thinking, text and refusals have the addresses (0, n) in the order of their appearance, tool calls (1, index): calls
 come last in a reply, whenever they appear, but for annotations (2, 0) and log-probabilities (3, 0). Thinking is read
 from the fields in which servers send it, and from `<think>…</think>` at the head of the text: servers of open models
-that are not told the model's thinking format pass its tags through as content. It is never written: the API's document
+that do not know the model's thinking format pass its tags through as content. It is never written: the API's document
 shows none in this dialect.
 """
 

@@ -353,7 +353,7 @@ class MessagesWriter:
             "model": started.model,
             "stop_reason": None,
             "stop_sequence": None,
-            # Zeros are what the document shows; the vendor's SDK is told what is known already.
+            # Zeros are what the document shows; the vendor's SDK gets the count that is known already.
             "usage": dict.fromkeys(COUNTS, 0),
         }
         if self._named and started.input_tokens is not None:

@@ -484,6 +484,7 @@ class ResponsesWriter:
         "_extension",
         "_has_started",
         "_items",
+        "_logprobs",
         "_messages",
         "_named",
         "_number",
@@ -495,6 +496,8 @@ class ResponsesWriter:
     def __init__(self, *, named: bool, extension: ResponseExtension | None = None) -> None:
         self._named = named
         self._extension = extension
+        self._logprobs = extension is not None
+        """Whether texts have a list of log-probabilities, always an empty one."""
         self._number = 0
         """The `sequence_number` of the next event; only counted with an extension."""
         self._has_started = False
@@ -556,16 +559,14 @@ class ResponsesWriter:
             fields = {**fields, "logprobs": []}
         return self._render(f"{block.family}.{event}", {**block.address_fields, **fields})
 
+    def _render_item(self, event: str, item: _OpenItem) -> bytes:
+        body = item.body(logprobs=self._logprobs)
+        return self._render(f"response.output_item.{event}", {"output_index": item.index, "item": body})
+
     def _render_response(self, name: str, response: dict[str, Any]) -> bytes:
         if self._extension is not None:
             response = self._extension.extend_response(response, self._usage.with_total())
         return self._render(f"response.{name}", {"response": response})
-
-    def _item_body(self, item: _OpenItem) -> dict[str, Any]:
-        return item.body(logprobs=self._extension is not None)
-
-    def _part_fields(self, kind: str, text: str) -> dict[str, Any]:
-        return _part_fields(kind, text, logprobs=self._extension is not None)
 
     def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
         return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
@@ -582,13 +583,15 @@ class ResponsesWriter:
         elif kind in _WRITTEN_PARTS:
             frames, item = self._open_message(at[0])
             address_fields = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            part = self._part_fields(kind, "")
+            part = _part_fields(kind, "", logprobs=self._logprobs)
             frames.append(self._render("response.content_part.added", {**address_fields, "part": part}))
             family = f"response.{_WRITTEN_PARTS[kind][0]}"
         else:
             self._unwritable.add(at)
             return []
-        block = _OpenBlock(kind, family, address_fields, self._render_head(f"{family}.delta", address_fields))
+        event_line = f"event: {family}.delta\n".encode() if self._named else b""
+        fields = lenient_json.encode({"type": f"{family}.delta", **address_fields})[:-1]
+        block = _OpenBlock(kind, family, address_fields, b'%bdata: %b,"delta":' % (event_line, fields))
         item.blocks.append(block)
         self._blocks[at] = (item, block)
         return frames
@@ -607,15 +610,9 @@ class ResponsesWriter:
         frames = [frame for item in self._items if item.is_closed for frame in self._close_item(item, "completed")]
         index = len(self._items)
         item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
-        frames.append(
-            self._render("response.output_item.added", {"output_index": index, "item": self._item_body(item)})
-        )
+        frames.append(self._render_item("added", item))
         self._items.append(item)
         return frames, item
-
-    def _render_head(self, type_: str, address_fields: dict[str, Any]) -> bytes:
-        name = f"event: {type_}\n".encode() if self._named else b""
-        return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **address_fields})[:-1])
 
     def _write_close(self, at: Address, text: str | None, item_status: str = "completed") -> list[bytes]:
         """Return the frames that close a block, and its item if that is done with it, with this status."""
@@ -634,7 +631,7 @@ class ResponsesWriter:
             return [*frames, *self._close_item(item, item_status)]
         frames = [self._render_block(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.final_text})]
         if self._extension is not None:
-            part = self._part_fields(block.kind, block.final_text)
+            part = _part_fields(block.kind, block.final_text, logprobs=self._logprobs)
             frames.append(self._render("response.content_part.done", {**block.address_fields, "part": part}))
         # A message may get further parts until another item begins, so only then is it known to be done.
         if item is not self._items[-1] and item.is_closed:
@@ -645,7 +642,7 @@ class ResponsesWriter:
         if item.status != "in_progress":
             return []
         item.status = status
-        return [self._render("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
+        return [self._render_item("done", item)]
 
     def _write_end(self, ended: Ended) -> list[bytes]:
         """Close every block and item as it is, after a failure as well: what the caller has is part of the response."""
@@ -661,7 +658,7 @@ class ResponsesWriter:
         if ended is None:
             return []
         status = _status(ended)
-        output = [self._item_body(item) for item in self._items if item.status != "in_progress"]
+        output = [item.body(logprobs=self._logprobs) for item in self._items if item.status != "in_progress"]
         response = self._response(status, output, _totals(self._usage.with_total()))
         _add_outcome(response, ended.finish_reason, ended.fault)
         return [self._render_response(status, response)]

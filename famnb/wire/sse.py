@@ -3,7 +3,7 @@
 chunk ── lines ── (blank line) ── data
           ├ data: …   one line of the event's data
           ├ : …       a comment, which servers send to keep the connection open
-          ├ error: …  no field of the standard, but how llama.cpp's server once said why it breaks off
+          ├ error: …  not a field of the standard; llama.cpp's server once gave its reason for breaking off so
           ├ {"error"  an error body without a field's name, from whatever stands before the server: an event of its own
           └ others    `event:`, `id:`, `retry:` and unknown fields are ignored
 
