@@ -63,7 +63,7 @@ def test_contents(request_type: type[Request], content: Any):
 
 @each_request
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "start"),
     [
         ([], "[0].content: list should have at least 1 item"),
         ("", "[0].content: string should have at least 1 character"),
@@ -77,9 +77,9 @@ def test_contents(request_type: type[Request], content: Any):
         ({"type": "text", "txet": "hi", "text": "hi"}, "[0].content.txet: no such field"),
     ],
 )
-def test_contents_that_say_nothing(request_type: type[Request], content: Any, said: str):
+def test_contents_that_say_nothing(request_type: type[Request], content: Any, start: str):
     """The refusal names the place and what is expected there."""
-    assert refusal_of(request_type, {"role": "user", "content": content}).startswith(said)
+    assert refusal_of(request_type, {"role": "user", "content": content}).startswith(start)
 
 
 @each_request
@@ -104,10 +104,10 @@ def test_the_input_of_responses():
 @pytest.mark.parametrize("request_type", [ChatRequest, WebChatRequest])
 def test_tool_talk(request_type: type[Request]):
     """A call may have empty content, its result must say which call it answers."""
-    called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    answered = {"role": "tool", "content": "", "tool_call_id": "a"}
-    asked = {"role": "user", "content": "hi"}
-    assert talking(request_type, asked, called, answered).body()["messages"] == [asked, called, answered]
+    call = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    answer = {"role": "tool", "content": "", "tool_call_id": "a"}
+    question = {"role": "user", "content": "hi"}
+    assert talking(request_type, question, call, answer).body()["messages"] == [question, call, answer]
     assert talking(request_type, {"role": "assistant", "tool_calls": [CALL]})
     assert refusal_of(request_type, {"role": "tool", "content": "x"}) == (
         "[0]: a tool message needs the `tool_call_id` it answers"
