@@ -209,7 +209,7 @@ def test_a_match_on_an_endpoint_is_seen(code: str):
 @pytest.mark.parametrize(
     "code", ["body['messages']", "{'messages': [], 'model': ''}", "names == ['one', 'two']", "'a chat with responses'"]
 )
-def test_a_field_of_the_same_name_is_no_endpoint(code: str):
+def test_a_field_of_the_same_name_is_not_an_endpoint(code: str):
     """`messages` is a field of three endpoints, `responses` a key of OpenAPI."""
     assert [*matches(code)] == []
 
@@ -242,7 +242,7 @@ def names_in(node: ast.expr) -> Iterator[str]:
             yield from (name for item in items for name in names_in(item))
 
 
-def test_a_composed_stream_asks_for_its_usage_unless_told_otherwise() -> None:
+def test_a_composed_stream_asks_for_its_usage_unless_that_is_unset() -> None:
     """Where the endpoint has a field for that, seen in the body; a whole reply has its usage anyway."""
     asked = {"include_usage": True}
     assert compose("web", "Hi", stream=True).body()["stream_options"] == asked

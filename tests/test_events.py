@@ -30,7 +30,7 @@ def test_the_last_value_wins_with_its_source():
 
 
 @given(usages, usages)
-def test_a_report_said_twice_counts_once(first: Usage, second: Usage):
+def test_a_repeated_report_counts_once(first: Usage, second: Usage):
     """Nothing is ever summed."""
     assert first.merge(second).merge(second) == first.merge(second)
     assert first.merge(Usage()) == first

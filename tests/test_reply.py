@@ -101,7 +101,7 @@ def test_what_no_decoder_can_take_is_kept_as_it_is():
     assert dataclasses.replace(fold([]), reads=(Read(0, (deep.encode(),)),)).raw == deep
 
 
-def test_a_signature_is_no_content():
+def test_a_signature_is_not_content():
     """It belongs to its block and shows nowhere."""
     reply = fold([Delta(AT, "signature", "c2"), Delta(AT, "signature", "ln")])
     assert reply.blocks == (Block(AT, "thinking", signature="c2ln"),)

@@ -20,7 +20,7 @@ def test_an_integer_passes_and_becomes_an_int(value: Any, integer: int) -> None:
 
 
 @pytest.mark.parametrize("value", [0, True, 1.0, "1", None, [1]])
-def test_anything_else_is_no_integer_of_at_least_1(value: Any) -> None:
+def test_anything_else_is_refused_as_an_integer_of_at_least_1(value: Any) -> None:
     """True is no number of anything."""
     with pytest.raises(InvalidRequest) as refused:
         check_integer("n", value, minimum=1)
@@ -50,7 +50,7 @@ def test_an_index_outside_the_list_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["", " \n", None, 5])
-def test_a_blank_text_is_none(value: object) -> None:
+def test_a_blank_text_is_refused(value: object) -> None:
     """The message shows what was given, cut where it is long."""
     with pytest.raises(InvalidRequest, match="name: expected a name, got "):
         check_text("name", value, expected="a name")

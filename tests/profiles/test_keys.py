@@ -109,7 +109,7 @@ def test_a_secret_in_a_prompt_or_an_answer_is_masked_in_place(name: str, tmp_pat
     assert reply.text == f"invalid: {MASK}, {MASK}, {MASK} and {MASK} of https://example.com/notebook, preview"
 
 
-def test_what_is_a_secret_is_told_by_its_name_or_its_looks():
+def test_a_secret_is_recognized_by_its_name_or_its_looks():
     """A name of a person is none, and a scheme before a secret is no part of it."""
     headers = {"X-Author": "Margaret Hamilton", "Ocp-Apim-Subscription-Key": HEADER, "Authorization": f"Basic {QUERY}"}
     credential = Credential(None, variable="", own=headers, query={"code": UNNAMED, "region": "westeurope"})
@@ -119,7 +119,7 @@ def test_what_is_a_secret_is_told_by_its_name_or_its_looks():
     assert credential.open_query == {"region": "westeurope"}
 
 
-def test_a_query_that_is_none_is_refused_without_its_values():
+def test_an_invalid_query_is_refused_without_its_values():
     with pytest.raises(famnb.errors.CredentialError, match=r"query: expected texts by name; that of 'key' is none$"):
         famnb.Client(profile="open", base_url="http://127.0.0.1:1", query={"key": 5})
     with pytest.raises(famnb.errors.CredentialError, match=r"query: expected texts by name, got a str$"):

@@ -154,7 +154,7 @@ def test_headers_and_query_go_with_every_request():
         ({"verify": "/nowhere.pem"}, "verify: no certificates can be read from '/nowhere.pem'"),
     ],
 )
-def test_what_is_no_setting_is_refused(arguments: dict[str, Any], message: str):
+def test_invalid_settings_are_refused(arguments: dict[str, Any], message: str):
     with pytest.raises((InvalidRequest, CredentialError), match=message):
         Client(**{"profile": "open", "base_url": "http://127.0.0.1:1", **arguments})
 
@@ -338,7 +338,7 @@ def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.M
     assert model in profile.endpoints[endpoint].models or model == "my-model"
 
 
-def test_one_vendor_s_answer_is_no_replay_for_another(service: Server, tmp_path: Path):
+def test_one_vendor_s_answer_is_not_replayed_for_another(service: Server, tmp_path: Path):
     """Though the body is the same, byte for byte."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     options: dict[str, Any] = {"base_url": service.url, "api_key": service.key, "ledger": ledger}

@@ -101,7 +101,7 @@ def ask(client: famnb.Client, prompt: str) -> Any:
     return client.send(client.compose("chat", prompt, model=MODEL, stream=False, max_tokens=500))
 
 
-def test_calls_runs_and_spend_tell_vendors_apart(clients: dict[str, famnb.Client], tmp_path: Path):
+def test_calls_runs_and_spend_distinguish_vendors(clients: dict[str, famnb.Client], tmp_path: Path):
     ledger = tmp_path / "ledger.sqlite"
     for count, client in enumerate(clients.values(), start=1):
         for number in range(count):

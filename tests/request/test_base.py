@@ -135,7 +135,7 @@ def test_sending_a_request_leaves_it_as_it_was(name: str):
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
-def test_every_endpoint_says_in_shared_terms_what_it_is_asked(name: str):
+def test_every_request_is_read_in_shared_terms(name: str):
     """The turns with the system text, wherever it stands, and the settings."""
     request = compose(name, "hi", system="be brief", max_tokens=9, temperature=0.5)
     system = [request.system_turn] if request.system_turn else []

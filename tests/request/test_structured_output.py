@@ -62,7 +62,7 @@ def test_the_top_of_a_schema_is_an_object(kind: Any):
 
 
 @pytest.mark.parametrize("kind", [list[int], int, object()])
-def test_a_type_that_is_no_object_is_refused(kind: Any):
+def test_a_type_that_is_not_an_object_is_refused(kind: Any):
     """The message says what to do."""
     with pytest.raises(famnb.InvalidRequest, match="model"):
         json_format(kind)

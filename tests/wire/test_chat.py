@@ -71,7 +71,7 @@ def test_many_pieces_of_a_text_are_read_at_once() -> None:
     """As many deltas as chunks, the same as one by one."""
     chunks = [chunk({"content": text}) for text in ("a", "b ☃", "c")]
     one_by_one, at_once = flowing(), flowing()
-    assert at_once.read_texts(chunks) == [event for each in chunks for event in one_by_one.read(each)]
+    assert at_once.read_texts(chunks) == [event for data in chunks for event in one_by_one.read(data)]
     assert at_once.read(chunk({"content": "d"})) == one_by_one.read(chunk({"content": "d"}))
 
 

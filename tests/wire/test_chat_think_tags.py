@@ -14,9 +14,10 @@ from famnb.wire.chat import ThinkTags
 def split(*pieces: str) -> dict[str, str]:
     """What of the content is thinking, and what is text."""
     tags = ThinkTags()
-    found = [pair for piece in pieces for pair in tags.split(piece)] + tags.end()
-    assert all(said for _, said in found)
-    return {kind: "".join(said for _, said in pairs) for kind, pairs in itertools.groupby(found, lambda pair: pair[0])}
+    parts = [part for piece in pieces for part in tags.split(piece)] + tags.end()
+    assert all(text for _, text in parts)
+    groups = itertools.groupby(parts, lambda part: part[0])
+    return {kind: "".join(text for _, text in group) for kind, group in groups}
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_zero_is_believed_without_text_and_takes_the_total_with_it_beside_a_kn
     assert reply.usage == Usage(output_tokens=7)
 
 
-def test_a_total_that_contradicts_its_parts_is_said_and_widens_the_cost():
+def test_a_total_that_contradicts_its_parts_is_a_warning_and_widens_the_cost():
     """3 + 5 are not 20: the output may be 17, the input 15."""
     reply = fold(chat.read(chat_body({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 20})))
     assert "3 tokens of input and 5 of output are not the 20 in all" in reply.warnings[0]
@@ -172,7 +172,7 @@ def test_the_cost_that_a_service_reports_is_the_cost(usage: dict[str, Any], usd:
     assert (cost and (cost.usd, cost.exact)) == (usd and (Decimal(str(usd)), True))
 
 
-def test_a_second_choice_is_said():
+def test_a_second_choice_is_a_warning():
     """Once, whole and streamed alike."""
     body = chat_body()
     body["choices"].append({**body["choices"][0], "index": 1})
@@ -191,7 +191,7 @@ def test_a_second_choice_is_said():
         (fold(messages.read(message(stop="pause_turn"))), "pause_turn"),
     ],
 )
-def test_ends_that_are_none_are_incomplete(reply: Reply, reason: str):
+def test_a_reply_cut_short_by_the_service_is_incomplete(reply: Reply, reason: str):
     assert (reply.status, reply.finish_reason) == ("incomplete", reason)
 
 

@@ -35,7 +35,7 @@ def spoil(value: Any, data: st.DataObject) -> Any:
     where = data.draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
     if data.draw(st.integers(0, 9)) == 0:
         if isinstance(value, dict):
-            return {name: each for name, each in value.items() if name != where}
+            return {name: inner for name, inner in value.items() if name != where}
         return value[:where] + value[where + 1 :]
     copy = value.copy()
     copy[where] = spoil(value[where], data)

@@ -19,7 +19,7 @@ AT = (0, 0)
 def events(dialect: ModuleType, *bodies: dict[str, Any] | str) -> list[Event]:
     """The events of a stream of these bodies."""
     data = [body if isinstance(body, str) else json.dumps(body) for body in bodies]
-    return read(dialect, [f"data: {each}\n\n".encode() for each in data])
+    return read(dialect, [f"data: {item}\n\n".encode() for item in data])
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_chat_stream_that_breaks_off_gives_what_was_held_back():
     assert fold(events(chat, chunk({"content": "<think>hm</"}))).thinking == "hm</"
 
 
-def test_an_end_that_is_said_twice_closes_nothing_twice():
+def test_a_repeated_finish_reason_closes_no_block_twice():
     """Some servers repeat the finish reason on the usage chunk."""
     stream = events(chat, chunk({"content": "Hi"}), chunk({}, "stop"), chunk({}, "stop"))
     assert stream.count(Closed(AT)) == 1
@@ -156,7 +156,7 @@ def test_a_final_text_that_is_missing_does_not_win(bookkeeping: dict[str, Any]):
     assert (reply.text, reply.warnings) == ("Hi", ())
 
 
-def test_a_text_may_be_told_by_bookkeeping_alone():
+def test_a_text_may_come_with_the_end_of_its_part_alone():
     """A part that is done tells its text, whether or not there were deltas."""
     part = {"type": "response.content_part.done", "output_index": 0, "content_index": 0}
     assert fold(events(responses, part | {"part": {"type": "output_text", "text": "Hi"}})).text == "Hi"
@@ -259,7 +259,7 @@ def test_a_block_without_an_index_is_the_one_before():
     assert fold(events(messages, start, delta)).blocks[0].at == (0, 1)
 
 
-def test_the_latency_of_thinking_may_be_told_at_the_start():
+def test_the_latency_of_thinking_may_come_with_its_start():
     """Wherever the service tells it, it is the block's."""
     block = {"type": "thinking", "thinking": "", "thinking_latency_ms": "41"}
     start = {"type": "content_block_start", "index": 0, "content_block": block}

@@ -34,7 +34,7 @@ def chat_reply(message: Any, **more: Any) -> Reply:
         (messages, None, "a message with a `content` list"),
     ],
 )
-def test_a_body_that_is_no_reply_is_refused(dialect: ModuleType, body: Any, expected: str):
+def test_a_body_that_is_not_a_reply_is_refused(dialect: ModuleType, body: Any, expected: str):
     """The error says what was expected and shows the body."""
     with pytest.raises(ResponseFormatError) as caught:
         dialect.read(body)

@@ -45,7 +45,7 @@ def types(events: list[Any]) -> list[str]:
     return [event if isinstance(event, str) else event["type"].removeprefix("response.") for event in events]
 
 
-def test_chat_says_the_role_once_and_no_thinking():
+def test_chat_writes_the_role_once_and_no_thinking():
     """The role comes with the first content, whatever its kind; thinking is not this dialect's."""
     thought = [Opened((0, 5), "thinking"), Delta((0, 5), "thinking", "hm"), Closed((0, 5), "hm")]
     assert deltas(write_events(chat, STARTED, *thought, *TEXT, Delta((0, 1), "refusal", "No."))) == [
@@ -104,7 +104,7 @@ def test_responses_interleaves_items():
     ]
 
 
-def test_responses_items_are_told_apart():
+def test_responses_items_have_ids_and_indices_of_their_own():
     """Ids follow from the response's id, indices from the order of appearance, and the end repeats the items."""
     events = write_events(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())
     added = [(event["output_index"], event["item"]["id"]) for event in events if event["type"].endswith("item.added")]
@@ -152,7 +152,7 @@ def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: Modul
 
 
 @pytest.mark.parametrize("dialect", [chat, responses], ids=NAMES.get)
-def test_a_call_may_tell_its_id_and_name_apart(dialect: ModuleType):
+def test_id_and_name_of_a_call_may_come_apart(dialect: ModuleType):
     """Both are there when the call is finished."""
     opened = [Opened(CALL, "tool_call", id="a"), Opened(CALL, "tool_call", name="f")]
     events = [STARTED, *opened, Delta(CALL, "tool_call", "{}"), Closed(CALL), Ended("tool_calls"), Done()]
@@ -160,14 +160,14 @@ def test_a_call_may_tell_its_id_and_name_apart(dialect: ModuleType):
     assert (call.id, call.name, call.arguments) == ("a", "f", {})
 
 
-def test_thinking_told_whole_is_a_thinking_delta():
+def test_whole_thinking_is_written_as_a_thinking_delta():
     """On messages even a late text is said in its block's own kind."""
     events = write_events(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
     assert events[-2]["delta"] == {"type": "thinking_delta", "thinking": "hm"}
 
 
 @each_dialect
-def test_thinking_that_comes_only_when_its_block_closes_is_no_answer(dialect: ModuleType):
+def test_thinking_that_comes_only_when_its_block_closes_is_not_written_as_text(dialect: ModuleType):
     """What a dialect cannot say is left out, never said as something else."""
     at = (0, 9)
     reply = fold_written(dialect, STARTED, Opened(at, "thinking"), Closed(at, "hm"), *TEXT, Ended("stop"), Done())
@@ -187,7 +187,7 @@ def test_a_failure_stays_a_failure(dialect: ModuleType):
     assert write_events(dialect, *failure, Ended("stop"), Done()) == events
 
 
-def test_a_whole_failed_response_says_so():
+def test_a_whole_failed_response_has_status_and_error():
     """The response object has a status and an error of its own; the items are incomplete."""
     body = responses.write(fold([STARTED, *TEXT[:2], Ended("error", fault=Fault("no", code="c"), status="failed")]))
     assert (body["status"], body["error"]) == ("failed", {"code": "c", "message": "no"})

@@ -30,7 +30,7 @@ def test_sloppy_json_is_read(data: bytes, expected: Any):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{'a': 1}", b"nope", b"[" * 100_000, b"1" * 5000 + b"x"])
-def test_what_is_not_json_is_said_to_be_none(data: bytes):
+def test_an_error_shows_what_is_not_json(data: bytes):
     """The error shows at most 200 characters of it."""
     with pytest.raises(ValueError):
         lenient_json.decode(data)

@@ -74,7 +74,7 @@ def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expecte
     ("line", "expected"),
     [(b'error: {"code":500}', b'{"error":{"code":500}}'), (b"error:no slot", b'{"error":"no slot"}')],
 )
-def test_an_error_line_is_an_event_that_says_so(line: bytes, expected: bytes):
+def test_an_error_line_is_an_event_with_the_error(line: bytes, expected: bytes):
     """With or without its blank line, as an object or a text."""
     for end in (b"\n\n", b"\n", b""):
         decoder = sse.Decoder()
