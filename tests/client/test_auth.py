@@ -184,7 +184,7 @@ def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect)
 @pytest.mark.parametrize(
     ("key", "address"), [(KEY, "nonsense"), (f"{KEY} and more", "http://127.0.0.1:1"), (KEY, "http://127.0.0.1:x")]
 )
-@pytest.mark.parametrize("kind", [Client, famnb.Client], ids=["plain", "recorded"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_refusal_at_the_door_leaves_no_key_in_its_frames(monkeypatch, kind, key, address):
     """IPython's verbose tracebacks show the variables of every frame, and whatever attribute a line names."""
     monkeypatch.setenv("FAM_API_KEY", key)
