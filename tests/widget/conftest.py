@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from famnb.widget.runtime.tool import BaseTool
 from tests.support.scripted_stream import ScriptedStream
 
 
@@ -19,3 +20,8 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     made: list[dict[str, str]] = []
     monkeypatch.setattr("famnb.widget.runtime.output.Output.replace", lambda _self, bundle: made.append(bundle))
     return made
+
+
+def send_message(tool: BaseTool, **message: object) -> None:
+    """Have a tool receive what its page sends."""
+    tool._on_message(tool, message, None)

@@ -1,6 +1,6 @@
 """The ballot: blind votes on two answers to one prompt, side by side; each vote is recorded at once.
 
-Experiment ── shuffled pairs ── Ballot ──┬── front/ballot.js (keys, buttons) ── vote ── ledger
+Experiment ── shuffled pairs ── Ballot ──┬── front/tools/ballot.js (keys, buttons) ── vote ── ledger
                                          └── saved with the notebook: progress, at the end the result
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import math
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
@@ -28,8 +28,9 @@ from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.base import join_front
-from famnb.widget.live.described import DescribedWidget
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.view import View
 
 _ANSWER_KINDS = ("text", "code", "failure", "note")
 """The kinds of a reply's sections that are shown: none says which variant answered, or how long it took."""
@@ -55,10 +56,31 @@ _WHICH_SHARE = (
 )
 
 
-class Ballot(DescribedWidget):
+class PairView(View, frozen=True):
+    """Two answers to a prompt; nothing says whose they are."""
+
+    prompt: SafeHtml
+    left: SafeHtml
+    right: SafeHtml
+
+
+class BallotView(View, frozen=True):
+    """The ballot."""
+
+    status: str
+    turn: int
+    """Counts the pairs that were shown, so that a key pressed for one that is gone is recognised."""
+    pair: PairView | None
+    choices: tuple[str, ...]
+    """What can be chosen now."""
+    results: SafeHtml
+
+
+class Ballot(BaseTool):
     """Blind votes on pairs of an experiment's answers; `vote` and `undo` do what keys and buttons do."""
 
-    _esm = join_front("ballot.js")
+    entry = "tools/ballot.js"
+    note = "A ballot: run this cell to vote."
 
     def __init__(
         self, experiment: BaseExperiment, *, n: int | None = None, voter: str = "", seed: int | None = None
@@ -93,7 +115,7 @@ class Ballot(DescribedWidget):
         }
         self._current: tuple[Cell, Cell] | None = None
         self._turn = 0
-        """Counts the pairs that were shown, so that a click on one that is gone is recognised."""
+        self._pair: PairView | None = None
         self._results: transcript.Bundle | None = None
         """The result that is shown; None before it is asked for."""
         super().__init__()
@@ -106,7 +128,7 @@ class Ballot(DescribedWidget):
 
     def vote(self, winner: VoteWinner) -> None:
         """Vote on the pair that is shown: left, right, tie or skip; recorded at once, and the next pair is shown."""
-        with self._lock:
+        with self.lock:
             if winner not in get_args(VoteWinner):
                 raise InvalidRequest(f"winner: expected one of {', '.join(get_args(VoteWinner))}; got {winner!r}")
             if self._current is None:
@@ -126,7 +148,7 @@ class Ballot(DescribedWidget):
 
     def undo(self) -> None:
         """Take the latest vote back, also one of an earlier day, and show its pair again."""
-        with self._lock:
+        with self.lock:
             latest = self._latest_vote()
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
@@ -138,27 +160,36 @@ class Ballot(DescribedWidget):
 
     def results(self) -> None:
         """Show the result so far under the pair; it is saved with the notebook."""
-        with self._lock:
+        with self.lock:
             self._results = results_bundle(self._experiment, progress=self._describe_progress())
-            self._update()
+            self.refresh()
+            self.update_saved()
 
-    def describe(self) -> dict[str, Any]:
-        shown = {"turn": self._turn, "can": self._possible_choices()}
-        if self._current is not None:
-            left, right = (_answer_html(self._reply(cell)) for cell in self._current)
-            shown |= {"asked": _prompt_html(self._current[0]), "left": left, "right": right}
-        results = "" if self._results is None else self._results["text/html"]
-        note = _RELOAD_NOTE if results and self._is_reloaded else SafeHtml()
-        return {"status": self._describe_progress(), "pair": shown, "results": SafeHtml(results) + note}
+    def view(self) -> BallotView:
+        results = SafeHtml() if self._results is None else SafeHtml(self._results["text/html"])
+        return BallotView(
+            status=self._describe_progress(),
+            turn=self._turn,
+            pair=self._pair,
+            choices=self._possible_choices(),
+            results=results + _RELOAD_NOTE if results and self.reloaded else results,
+        )
 
-    def snapshot(self) -> transcript.Bundle:
+    def saved(self) -> transcript.Bundle:
         return self._results or _note_bundle(self._describe_progress())
 
-    def _note(self) -> str:
-        return "A ballot: run this cell to vote."
-
-    def on_reload(self) -> None:
-        self._update()
+    @intent
+    def choose(self, choice: Literal["left", "right", "tie", "skip", "undo", "results"], turn: int) -> None:
+        """Do what a key or a button stands for, if the pair of that turn is still shown."""
+        if turn != self._turn:
+            return
+        match choice:
+            case "undo":
+                self.undo()
+            case "results":
+                self.results()
+            case _:
+                self.vote(choice)
 
     def __repr__(self) -> str:
         return f"<Ballot {self._experiment.name}, {self._describe_progress()}>"
@@ -181,20 +212,19 @@ class Ballot(DescribedWidget):
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
         """Show a pair; if there is none, the result."""
-        self._current, self._results = pair, None
+        self._current, self._results, self._pair = pair, None, None
         self._turn += 1
         if pair is None:
             self.results()
-        else:
-            self._update()
+            return
+        left, right = (_answer_html(self._reply(cell)) for cell in pair)
+        self._pair = PairView(prompt=_prompt_html(pair[0]), left=left, right=right)
+        self.refresh()
+        self.update_saved()
 
-    def _possible_choices(self) -> list[str]:
+    def _possible_choices(self) -> tuple[str, ...]:
         votes = ("left", "right", "tie", "skip") if self._current else ()
-        return [*votes, *(("undo",) if self._latest_vote() else ()), "results"]
-
-    def _update(self) -> None:
-        self.send_changes(**self.describe())
-        self.keep_snapshot()
+        return (*votes, *(("undo",) if self._latest_vote() else ()), "results")
 
     def _describe_progress(self) -> str:
         done, total = self.progress
@@ -210,19 +240,6 @@ class Ballot(DescribedWidget):
     def _reply(self, cell: Cell) -> Reply:
         return self._experiment.ledger.call(self._calls[cell.key]).reply
 
-    def handle(self, message: dict[str, Any]) -> None:
-        match message:
-            case {"kind": "choose", "turn": int(turn)} if turn != self._turn:
-                pass  # A click that was made when another pair was shown.
-            case {"kind": "choose", "choice": "undo"}:
-                self.undo()
-            case {"kind": "choose", "choice": "results"}:
-                self.results()
-            case {"kind": "choose", "choice": "left" | "right" | "tie" | "skip" as winner}:
-                self.vote(winner)
-            case _:
-                pass
-
 
 def _pair_key(left: str, right: str) -> frozenset[str]:
     """The key of a pair, the same whichever of its answers stands left."""
@@ -233,13 +250,14 @@ def _cell_keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
     return (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (pair[0].key, pair[1].key)
 
 
-def _answer_html(reply: Reply) -> str:
+def _answer_html(reply: Reply) -> SafeHtml:
     """An answer as HTML, without anything that says which variant gave it."""
-    return transcript.render([part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS])["text/html"]
+    parts = [part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS]
+    return SafeHtml(transcript.render(parts)["text/html"])
 
 
-def _prompt_html(cell: Cell) -> str:
-    return transcript.render([transcript.Section("prompt", cell.prompt.text, "user")])["text/html"]
+def _prompt_html(cell: Cell) -> SafeHtml:
+    return SafeHtml(transcript.render([transcript.Section("prompt", cell.prompt.text, "user")])["text/html"])
 
 
 def _note_bundle(text: str) -> transcript.Bundle:

@@ -1,6 +1,6 @@
 """The live view of a run: what `run(wait=False)` returns shows itself in a notebook, and leaves ordinary output.
 
-Run ── progress, twice a second ── RunView ── front/run.js (bar, figures, Stop)
+Run ── progress, twice a second ── RunView ── front/tools/run.js (bar, figures, Stop)
                                       └ end ── the report, in the view's place
 """
 
@@ -21,9 +21,10 @@ from famnb.formatting import format_count, format_duration, format_usd
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.base import join_front
-from famnb.widget.live.described import DescribedWidget
+from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
+from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.view import View
 
 # Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
 PERIOD_S = 0.5
@@ -44,32 +45,71 @@ _MISSING = "–"
 _RELOAD_NOTE = SafeHtml("<p>{}</p>")
 
 
-def view_state(run: Run, *, stopping: bool = False) -> dict[str, Any]:
-    """What the view draws, all of it text or numbers.
+class FactView(View, frozen=True):
+    """One figure of a run."""
 
-    `said` is the summary; `bar` has shares of the plan in percent; `facts` are name, value and a note in small print;
-    `rows` are those of the table under `head`.
-    """
+    key: str
+    """Its name."""
+    value: str
+    note: str = ""
+
+
+class RowView(View, frozen=True):
+    """A variant's line of the table."""
+
+    key: str
+    """The variant's label."""
+    cells: tuple[str, ...]
+
+
+class ProgressView(View, frozen=True):
+    """How far a run is."""
+
+    title: str
+    summary: str
+    percent: float
+    """Of the plan's cells that are done."""
+    done: float
+    failed: float
+    running: float
+    """These as parts of the bar, in percent of the plan."""
+    facts: tuple[FactView, ...]
+    errors: str
+    head: tuple[str, ...]
+    rows: tuple[RowView, ...]
+    more: str
+    """How many variants have no row."""
+    note: str
+    is_stopping: bool
+
+
+class RunStateView(View, frozen=True):
+    """A run: its progress, or the report once it is over."""
+
+    progress: ProgressView | None
+    result: SafeHtml
+
+
+def view_progress(run: Run, *, is_stopping: bool = False) -> ProgressView:
+    """Return what is shown of a run that is under way."""
     progress = run.progress
     head, rows, more = _variants_table(progress)
     share = 100 / max(progress.planned, 1)
-    return {
-        "title": sanitize.visible(progress.name),
-        "said": _summary(progress),
-        "percent": round(share * progress.done, 1),
-        "bar": {
-            "done": share * (progress.skipped + progress.completed),
-            "failed": share * progress.failed,
-            "running": share * progress.running,
-        },
-        "facts": [_spend(progress), *_times(progress), *_pause(progress)],
-        "errors": _errors(progress),
-        "head": head,
-        "rows": rows,
-        "more": more,
-        "note": progress.simulation_note,
-        "stopping": stopping,
-    }
+    return ProgressView(
+        title=sanitize.visible(progress.name),
+        summary=_summary(progress),
+        percent=round(share * progress.done, 1),
+        done=share * (progress.skipped + progress.completed),
+        failed=share * progress.failed,
+        running=share * progress.running,
+        facts=(_spend(progress), *_times(progress), *_pause(progress)),
+        errors=_errors(progress),
+        head=tuple(head),
+        rows=tuple(RowView(key=row[0], cells=tuple(row)) for row in rows),
+        more=more,
+        note=progress.simulation_note,
+        is_stopping=is_stopping,
+    )
 
 
 def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
@@ -98,7 +138,7 @@ def _summary(progress: RunReport) -> str:
     return " · ".join([*parts, f"{progress.running:,} running"])
 
 
-def _spend(progress: RunReport) -> tuple[str, str, str]:
+def _spend(progress: RunReport) -> FactView:
     notes = []
     if progress.spent_usd is not None:
         value = progress.spent
@@ -109,24 +149,25 @@ def _spend(progress: RunReport) -> tuple[str, str, str]:
         value = format_usd(Decimal())
     if progress.counted_usd is not None and progress.budget_usd is not None:
         notes.append(f"{format_usd(progress.counted_usd)} of the budget of {format_usd(progress.budget_usd)} counted")
-    return "spend", value, "; ".join(notes)
+    return FactView(key="spend", value=value, note="; ".join(notes))
 
 
-def _times(progress: RunReport) -> list[tuple[str, str, str]]:
+def _times(progress: RunReport) -> list[FactView]:
     rate = f"{progress.ended / progress.elapsed_s:.1f}" if progress.ended and progress.elapsed_s else _MISSING
     left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
     return [
-        ("elapsed", format_duration(progress.elapsed_s, brief=True), ""),
-        ("left", left, ""),
-        ("calls a second", rate, ""),
+        FactView(key="elapsed", value=format_duration(progress.elapsed_s, brief=True)),
+        FactView(key="left", value=left),
+        FactView(key="calls a second", value=rate),
     ]
 
 
-def _pause(progress: RunReport) -> list[tuple[str, str, str]]:
+def _pause(progress: RunReport) -> list[FactView]:
     """For how long the run waits for a service, and why; nothing while it does not."""
     if not progress.pause_s:
         return []
-    return [("paused for", format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason))]
+    value, reason = format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason)
+    return [FactView(key="paused for", value=value, note=reason)]
 
 
 def _errors(progress: RunReport) -> str:
@@ -153,10 +194,11 @@ def _variants_table(progress: RunReport) -> tuple[list[str], list[list[str]], st
     return ["variant", "answered", "failed", "median first token"], rows, more
 
 
-class RunView(DescribedWidget):
+class RunView(BaseTool):
     """One run: its progress, twice a second; Stop; and what it came to, as ordinary output in its place."""
 
-    _esm = join_front("run.js")
+    entry = "tools/run.js"
+    note = "A run was under way here when this was saved: `famnb.calls()` has what came of it."
 
     def __init__(self, run: Run) -> None:
         """Follow a run to its end; closing the view ends that, not the run."""
@@ -168,47 +210,38 @@ class RunView(DescribedWidget):
         if not self._is_over:
             threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
 
-    def describe(self) -> dict[str, Any]:
-        return {"state": view_state(self._run, stopping=self._is_stopping), "result": self._result_html()}
+    def view(self) -> RunStateView:
+        progress = None if self._is_over else view_progress(self._run, is_stopping=self._is_stopping)
+        return RunStateView(progress=progress, result=self._result_html())
 
-    def handle(self, message: dict[str, Any]) -> None:
-        if message.get("kind") == "stop":
-            self._is_stopping = True
-            self._run.stop()
-            self.refresh()
-
-    def snapshot(self) -> Bundle:
-        return run_bundle(self._run, trouble=self._trouble)
-
-    def refresh(self) -> None:
-        """Update the view now."""
-        with self._lock:
-            self.send_changes(**self.describe())
-
-    def on_reload(self) -> None:
+    @intent(is_urgent=True)
+    def stop(self) -> None:
+        """Stop the run; what has come is kept."""
+        self._is_stopping = True
         self.refresh()
+        self._run.stop()
+
+    def saved(self) -> Bundle:
+        return run_bundle(self._run, trouble=self.error)
 
     def _ipython_display_(self) -> None:
         """Show the view under the cell that runs now, or the report if the run is over."""
-        with self._lock:
+        with self.lock:
             output = Output()
             if self._is_over:
-                output.show(self.snapshot())
+                output.show(self.saved())
                 return
             bundle, _ = self._repr_mimebundle_() or ({}, {})
             output.show(bundle)
             self._outputs.append(output)
-            self._send_everything()
-
-    def _note(self) -> str:
-        return "A run was under way here when this was saved: `famnb.calls()` has what came of it."
+            self.refresh()
 
     def _result_html(self) -> SafeHtml:
         """The report, once the run is over, for a page that cannot change its outputs."""
         if not self._is_over:
             return SafeHtml()
-        note = _RELOAD_NOTE.format(_RELOADED) if self._is_reloaded else SafeHtml()
-        return SafeHtml(self.snapshot()["text/html"]) + note
+        note = _RELOAD_NOTE.format(_RELOADED) if self.reloaded else SafeHtml()
+        return SafeHtml(self.saved()["text/html"]) + note
 
     def _watch(self) -> None:
         while self.comm is not None:
@@ -220,12 +253,12 @@ class RunView(DescribedWidget):
 
     def _end(self) -> None:
         """Put the report in the place of the view, and into the view for a page that cannot change its outputs."""
-        with self._lock:
+        with self.lock:
             self._is_over = True
             self.refresh()
             for output in self._outputs:
                 if not output.captured:
-                    output.replace(self.snapshot())
+                    output.replace(self.saved())
         _open_views.append(self)
         while len(_open_views) > MAX_OPEN_VIEWS:
             _open_views.popleft().close()

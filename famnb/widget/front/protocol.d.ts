@@ -9,6 +9,14 @@ export interface BadgeView {
   tone: "plain" | "warn" | "error";
 }
 
+export interface BallotView {
+  status: string;
+  turn: number;
+  pair: PairView | null;
+  choices: (string)[];
+  results: SafeHtml;
+}
+
 export interface BlockView {
   key: string;
   kind: "text" | "thinking" | "code";
@@ -40,8 +48,20 @@ export interface EventsView {
   hasLater: boolean;
 }
 
+export interface FactView {
+  key: string;
+  value: string;
+  note: string;
+}
+
 export interface InspectorView {
   call: CallView;
+}
+
+export interface PairView {
+  prompt: SafeHtml;
+  left: SafeHtml;
+  right: SafeHtml;
 }
 
 export interface PaneView {
@@ -59,6 +79,22 @@ export interface PaneView {
   figures: string;
 }
 
+export interface ProgressView {
+  title: string;
+  summary: string;
+  percent: number;
+  done: number;
+  failed: number;
+  running: number;
+  facts: (FactView)[];
+  errors: string;
+  head: (string)[];
+  rows: (RowView)[];
+  more: string;
+  note: string;
+  isStopping: boolean;
+}
+
 export interface PromptView {
   label: string;
   text: string;
@@ -73,9 +109,23 @@ export interface RepliesView {
   panes: (PaneView)[];
 }
 
+export interface RowView {
+  key: string;
+  cells: (string)[];
+}
+
+export interface RunStateView {
+  progress: ProgressView | null;
+  result: SafeHtml;
+}
+
 export interface TimelineView {
   url: string;
   alt: string;
+}
+
+export interface BallotIntents {
+  choose: { choice: "left" | "right" | "tie" | "skip" | "undo" | "results"; turn: number };
 }
 
 export interface InspectorIntents {
@@ -87,4 +137,8 @@ export interface InspectorIntents {
 
 export interface ReplyViewIntents {
   stop: { pane?: string };
+}
+
+export interface RunViewIntents {
+  stop: {};
 }

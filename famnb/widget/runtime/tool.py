@@ -178,6 +178,11 @@ class BaseTool(anywidget.AnyWidget):
             self.refresh()
 
     @property
+    def error(self) -> str:
+        """Why the last intent failed; empty if it did not."""
+        return self._error
+
+    @property
     def is_running(self) -> bool:
         """Whether a source has not ended."""
         return bool(self._sources)

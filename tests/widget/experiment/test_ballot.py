@@ -14,9 +14,11 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.widget.experiment.ballot import Ballot, results_bundle
+from famnb.widget.experiment.ballot import Ballot, PairView, results_bundle
+from famnb.widget.runtime.view import Encoder
 from tests.support import wire_payloads
 from tests.support.fault_server import FaultServer, Received, whole
+from tests.widget.conftest import send_message
 
 Make = Callable[..., famnb.Experiment]
 
@@ -54,33 +56,34 @@ def made(tmp_path: Path) -> Iterator[Make]:
 
 def press(ballot: Ballot, choice: str, *, turn: int | None = None) -> None:
     """What the page sends for a key or a button."""
-    message = {"kind": "choose", "choice": choice, "turn": pair(ballot)["turn"] if turn is None else turn}
-    ballot._on_message(ballot, message, None)
+    turn = ballot.view().turn if turn is None else turn
+    send_message(ballot, kind="intent", id=1, name="choose", args={"choice": choice, "turn": turn})
 
 
-def pair(ballot: Ballot) -> dict[str, Any]:
-    """The pair that the page is given, and what can be done with it."""
-    shown: dict[str, Any] = ballot.describe()["pair"]
-    return shown
+def pair(ballot: Ballot) -> PairView:
+    """The pair that the page is given."""
+    view = ballot.view().pair
+    assert view is not None
+    return view
 
 
 def status(ballot: Ballot) -> str:
     """How far the ballot says it is."""
-    return str(ballot.describe()["status"])
+    return ballot.view().status
 
 
 def words_of(ballot: Ballot) -> str:
     """All words that the page is given."""
-    return re.sub(r"<[^>]+>", " ", json.dumps([ballot.describe(), ballot._trouble]))
+    return re.sub(r"<[^>]+>", " ", f"{Encoder().encode(ballot.view())} {ballot.error}")
 
 
 def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
     """Two answers to one prompt; no model, no variant, no time, no cost."""
     ballot = made(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
     assert status(ballot) == "0 of 1 voted on"
-    shown = {re.sub(r"<[^>]+>", "", pair(ballot)[side]).strip() for side in ("left", "right")}
+    shown = {re.sub(r"<[^>]+>", "", getattr(pair(ballot), side)).strip() for side in ("left", "right")}
     assert shown == {"sooner", "later"}
-    assert "Why?" in pair(ballot)["asked"]
+    assert "Why?" in pair(ballot).prompt
     assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", words_of(ballot))
 
 
@@ -92,11 +95,11 @@ def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made:
     press(first, "tie")
     assert list(exp.votes()["winner"]) == ["left", "tie"]
     second = exp.vote(seed=3)
-    assert (second.progress, pair(second)["left"]) == ((2, 3), pair(first)["left"])
+    assert (second.progress, pair(second).left) == ((2, 3), pair(first).left)
     press(second, "skip")
     assert status(second) == "All 3 voted on"
-    assert pair(second)["can"] == ["undo", "results"]
-    assert "2 votes count" in second.snapshot()["text/plain"]
+    assert second.view().choices == ("undo", "results")
+    assert "2 votes count" in second.saved()["text/plain"]
     assert exp.vote(seed=3, voter="ann").progress == (0, 3)
     assert exp.vote(seed=4).progress == (3, 3)
 
@@ -105,16 +108,16 @@ def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make) -> None:
     """One after the other, also those of an earlier ballot, and from the end."""
     exp = made(["a", "b"])
     ballot = exp.vote()
-    pairs = [pair(ballot)["left"]]
+    pairs = [pair(ballot).left]
     press(ballot, "left")
-    pairs.append(pair(ballot)["left"])
+    pairs.append(pair(ballot).left)
     press(ballot, "right")
     again = exp.vote()
     press(again, "undo")
-    assert pair(again)["left"] == pairs[1]
+    assert pair(again).left == pairs[1]
     press(again, "undo")
-    assert (pair(again)["left"], again.progress, len(exp.votes())) == (pairs[0], (0, 2), 0)
-    assert "undo" not in pair(again)["can"]
+    assert (pair(again).left, again.progress, len(exp.votes())) == (pairs[0], (0, 2), 0)
+    assert "undo" not in again.view().choices
     with pytest.raises(InvalidRequest, match="no vote to take back"):
         again.undo()
 
@@ -123,7 +126,7 @@ def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make) -> None:
     """Two keys in a hurry: the second would judge what nobody has read."""
     exp = made(["a", "b"])
     ballot = exp.vote()
-    turn = pair(ballot)["turn"]
+    turn = ballot.view().turn
     press(ballot, "left", turn=turn)
     press(ballot, "left", turn=turn)
     assert ballot.progress == (1, 2)
@@ -134,7 +137,7 @@ def test_hostile_answers_are_shown_as_text(made: Make) -> None:
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script> ![x](http://127.0.0.1/x.png)"
     exp = made(["<b>bold?</b>"], lambda system, _: hostile + system)
     ballot = exp.vote()
-    html = "".join(pair(ballot)[name] for name in ("asked", "left", "right"))
+    html = "".join(getattr(pair(ballot), name) for name in ("prompt", "left", "right"))
     assert not re.search(r"<(img|script|b)\b", html)
     assert "&lt;img src=x" in html
 
@@ -166,8 +169,8 @@ def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> No
     exp = made([f"q{place}" for place in range(12)])
     ballot = exp.vote()
     while ballot.progress[0] < 12:
-        press(ballot, "left" if "by one" in pair(ballot)["left"] else "right")
-    bundle = ballot.snapshot()
+        press(ballot, "left" if "by one" in pair(ballot).left else "right")
+    bundle = ballot.saved()
     assert set(bundle) == {"text/html", "text/markdown", "text/plain"}
     for text in bundle.values():
         assert "one is chosen over two in" in text
@@ -181,7 +184,7 @@ def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
     """At any time, also before the first vote."""
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
-    assert "No ranking yet: there are no votes yet" in ballot.snapshot()["text/plain"]
+    assert "No ranking yet: there are no votes yet" in ballot.saved()["text/plain"]
     assert results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
@@ -212,7 +215,7 @@ def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: p
     ballot = made(["a", "b"]).vote()
     monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.save", lambda *_: 1 / 0)
     press(ballot, "left")
-    assert ballot._trouble == "ZeroDivisionError: division by zero"
+    assert ballot.error == "ZeroDivisionError: division by zero"
     assert ballot.progress == (0, 2)
 
 
@@ -222,7 +225,7 @@ def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client) -
     exp = famnb.Experiment(["Why?"], variants, name="simulated", client=client, max_tokens=200)
     exp.run(progress=False)
     press(ballot := exp.vote(), "tie")
-    assert "These answers were simulated; a decision needs real ones." in ballot.snapshot()["text/plain"]
+    assert "These answers were simulated; a decision needs real ones." in ballot.saved()["text/plain"]
 
 
 def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make) -> None:
@@ -241,8 +244,8 @@ def test_a_reloaded_page_is_told_what_it_cannot_do(made: Make) -> None:
     ballot = made(["a"]).vote()
     press(ballot, "tie")
     for page in ("1", "1"):
-        ballot._on_message(ballot, {"kind": "ready", "page": page}, None)
-    assert "was reloaded" not in ballot.describe()["results"]
+        send_message(ballot, kind="ready", page=page)
+    assert "was reloaded" not in ballot.view().results
     for page in ("2", "3"):
-        ballot._on_message(ballot, {"kind": "ready", "page": page}, None)
-    assert ballot.describe()["results"].count("was reloaded") == 1
+        send_message(ballot, kind="ready", page=page)
+    assert ballot.view().results.count("was reloaded") == 1

@@ -23,8 +23,9 @@ from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
 from famnb.service import Server
 from famnb.widget.experiment import run_view
-from famnb.widget.experiment.run_view import RunView, ShownRun
+from famnb.widget.experiment.run_view import FactView, RunView, ShownRun, view_progress
 from tests.support.waiting import wait_until
+from tests.widget.conftest import send_message
 
 WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -102,9 +103,9 @@ def displays_of(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any
     return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
 
 
-def says(view: RunView, **message: object) -> None:
-    """What the page sends."""
-    view._on_message(view, message, None)
+def press_stop(view: RunView) -> None:
+    """What the page sends for its button."""
+    send_message(view, kind="intent", id=1, name="stop", args={})
 
 
 def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
@@ -112,17 +113,17 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     wait_until(lambda: run.progress.failed == 1 and len(script.open) == 2)
-    state = run_view.view_state(run)
-    assert state["said"] == "7 of 10 done · 4 of them before · 1 failed · 2 running"
-    assert state["bar"] == {"done": 60.0, "failed": 10.0, "running": 20.0}
-    (spend, elapsed, left, pace) = state["facts"]
-    assert spend == ("spend", "$1.00", "$4.00 of the budget of $20.00 counted")
-    assert (elapsed[0], left[0], pace[0]) == ("elapsed", "left", "calls a second")
-    assert state["errors"] == "1 × BadRequestError"
-    assert [row[0] for row in state["rows"]] == ["cold", "warm"]
-    assert sum(int(row[1].split()[0]) for row in state["rows"]) == 2
-    assert {row[1].split()[-1] for row in state["rows"]} == {"3"}
-    assert state["note"] == SIMULATED
+    view = view_progress(run)
+    assert view.summary == "7 of 10 done · 4 of them before · 1 failed · 2 running"
+    assert (view.done, view.failed, view.running) == (60.0, 10.0, 20.0)
+    spend, *times = view.facts
+    assert spend == FactView(key="spend", value="$1.00", note="$4.00 of the budget of $20.00 counted")
+    assert [fact.key for fact in times] == ["elapsed", "left", "calls a second"]
+    assert view.errors == "1 × BadRequestError"
+    assert [row.key for row in view.rows] == ["cold", "warm"]
+    assert sum(int(row.cells[1].split()[0]) for row in view.rows) == 2
+    assert {row.cells[1].split()[-1] for row in view.rows} == {"3"}
+    assert view.note == SIMULATED
 
 
 def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun], script: Script) -> None:
@@ -130,14 +131,14 @@ def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun]
     run = started(concurrency=1)
     script.ends(dataclasses.replace(BUSY, message="429: slow\u202edown", retry_after_s=7200))
     progress = wait_until(lambda: run.progress if run.progress.pause_s else None)
-    name, value, reason = run_view.view_state(run)["facts"][-1]
-    assert (name, value) == ("paused for", format_duration(progress.pause_s, brief=True))
-    assert reason.startswith("RateLimitError: 429: slow")
-    assert "\u202e" not in reason
-    assert run_view.view_state(run)["said"] == "4 of 10 done · 4 of them before · 0 running"
+    pause = view_progress(run).facts[-1]
+    assert (pause.key, pause.value) == ("paused for", format_duration(progress.pause_s, brief=True))
+    assert pause.note.startswith("RateLimitError: 429: slow")
+    assert "\u202e" not in pause.note
+    assert view_progress(run).summary == "4 of 10 done · 4 of them before · 0 running"
     run.stop()
     assert "Calls that no service took: 1; their cells were put back" in str(run.wait())
-    assert "paused for" not in [fact[0] for fact in run_view.view_state(run)["facts"]]
+    assert "paused for" not in [fact.key for fact in view_progress(run).facts]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_what_has_no_price_is_unknown_and_not_free(
     run = started()
     script.ends(*outcomes)
     wait_until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
-    assert run_view.view_state(run)["facts"][0] == ("spend", value, small)
+    assert view_progress(run).facts[0] == FactView(key="spend", value=value, note=small)
 
 
 def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:
@@ -164,9 +165,9 @@ def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script
     run = started()
     wait_until(lambda: len(script.open) == 2)
     view = RunView(run)
-    assert view.describe()["state"]["stopping"] is False
-    says(view, kind="stop")
-    assert view.describe()["state"]["stopping"] is True
+    assert view.view().progress.is_stopping is False
+    press_stop(view)
+    assert view.view().progress.is_stopping is True
     assert run.wait(WAIT_S).stopped_by == "stop"
 
 
@@ -213,7 +214,7 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(
     run._ipython_display_()
     box.msg_id = ""
     run.stop()
-    result = wait_until(lambda: run.view.describe()["result"])
+    result = wait_until(lambda: run.view.view().result)
     assert "all that had come is kept" in result
     assert displays_of(shell, updates=True) == []
 
@@ -224,14 +225,14 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
     """Reloaded before the end or after it; one that was not is told nothing."""
     run = started()
     run._ipython_display_()
-    says(run.view, kind="ready", page="1")
-    says(run.view, kind="ready", page="1")
+    send_message(run.view, kind="ready", page="1")
+    send_message(run.view, kind="ready", page="1")
     run.stop()
-    result = wait_until(lambda: run.view.describe()["result"])
+    result = wait_until(lambda: run.view.view().result)
     assert "was reloaded" not in result
-    says(run.view, kind="ready", page="2")
-    says(run.view, kind="ready", page="3")
-    assert run.view.describe()["result"].count("was reloaded") == 1
+    send_message(run.view, kind="ready", page="2")
+    send_message(run.view, kind="ready", page="3")
+    assert run.view.view().result.count("was reloaded") == 1
 
 
 def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +240,9 @@ def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monke
     run = started()
     view = RunView(run)
     monkeypatch.setattr(run, "stop", lambda: 1 / 0)
-    says(view, kind="stop")
+    press_stop(view)
     monkeypatch.undo()
-    assert view._trouble == "ZeroDivisionError: division by zero"
+    assert view.error == "ZeroDivisionError: division by zero"
 
 
 def test_closing_the_view_ends_the_looking_and_not_the_run(
@@ -284,9 +285,9 @@ def test_what_broke_a_run_stands_in_its_end(
 
 def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]) -> None:
     """Twelve rows and how many there are more."""
-    state = run_view.view_state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
-    assert len(state["rows"]) == 12
-    assert state["more"] == "and 3 more variants"
+    view = view_progress(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    assert len(view.rows) == 12
+    assert view.more == "and 3 more variants"
 
 
 def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]) -> None:

@@ -1,0 +1,92 @@
+// A run while it is under way: a bar, figures, a table and Stop.
+
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { Button } from "../parts/button.js";
+import { SafeHtml } from "../parts/html.js";
+import { defineTool, useTool } from "../runtime/tool.js";
+
+const UNHEARD_MS = 1500; // a kernel that runs no other cell has answered long before
+
+/** @typedef {import("../protocol.js").ProgressView} ProgressView */
+
+/** @param {{isStopping: boolean}} props */
+function StopButton({ isStopping }) {
+  const { outbox } = useTool();
+  const [isPressed, setIsPressed] = useState(false);
+  const [isUnheard, setIsUnheard] = useState(false);
+  useEffect(() => {
+    if (!isPressed || isStopping) return undefined;
+    const timer = setTimeout(() => setIsUnheard(true), UNHEARD_MS);
+    return () => clearTimeout(timer);
+  }, [isPressed, isStopping]);
+  const isWaiting = isPressed || isStopping;
+  const label = isWaiting ? "Stopping …" : "Stop";
+  const press = () => {
+    setIsPressed(true);
+    outbox.press("stop").then(({ ok }) => ok || setIsPressed(false));
+  };
+  const text = isUnheard && !isStopping ? "Stopping as soon as the kernel hears it …" : label;
+  return html`<${Button} class="famnb-stop" label=${label} text=${text} locked=${isWaiting} press=${press} />`;
+}
+
+/** @param {{progress: ProgressView}} props */
+function ProgressBar({ progress }) {
+  return html`<div
+    class="famnb-progress"
+    role="progressbar"
+    aria-label="cells done"
+    aria-valuemin="0"
+    aria-valuemax="100"
+    aria-valuenow=${progress.percent}
+    aria-valuetext=${progress.summary}
+  >
+    <span class="famnb-part-done" style=${{ width: `${progress.done}%` }} />
+    <span class="famnb-part-failed" style=${{ width: `${progress.failed}%` }} />
+    <span class="famnb-part-running" style=${{ width: `${progress.running}%` }} />
+  </div>`;
+}
+
+/** @param {{progress: ProgressView}} props */
+function VariantsTable({ progress }) {
+  return html`<div class="famnb-scrolling">
+    <table class="famnb-grid">
+      <thead><tr>${progress.head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+      <tbody>
+        ${progress.rows.map(
+          ({ key, cells: [name, ...values] }) => html`<tr key=${key}><th scope="row">${name}</th>${values.map((value) => html`<td>${value}</td>`)}</tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{progress: ProgressView}} props */
+function Progress({ progress }) {
+  return html`
+    <div class="famnb-bar">
+      <strong class="famnb-title">${progress.title}</strong> <span class="famnb-state">${progress.summary}</span>
+      <span class="famnb-space" /><${StopButton} isStopping=${progress.isStopping} />
+    </div>
+    <${ProgressBar} progress=${progress} />
+    <dl class="famnb-headline">
+      ${progress.facts.map(
+        ({ key, value, note }) => html`<div key=${key} class="famnb-figure">
+          <dt>${key}</dt><dd class="famnb-value">${value}</dd>${note && html`<dd class="famnb-hint">${note}</dd>`}
+        </div>`,
+      )}
+    </dl>
+    ${progress.errors && html`<p class="famnb-error">Errors: ${progress.errors}</p>`}
+    ${progress.rows.length > 0 && html`<${VariantsTable} progress=${progress} />`}
+    ${progress.more && html`<p class="famnb-hint">${progress.more}</p>`}
+    ${progress.note && html`<p class="famnb-hint">${progress.note}</p>`}
+  `;
+}
+
+/** @param {{view: import("../protocol.js").RunStateView}} props */
+function Run({ view }) {
+  return html`<div class="famnb-run">
+    ${view.progress ? html`<${Progress} progress=${view.progress} />` : html`<${SafeHtml} html=${view.result} />`}
+  </div>`;
+}
+
+export default defineTool("Run of an experiment", Run, "famnb-card");
