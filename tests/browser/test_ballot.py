@@ -26,7 +26,7 @@ def test_votes_are_cast_by_keyboard_and_the_result_is_saved(lab: Lab):
     """Keys vote and are not the notebook's; the result is plain output in the file; a reloaded page votes on."""
     lab.notebook(SETUP, VOTES).run(0)
     shown = lab.output(0)
-    ballot = shown.get_by_role("group", name="Ballot")
+    ballot = shown.get_by_role("group", name="Vote by keyboard")
     status = ballot.get_by_role("status")
     expect(status).to_have_text("0 of 5 voted on")
     ballot.focus()

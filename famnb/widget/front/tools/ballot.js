@@ -39,7 +39,7 @@ function Ballot({ view }) {
     event.preventDefault();
     choose(choice);
   };
-  return html`<div class="famnb-ballot" tabindex="0" onKeyDown=${onKeyDown}>
+  return html`<div class="famnb-ballot" tabindex="0" role="group" aria-label="Vote by keyboard" onKeyDown=${onKeyDown}>
     <p class="famnb-hint" role="status">${view.status}</p>
     ${pair &&
     html`<${SafeHtml} html=${pair.prompt} />
