@@ -8,7 +8,8 @@ has come since the last read, as nearly always, its bytes are taken and the stam
 are looked at first, without taking them, and asked at which offsets their stamp changes; each run of bytes with one
 stamp is then handed on by itself. The kernel may have merged segments before anybody looked, and such a run has the
 stamp of its last segment. If there are as many runs as segments, none was merged, and every byte of a run came at its
-stamp; else that is known of its last byte alone (`Arrival.merged`).
+stamp. If some were, but there are as many segments as events, no event was sent in two, and that still holds for a run
+of one event. Else it is known of the last byte of a run alone (`Arrival.merged`).
 
 `Readiness` calls connections when their sockets can be read: from an epoll of our own where there is one, else from the
 event loop.
@@ -211,6 +212,13 @@ class ReceiveBuffer:
         _, _, kind, s, ns = _STAMPED_MESSAGE.unpack(self._control)
         return received, s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
 
+    def count_writes(self, start: int, end: int) -> int:
+        """How many writes of the sender a run probably has; 0 if they do not end where it does."""
+        count = 0
+        while start < end and (after := self.guess_end(start)) > start:
+            start, count = after, count + 1
+        return count if start == end else 0
+
     def guess_end(self, start: int) -> int:
         """Where the sender's write probably ends that begins at a place: with an event, or with an encrypted record."""
         data = self._data
@@ -274,6 +282,10 @@ class StampedReader(SocketReader):
             runs = [(size, last)]
         else:
             size, first, last = buffer.look(sock)
+            if count and size > received - self._taken > 0:
+                # The rest came after the count.
+                size = received - self._taken
+                last = buffer.stamp_at(sock, size)
             runs = [(size, last)]
             if first != last and size <= SEARCHED_BYTES:
                 # What was looked at to find the end of a run is the start of the next one.
@@ -293,9 +305,17 @@ class StampedReader(SocketReader):
             self._earliest_ns = arrival.t_ns
             pieces.append((buffer.view[start:end], arrival))
             start = end
-        if sum([not arrival.blurred for _, arrival in pieces]) == count:
+        known = sum([not arrival.blurred for _, arrival in pieces])
+        if known == count:
             return pieces
-        return [(data, Arrival(came.t_ns, came.late_ns, came.blurred, merged=True)) for data, came in pieces]
+        # Some were merged. If there were as many segments as events, or encrypted records, each was a segment.
+        starts = [0, *[end for end, _ in runs]]
+        writes = [buffer.count_writes(start, end) for start, end in itertools.pairwise(starts)]
+        are_segments = known == len(runs) and all(writes) and sum(writes) == count
+        return [
+            (data, came if are_segments and number == 1 else Arrival(came.t_ns, came.late_ns, came.blurred, True))
+            for (data, came), number in zip(pieces, writes, strict=True)
+        ]
 
 
 def read_tcp_counters(sock: socket.socket) -> tuple[int, int, int]:
