@@ -20,7 +20,7 @@ import httptools
 import httpx
 import msgspec
 
-from famnb.client.transport.kernel_stamps import Readiness, SocketReader, read_tcp_counters
+from famnb.client.transport.kernel_stamps import Readiness, SocketReader, read_tcp_counters, send_bytes
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
 
@@ -624,7 +624,7 @@ class Connection:
     def _flush(self) -> None:
         """Send what the kernel takes, the rest when it takes more."""
         try:
-            sent = self._sock.send(self._unsent)
+            sent = send_bytes(self._sock, self._unsent)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:

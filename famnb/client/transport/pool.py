@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import os
 import socket
 import ssl
 import time
@@ -28,6 +30,7 @@ from famnb.client.transport.kernel_stamps import (
     Readiness,
     ReceiveBuffer,
     StampClock,
+    connect_socket,
     make_reader,
     make_readiness,
     request_stamps,
@@ -297,7 +300,8 @@ class StampedTransport(httpx.AsyncBaseTransport):
         # First: without certificates there is no use in connecting.
         context = self._context() if route.is_tls or is_proxy_tls else None
         async with contextlib.AsyncExitStack() as stack:
-            sock = stack.enter_context(await _open_socket(route))
+            self._readiness = self._readiness or make_readiness()
+            sock = stack.enter_context(await _open_socket(route, self._readiness))
             channel = _Channel(sock)
             if context is not None and route.proxy is not None and is_proxy_tls:
                 await channel.start_tls(context, route.proxy.host)
@@ -307,7 +311,6 @@ class StampedTransport(httpx.AsyncBaseTransport):
                 await channel.start_tls(context, route.server_name or route.host)
             if limit not in self._connecting:
                 raise ConnectionAbortedError  # `aclose` came in the meantime
-            self._readiness = self._readiness or make_readiness()
             connection = Connection(
                 sock,
                 make_reader(sock, self._buffer, self._clock, channel.received),
@@ -376,7 +379,7 @@ class _Channel:
         self.layers.append(layer)
 
 
-async def _open_socket(route: Route) -> socket.socket:
+async def _open_socket(route: Route, readiness: Readiness) -> socket.socket:
     """Connect to an origin, or to its proxy: to the first of its addresses that answers."""
     loop = asyncio.get_running_loop()
     if route.uds is not None:
@@ -390,13 +393,35 @@ async def _open_socket(route: Route) -> socket.socket:
         return sock
     host, port = (route.host, route.port) if route.proxy is None else (route.proxy.host, route.proxy.port)
     try:
-        # An address needs no look-up, and no thread for it.
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        infos = _parse_address(host, port)
     except socket.gaierror:
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return await aiohappyeyeballs.start_connection(
-        infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, loop=loop, socket_factory=_make_socket
-    )
+    if len(infos) > 1:
+        return await aiohappyeyeballs.start_connection(
+            infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, loop=loop, socket_factory=_make_socket
+        )
+    sock, connected = _make_socket(infos[0]), asyncio.Event()
+    try:
+        sock.setblocking(False)
+        if not connect_socket(sock, infos[0][4]):
+            # Not by the loop's own way, which takes the interpreter's lock anew for each socket.
+            readiness.watch(sock, connected.set, is_writing=True)
+            try:
+                await connected.wait()
+            finally:
+                readiness.ignore(sock)
+            if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(code, f"{os.strerror(code)}: {host}:{port}")
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+@functools.cache
+def _parse_address(host: str, port: int) -> list[Any]:
+    """What an address without a name is looked up as; it needs no thread for it. Raises socket.gaierror for a name."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
 
 
 def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
