@@ -11,10 +11,7 @@ stamp of its last segment. If there are as many runs as segments, none was merge
 stamp. If some were, but there are as many segments as events, no event was sent in two, and that still holds for a run
 of one event. Else it is known of the last byte of a run alone (`Arrival.merged`).
 
-`Readiness` calls connections when their sockets can be read: from an epoll of our own where there is one, else from the
-event loop.
-
-On 64-bit Linux the system calls keep the interpreter's lock (GIL). Python's own wrappers give the lock away for every
+On 64-bit Linux these system calls, and connecting and sending, keep the interpreter's lock (GIL). Python's own wrappers give the lock away for every
 call, also for one that takes a microsecond and never waits. A busy cell then may take it, and gives it back after 5 ms,
 or when a long call into C is over: with 64 streams beside a cell that computes, events were read 0.7 s late (p99), and
 15 ms late with the lock kept.
@@ -37,7 +34,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from famnb.timing import Arrival
 
@@ -470,8 +467,7 @@ def _find_c_function(name: str) -> Callable[..., int]:
     Its arguments are integers of C's `int`, and references. It returns an `int`.
     """
     # Without `argtypes`, which would convert each argument of each call: a third of a microsecond for five of them.
-    found: Callable[..., int] = getattr(ctypes.PyDLL(None, use_errno=True), name)
-    return found
+    return cast(Callable[..., int], getattr(ctypes.PyDLL(None, use_errno=True), name))
 
 
 _connect, _send = map(_find_c_function, ("connect", "send")) if HAS_GIL_CALLS else (None, None)

@@ -30,8 +30,6 @@ _FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, zlib.error, O
 # A gigabyte of zeros fits into a megabyte.
 MAX_UNPACKED_BYTES = 100_000_000
 """What a compressed body may unpack to."""
-_UNPACKED_PIECE_BYTES = 65_536
-"""What is unpacked at once."""
 OnSent: TypeAlias = Callable[[int | None], object]
 """Called just before a request is handed to the kernel, with the nanoseconds that connecting took, if it was done."""
 
@@ -148,7 +146,7 @@ class _Unpacker:
                 if not data:
                     return
                 self._member = zlib.decompressobj(wbits=47)
-            content = self._member.decompress(data, _UNPACKED_PIECE_BYTES)
+            content = self._member.decompress(data, 65_536)
             self._left -= len(content)
             if self._left < 0:
                 raise zlib.error(f"it unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
