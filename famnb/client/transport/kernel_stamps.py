@@ -11,10 +11,10 @@ stamp of its last segment. If there are as many runs as segments, none was merge
 stamp. If some were, but there are as many segments as events, no event was sent in two, and that still holds for a run
 of one event. Else it is known of the last byte of a run alone (`Arrival.merged`).
 
-On 64-bit Linux these system calls, and connecting and sending, keep the interpreter's lock (GIL). Python's own wrappers give the lock away for every
-call, also for one that takes a microsecond and never waits. A busy cell then may take it, and gives it back after 5 ms,
-or when a long call into C is over: with 64 streams beside a cell that computes, events were read 0.7 s late (p99), and
-15 ms late with the lock kept.
+On 64-bit Linux these system calls, and connecting and sending, keep the interpreter's lock (GIL). Python's own wrappers
+give it away for every call, also for one that takes a microsecond and never waits. A busy cell then may take it, and
+gives it back after 5 ms, or when a long call into C is over: with 64 streams beside a cell that computes, events were
+read 0.7 s late (p99), and 15 ms late with the lock kept.
 """
 
 from __future__ import annotations
