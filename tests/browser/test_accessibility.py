@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.support.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSER = "composer = famnb.Composer(client)\ncomposer"

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.support.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 DRAW = """import famnb
 client = famnb.connect()

@@ -22,7 +22,7 @@ from famnb.widget.live.pane import Pane
 from tests.support.hostile_text import FAR, HOSTILE
 from tests.support.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 TEMPLATE_HOSTS = {"cdnjs.cloudflare.com"}
 """Where nbconvert's own page fetches MathJax and its like from."""

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.lab_page import Jupyter, Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 CELLS = (
     'import famnb\nclient = famnb.connect()\nreply = client.ask("Why $5?", max_tokens=300)',

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 
 import famnb
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.support.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 # Two minutes long if nobody stops it: on a busy machine a page takes half of one to load.
 SETUP = """

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from famnb.endpoints import ENDPOINTS
 from tests.support.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 START = Path(__file__).parents[2] / "notebooks" / "01-start.ipynb"
 

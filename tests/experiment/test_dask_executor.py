@@ -21,6 +21,8 @@ from tests.support.experiments import GRID, small_experiment
 from tests.support.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.full
+
 
 def standings_by_cell(ledger):
     """The standings of each cell's calls."""

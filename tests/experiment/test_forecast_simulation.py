@@ -11,6 +11,8 @@ from famnb.experiment.forecast import forecast
 from famnb.record.serialize import input_chars
 from tests.support.forecast_histories import cells, past
 
+pytestmark = pytest.mark.full
+
 
 def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
     """Fewer runs of it are drawn, which changes its figures little."""

@@ -239,6 +239,7 @@ def test_tags_that_group_nothing_are_left_out() -> None:
     assert grouping_tags(rows, ["same", "own", "many", "topic", "absent"]) == ["topic"]
 
 
+@pytest.mark.full
 def test_a_false_claim_of_any_value_is_rare() -> None:
     """Of tables in which no value has a difference."""
 

@@ -73,6 +73,7 @@ def gallery_frame(rows: int, groups: int, kind: str) -> pd.DataFrame:
     return frame.assign(started_at=frame["started_at"] + days)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", GALLERY)
 def test_a_figure_is_readable_under_all_conditions(name: str) -> None:

@@ -16,6 +16,8 @@ from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
 from tests.support.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 from tests.support.truth_rates import EXPERIMENTS, LEVEL, claims_are_rare, intervals_hold
 
+pytestmark = pytest.mark.full
+
 N = 12
 """Prompts of an experiment."""
 # Calls of one prompt are nearly alike, as they are at temperature 0: then a small bias is a significant one.
@@ -68,14 +70,12 @@ def only(frame, *variants):
     return own.assign(variant=own["variant"].cat.remove_unused_categories())
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("metric", "variant"), CLAIMS)
 def test_nothing_is_claimed_of_what_does_not_differ(pairs, metric, variant):
     """Whatever an endpoint leaves out, one model costs what it costs."""
     assert claims_are_rare(pairs[metric, variant]["clear"])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("metric", "variant"), [*CLAIMS, ("cost_usd", "hidden reasoning"), ("cost_usd", "longer")])
 def test_intervals_of_differences_hold(recorded, pairs, metric, variant):
     """The truth is the difference over all prompts of all experiments."""
@@ -84,7 +84,6 @@ def test_intervals_of_differences_hold(recorded, pairs, metric, variant):
     assert intervals_hold((own["low"] <= gap) & (gap <= own["high"]))
 
 
-@pytest.mark.full
 def test_what_is_reported_is_still_found(pairs):
     """Twice as long an answer is dearer, and that is said; one whose reasoning is hidden is marked as an estimate."""
     assert pairs["cost_usd", "longer"]["clear"].mean() > 0.9
@@ -92,7 +91,6 @@ def test_what_is_reported_is_still_found(pairs):
     assert pairs["cost_usd", "hidden reasoning"]["estimated"].all()
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("variant", [*SAME, "hidden reasoning"])
 def test_estimates_that_are_taken_for_known_do_not_hold(recorded, variant):
     """The middle of each estimate, compared as if it were the truth, fails the checks above."""

@@ -17,6 +17,8 @@ from famnb import stats
 from famnb.stats import Objective
 from tests.support.truth_rates import EXPERIMENTS, LEVEL, PROMPTS, claims_are_rare, intervals_hold
 
+pytestmark = pytest.mark.full
+
 REPEATS = 3
 LENGTH, SUITED, CALL = 0.8, 0.6, 0.5
 """Standard deviations of the logarithm of a time: of prompts, of how they suit a variant, and of calls."""

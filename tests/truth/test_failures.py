@@ -16,6 +16,8 @@ from tests.support.experiment_frames import frame
 from tests.support.truth_experiments import compare, cut
 from tests.support.truth_rates import EXPERIMENTS, claims_are_rare, intervals_hold
 
+pytestmark = pytest.mark.full
+
 N = 20
 """Prompts of an experiment."""
 REPEATS = 3
@@ -50,7 +52,6 @@ def comparisons(prompts, failed, metrics=("score_right",)):
     return dict(iter(pd.concat(rows).groupby("metric")))
 
 
-@pytest.mark.full
 def test_no_model_scores_higher_by_what_it_fails_on():
     """A failed call has the lowest score there can be, as it is by default."""
     pairs = comparisons(N, "zero", ("score_right", "success"))["score_right"]
@@ -58,7 +59,6 @@ def test_no_model_scores_higher_by_what_it_fails_on():
     assert intervals_hold((pairs["low"] <= 0) & (pairs["high"] >= 0))
 
 
-@pytest.mark.full
 def test_the_difference_in_success_holds_and_is_found():
     """The success rate is a metric of its own."""
     pairs = comparisons(N, "zero", ("score_right", "success"))["success"]
@@ -67,7 +67,6 @@ def test_the_difference_in_success_holds_and_is_found():
     assert pairs["clear"].mean() > 0.6
 
 
-@pytest.mark.full
 def test_failures_that_are_dropped_make_a_model_score_higher():
     """What who asks for `failed="drop"` gets, and what everyone got before, fails the check above."""
     pairs = comparisons(N, "drop")["score_right"]

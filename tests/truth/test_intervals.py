@@ -16,6 +16,8 @@ from scipy import special
 from famnb import stats
 from tests.support.truth_rates import EXPERIMENTS, PROMPTS, intervals_hold
 
+pytestmark = pytest.mark.full
+
 REPEATS = 3
 BETWEEN, WITHIN = 1.0, 0.3
 """Standard deviations of the logarithm of a time: between prompts, and between calls of one prompt."""

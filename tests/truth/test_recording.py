@@ -10,6 +10,8 @@ from tests.support import truth_engine
 from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
 from tests.support.truth_experiments import HIDDEN, experiment, true_cost, true_replies, unconnected
 
+pytestmark = pytest.mark.full
+
 ON_ENDPOINTS = {
     "chat": {"endpoint": "chat", "model": "fam-mini"},
     "responses": {"endpoint": "responses"},

@@ -10,6 +10,8 @@ from tests.support import truth_engine
 from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
 from tests.support.truth_experiments import compare, cut, experiment, unconnected
 
+pytestmark = pytest.mark.full
+
 VARIANTS = {
     "today": {"endpoint": "web"},
     "better": {"endpoint": "messages"},

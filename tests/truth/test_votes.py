@@ -17,6 +17,8 @@ from famnb import stats
 from famnb.experiment.votes import ranking_sentences
 from tests.support.truth_rates import EXPERIMENTS, PROMPTS, claims_are_rare, intervals_hold
 
+pytestmark = pytest.mark.full
+
 VARIANTS = ("a", "b", "c")
 VOTES = 5
 """On every two answers to a prompt, by repeats or by voters."""
