@@ -19,6 +19,7 @@ import matplotlib.figure
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -56,6 +57,8 @@ MESSAGE_HEIGHT_IN = 0.7
 # Four panels are a square rather than three and one.
 COLUMNS = {1: 1, 2: 2, 4: 2}
 """Panels side by side, by the number of panels; 3 for any other number."""
+MEASURE_IN = 6.0
+"""More than ticks, labels, titles and what is around panels take of a height: what a figure is measured with."""
 HANDLE_LINE_EM, HANDLE_EM = 1.7, 2.4
 """Length of a line in the legend, without and with the space after it, in sizes of the text."""
 COLUMN_GAP_EM, NAME_GAP_EM = 0.2, 1.2
@@ -206,12 +209,18 @@ class Chart:
     def _surround(self, figure: Figure, title: str, subtitle: str) -> None:
         """Put headings above our own axes, legend and notes below, as much of it as there is room for."""
         size, palette = self.size, self._rows[0][0].palette
-        layout = StackedLayout([[canvas.axes for canvas in row] for row in self._rows], self._heights_in)
+        if self._facet is None:
+            grid = GridSpec(len(self._rows), 1, figure, height_ratios=self._heights_in)
+            for index, (canvas,) in enumerate(self._rows):
+                canvas.axes.set_subplotspec(grid[index, 0])
+        layout = StackedLayout([row[0].axes for row in self._rows])
         figure.set_layout_engine(layout)
         points = size.text_pt(TITLE_PT)
         lines = wrap_text(title, size.width_in - 2 * PAD_IN, points, "bold")
         style: dict[str, Any] = {"ha": "left", "va": "top", "linespacing": 1.25, **PLAIN_TEXT}
         heading = figure.suptitle("\n".join(lines), fontsize=points, fontweight="bold", color=palette.strong, **style)
+        # `StackedLayout` makes room for it.
+        heading.set_in_layout(False)
         layout.headings.append(heading)
         if subtitle:
             facts = self._add_lines(figure, [subtitle], LABEL_PT, va="top")
@@ -219,57 +228,63 @@ class Chart:
         if self._facet is not None:
             label: dict[str, Any] = {"fontsize": size.text_pt(LABEL_PT), "color": palette.soft, **PLAIN_TEXT}
             layout.shared_x = figure.text(0.5, 0, self.x, ha="center", va="bottom", **label)
-            y = "\n".join(wrap_text(self.y, sum(self._heights_in), size.text_pt(LABEL_PT)))
-            layout.shared_y = figure.text(0, 0.5, y, ha="left", va="center", rotation="vertical", **label)
-        for legend, notes, has_facts in self._arrangements(figure, palette):
+            figure.supylabel("\n".join(wrap_text(self.y, sum(self._heights_in), size.text_pt(LABEL_PT))), **label)
+        # In a figure so high that there is room for everything.
+        figure.set_figheight(sum(self._heights_in) + MEASURE_IN)
+        overhang_in = layout.overhang_in(figure)
+        for legend, notes, has_subtitle in self._arrangements(figure, palette):
             layout.legend = legend
-            if subtitle and not has_facts and facts in layout.headings:
+            if subtitle and not has_subtitle and facts in layout.headings:
                 layout.headings.remove(facts)
                 facts.remove()
             layout.notes = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
-            if size.height_in is None:
-                figure.set_figheight(layout.needed_height_in(figure))
-                break
-            least_in = MIN_AXES_SHARE * size.height_in
-            if layout.needed_height_in(figure, axes_height_in=least_in) <= size.height_in:
+            around_in = overhang_in + layout.around_in(figure)
+            if size.height_in is None or around_in + MIN_AXES_SHARE * size.height_in <= size.height_in:
                 break
             for artist in (layout.legend, layout.notes):
                 if artist is not None:
                     artist.remove()
             layout.legend = layout.notes = None
-        for canvas in self._canvases:
+        else:
+            # However little room there is, a figure says that it is not whole, and that its calls are simulated.
+            layout.notes = self._add_lines(figure, self._say_left_out([]), NOTE_PT, va="bottom")
+        figure.set_figheight(size.height_in or around_in + sum(self._heights_in))
+        layout.execute(figure)
+        for canvas in (canvas for row in self._rows for canvas in row):
             canvas.thin_ticks()
-
-    @property
-    def _canvases(self) -> list[Canvas]:
-        return [canvas for row in self._rows for canvas in row]
+            # Only now is it known how high the axes are; matplotlib makes no room for labels that are higher.
+            label, axes_in = canvas.axes.yaxis.label, canvas.axes.get_position().height * figure.get_figheight()
+            points = size.text_pt(LABEL_PT)
+            label.set_text("\n".join(wrap_text(label.get_text().replace("\n", " "), axes_in, points)))
 
     def _arrangements(self, figure: Figure, palette: Palette) -> Iterator[tuple[Legend | None, list[str], bool]]:
         """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for."""
-        notes, entries = list(self.notes), self._entries
-        left_out: list[str] = []
+        entries, left_out = self._entries, list[str]()
         if any(entry.facts for entry in entries):
-            yield self._add_facts(figure, palette), notes, True
+            yield self._add_facts(figure, palette), list(self.notes), True
             left_out = ["numbers of the legend"]
-        if not left_out or notes:
-            yield self._add_names(figure, palette, entries), [*notes, *self._say_left_out(left_out)], True
-        if notes:
-            left_out = [*left_out, format_count(len(notes), "note")]
-        yield self._add_names(figure, palette, entries), self._say_left_out(left_out), True
+        missing = self._say_left_out(left_out) if left_out else []
+        yield self._add_names(figure, palette), [*self.notes, *missing], True
+        if self.notes:
+            left_out = [*left_out, format_count(len(self.notes), "note")]
+            yield self._add_names(figure, palette), self._say_left_out(left_out), True
         if self._subtitle:
             left_out = [*left_out, "line below the title"]
-        for count in range(len(entries), 0, -1):
-            missing = [format_count(len(entries) - count, "name")] if count < len(entries) else []
-            yield self._add_names(figure, palette, entries[:count]), self._say_left_out([*missing, *left_out]), False
+            yield self._add_names(figure, palette), self._say_left_out(left_out), False
+        if entries:
+            yield self._add_names(figure, palette), self._say_left_out([]), False
         yield None, self._say_left_out([*(["legend"] if entries else []), *left_out]), False
-        yield None, [], False
 
     def _say_left_out(self, what: Sequence[str]) -> list[str]:
-        """What the figure does not show for want of room; that calls are simulated it says in any case."""
+        """What the figure does not show for want of room; groups, and that calls are simulated, it says in any case."""
         simulated = "Simulated. " if any(note.startswith("Simulated") for note in self.notes) else ""
-        # Groups that are not drawn count before words about those that are.
         groups = [note.removeprefix(NO_ROOM).partition(";")[0] for note in self.notes if note.startswith(NO_ROOM)]
-        return [f"{simulated}{NO_ROOM}{', '.join([*groups, *what])}; see `.caption`."] if what else []
+        missing = [*groups, *what]
+        return [
+            f"{simulated}{NO_ROOM}{', '.join(missing)}; see `.caption`."
+            if missing
+            else f"{simulated}More in `.caption`."
+        ]
 
     def _add_facts(self, figure: Figure, palette: Palette) -> Legend:
         """Add a legend with the facts of each group: in columns where these fit, else under its name."""
@@ -288,8 +303,9 @@ class Chart:
             cells += [(line, False) for line in wrap_text(" · ".join(facts), room_in - HANDLE_EM * em_in, points)]
         return self._make_legend(figure, palette, self._entries, cells, columns=1)
 
-    def _add_names(self, figure: Figure, palette: Palette, entries: Sequence[LegendEntry]) -> Legend | None:
+    def _add_names(self, figure: Figure, palette: Palette) -> Legend | None:
         """Add a legend of names only, as many beside each other as fit."""
+        entries = self._entries
         if not entries:
             return None
         points, room_in = self.size.text_pt(LEGEND_PT), self.size.width_in - 2 * PAD_IN

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 import PIL.Image
 from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
-from famnb.plot.palette import LIGHT, LightAndDarkRenderer, Palette, dark_colours, palette_on
+from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 """An image, height x width x RGBA."""
@@ -92,14 +92,13 @@ class Figure(matplotlib.figure.Figure):
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         width, height = self.get_size_inches() * self.dpi
         size = {"width": round(width), "height": round(height), "alt": self.alt}
-        images = self._draw_images()
-        image = _encode_png(images[0])
+        image = self.to_png()
         bundle = {"image/png": image, "text/plain": repr(self)}
         if palette_on(self.get_facecolor()).strong == LIGHT.strong:
             # A figure that the user's style made dark is dark on any page.
             bundle["text/html"] = _BOTH.format(
                 light=_data_uri(image),
-                dark=_data_uri(_encode_png(images[1])),
+                dark=_data_uri(self.to_png(dark=True)),
                 alt=html.escape(self.alt),
                 width=round(width),
                 height=round(height),
@@ -108,10 +107,10 @@ class Figure(matplotlib.figure.Figure):
 
     def to_png(self, *, dark: bool = False) -> bytes:
         """A PNG image for a page: a card with round corners and nothing around it, twice as many pixels as it takes."""
-        return _encode_png(self._draw_images()[dark])
+        return _encode_png(self._draw_image(dark=dark))
 
-    def _draw_images(self) -> tuple[Pixels, Pixels]:
-        """Draw the images for a light and for a dark page, at once."""
+    def _draw_image(self, *, dark: bool = False) -> Pixels:
+        """Draw the image for a light or for a dark page."""
         # Not by `savefig`, which draws twice where there is a layout, the first time for nothing.
         ground, dpi = self.get_facecolor(), self.dpi
         # The card is for the page only: a figure that the user saves is an ordinary rectangle.
@@ -120,13 +119,15 @@ class Figure(matplotlib.figure.Figure):
         self.dpi = dpi * PIXEL_RATIO
         try:
             width, height = self.bbox.size
-            renderer = LightAndDarkRenderer(int(width), int(height), self.dpi)
-            self.draw(renderer)
+            new_renderer: Any = RendererAgg  # untyped in matplotlib
+            renderer = new_renderer(int(width), int(height), self.dpi)
+            with dark_colours(self) if dark else contextlib.nullcontext():
+                self.draw(renderer)
         finally:
             self._card.set_visible(False)
             self.dpi = dpi
             self.set_facecolor(ground)
-        return renderer.images()
+        return np.asarray(renderer.buffer_rgba())
 
     def __repr__(self) -> str:
         return f"<Figure: {self.alt}>" if self.alt else super().__repr__()

@@ -10,7 +10,7 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, get_args
 
 import matplotlib.figure
 import numpy as np
@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import Collection
 from matplotlib.font_manager import FontProperties
-from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -29,8 +29,6 @@ from matplotlib.transforms import Bbox
 
 from famnb.errors import InvalidRequest
 
-Overhangs: TypeAlias = tuple[Any, Any, Any, Any]
-"""How far ticks, labels and titles reach out of the axes, in inches, as arrays: left, right, above and below."""
 MIN_TEXT_PT = 8.0
 """The smallest text of a figure."""
 Width = Literal["column", "page", "slide"]
@@ -127,47 +125,41 @@ def fit_text(text: str, width_in: float, size_pt: float) -> str:
     return text[:3]
 
 
-class StackedLayout(PlaceHolderLayoutEngine):
-    """Headings, panels, the label of all panels, legend and notes under each other, in what height there is.
+class StackedLayout(ConstrainedLayoutEngine):
+    """Headings, panels, legend and notes under each other: matplotlib lays out the panels in what the others leave.
 
     Everything is placed anew from its own measures whenever the figure is drawn, so that a second drawing, another
     resolution or a change of the user's gives the picture that its content asks for, and never a smaller one.
     """
 
-    def __init__(self, rows: Sequence[Sequence[Axes]], heights_in: Sequence[float]) -> None:
-        """`rows` are the axes beside each other, `heights_in` how high each row is where the height is free."""
-        super().__init__(adjust_compatible=False, colorbar_gridspec=False)
-        self.rows, self.heights_in = rows, heights_in
+    def __init__(self, rows: Sequence[Axes]) -> None:
+        """`rows` are the first axes of each row."""
+        super().__init__(w_pad=PANEL_GAP_IN / 2, h_pad=PANEL_GAP_IN / 2, wspace=0, hspace=0)
+        self.rows = rows
         self.headings: list[Text] = []
         self.shared_x: Text | None = None
-        self.shared_y: Text | None = None
         self.legend: Legend | None = None
         self.notes: Text | None = None
-        # From the same first guess for each drawing: else a figure would change with the number of its drawings.
-        columns, count = max(map(len, rows)), len(rows)
-        self._overhangs_in = np.full(columns, 0.5), np.full(columns, 0.1), np.full(count, 0.1), np.full(count, 0.4)
-        self._measured_width_in = 0.0
 
     def execute(self, fig: matplotlib.figure.Figure) -> None:
         """Place everything for the size that the figure has."""
         top, bottom = self._place_around(fig)
-        # Measuring is most of the work. Ticks change with the width of the axes, so that what was measured at another
-        # width is a first guess only.
-        self._place_axes(fig, top, bottom, measures=1 if fig.get_figwidth() == self._measured_width_in else 2)
+        width, height = fig.get_size_inches()
+        # The engine adds half of a gap on each side by itself.
+        edge, top, bottom = PAD_IN - PANEL_GAP_IN / 2, top + GAP_IN, bottom - GAP_IN
+        self.set(rect=(edge / width, bottom / height, 1 - 2 * edge / width, (top - bottom) / height))
+        super().execute(fig)
 
-    def needed_height_in(self, fig: matplotlib.figure.Figure, *, axes_height_in: float | None = None) -> float:
-        """The height at which the axes are as high as they want to be, or `axes_height_in` in all."""
-        height = fig.get_figheight()
+    def overhang_in(self, fig: matplotlib.figure.Figure) -> float:
+        """How much of the height ticks, labels, titles and gaps between panels take."""
+        self.execute(fig)
         top, bottom = self._place_around(fig)
-        self._overhangs_in = self._place_axes(fig, top, bottom, measures=1)
-        self._measured_width_in = fig.get_figwidth()
-        _, _, above, below = self._overhangs_in
-        axes_height_in = sum(self.heights_in) if axes_height_in is None else axes_height_in
-        return height - top + bottom + axes_height_in + float(above.sum() + below.sum()) + self._row_gaps_in
+        return top - bottom - float(sum(axes.get_position().height for axes in self.rows) * fig.get_figheight())
 
-    @property
-    def _row_gaps_in(self) -> float:
-        return PANEL_GAP_IN * (len(self.rows) - 1)
+    def around_in(self, fig: matplotlib.figure.Figure) -> float:
+        """How much of the height headings, legend and notes take."""
+        top, bottom = self._place_around(fig)
+        return float(fig.get_figheight()) - top + bottom
 
     def _place_around(self, fig: matplotlib.figure.Figure) -> tuple[float, float]:
         """Place what stands above and below the panels; returns where these may end, in inches from below."""
@@ -184,59 +176,10 @@ class StackedLayout(PlaceHolderLayoutEngine):
             self.legend.set_bbox_to_anchor((PAD_IN / width, bottom / height), transform=fig.transFigure)
             bottom += GAP_IN
         if self.shared_x is not None:
+            # matplotlib's own label of all panels would stand at the edge of the figure.
             self.shared_x.set_position((0.5, bottom / height))
             bottom += _height_in(self.shared_x, fig) + GAP_IN
         return top, bottom
-
-    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float, *, measures: int) -> Overhangs:
-        """Give each panel what its ticks, labels and title leave; returns how far they reach out of it."""
-        width, height = fig.get_size_inches()
-        columns = max(map(len, self.rows))
-        left_in = PAD_IN
-        if self.shared_y is not None:
-            self.shared_y.set_position((PAD_IN / width, (top + bottom) / 2 / height))
-            left_in += round(self.shared_y.get_window_extent().width / fig.dpi, 3) + GAP_IN
-        left, right, above, below = self._overhangs_in
-        for number in range(measures + 1):
-            gaps = PANEL_GAP_IN * (columns - 1)
-            free_in = width - left_in - PAD_IN - gaps - float(left.sum() + right.sum())
-            panel_in = max(free_in / columns, 0.1 * width / columns)
-            free_in = top - bottom - self._row_gaps_in - float(above.sum() + below.sum())
-            scale = max(free_in, 0.1 * height) / sum(self.heights_in)
-            y = top
-            for index, (row, row_height) in enumerate(zip(self.rows, self.heights_in, strict=True)):
-                y -= above[index] + row_height * scale
-                x = left_in
-                for column, axes in enumerate(row):
-                    x += left[column]
-                    place = x / width, y / height, panel_in / width, row_height * scale / height
-                    # Rounded, or else a rest in the last digit moves a line by a pixel from one drawing to the next.
-                    axes.set_position(Bbox.from_bounds(*(round(float(side), 6) for side in place)))
-                    x += panel_in + right[column] + PANEL_GAP_IN
-                y -= below[index] + PANEL_GAP_IN
-            if number < measures:
-                left, right, above, below = self._measure_overhangs(fig)
-        return left, right, above, below
-
-    def _measure_overhangs(self, fig: matplotlib.figure.Figure) -> Overhangs:
-        """How far ticks, labels and titles reach out of the axes, in inches: left and right of each column, above and
-        below each row.
-        """
-        columns = max(map(len, self.rows))
-        left, right = np.zeros(columns), np.zeros(columns)
-        above, below = np.zeros(len(self.rows)), np.zeros(len(self.rows))
-        for index, row in enumerate(self.rows):
-            for column, axes in enumerate(row):
-                # By the figure's own renderer, whatever it is drawn for.
-                outer, inner = axes.get_tightbbox(), axes.bbox
-                if outer is None:
-                    continue
-                sides = inner.x0 - outer.x0, outer.x1 - inner.x1, outer.y1 - inner.y1, inner.y0 - outer.y0
-                for sizes, place, side in zip(
-                    (left, right, above, below), (column, column, index, index), sides, strict=True
-                ):
-                    sizes[place] = max(sizes[place], round(float(side) / fig.dpi, 3))
-        return left, right, above, below
 
 
 def _height_in(artist: Text | Legend, fig: matplotlib.figure.Figure) -> float:

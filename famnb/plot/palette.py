@@ -1,7 +1,6 @@
 """The colours of figures: a set that does not need full colour vision, and text on light or dark ground.
 
-A figure drawn in light colours is shown in those of a dark page too: both images come of one drawing, by
-`LightAndDarkRenderer`. It is saved for a dark page within `dark_colours`.
+A figure drawn in light colours is drawn again for a dark page within `dark_colours`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.backend_bases import GraphicsContextBase, RendererBase
-from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.lines import Line2D
@@ -169,114 +166,3 @@ def _dark_rows(colours: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     if not any(rows):
         return None
     return np.array([row if row is not None else tuple(old) for row, old in zip(rows, colours, strict=True)])
-
-
-class LightAndDarkRenderer(RendererBase):
-    """Draws what it is told to on two images: as it is, and with the colours for dark ground.
-
-    Most of the time of a drawing goes into finding out what to draw, which two drawings would do twice.
-    """
-
-    def __init__(self, width: int, height: int, dpi: float) -> None:
-        super().__init__()
-        new_renderer: Any = RendererAgg  # untyped in matplotlib
-        self.light, self.dark = new_renderer(width, height, dpi), new_renderer(width, height, dpi)
-
-    def images(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return both images, height x width x RGBA."""
-        return np.asarray(self.light.buffer_rgba()), np.asarray(self.dark.buffer_rgba())
-
-    # The arguments of all methods have matplotlib's own names, by which it gives some of them.
-
-    def draw_path(self, gc: Any, path: Any, transform: Any, rgbFace: Any = None) -> None:  # noqa: N803
-        self.light.draw_path(gc, path, transform, rgbFace)
-        with _dark_context(gc):
-            self.dark.draw_path(gc, path, transform, _darken_rgba(rgbFace))
-
-    def draw_markers(self, gc: Any, *shapes: Any) -> None:
-        *paths, face = shapes if len(shapes) == 5 else (*shapes, None)
-        self.light.draw_markers(gc, *paths, face)
-        with _dark_context(gc):
-            self.dark.draw_markers(gc, *paths, _darken_rgba(face))
-
-    def draw_path_collection(
-        self,
-        gc: Any,
-        master_transform: Any,
-        paths: Any,
-        all_transforms: Any,
-        offsets: Any,
-        offset_trans: Any,
-        facecolors: Any,
-        edgecolors: Any,
-        *styles: Any,
-        **options: Any,
-    ) -> None:
-        places = master_transform, paths, all_transforms, offsets, offset_trans
-        self.light.draw_path_collection(gc, *places, facecolors, edgecolors, *styles, **options)
-        colours = (_darken_rows(np.asarray(rows)) for rows in (facecolors, edgecolors))
-        # Only as of matplotlib 3.11 hatches of collections have colours of their own.
-        if options.get("hatchcolors") is not None:
-            options["hatchcolors"] = _darken_rows(np.asarray(options["hatchcolors"]))
-        with _dark_context(gc):
-            self.dark.draw_path_collection(gc, *places, *colours, *styles, **options)
-
-    def draw_gouraud_triangles(self, *arguments: Any) -> None:
-        for renderer in (self.light, self.dark):
-            renderer.draw_gouraud_triangles(*arguments)
-
-    def draw_image(self, *arguments: Any) -> None:
-        for renderer in (self.light, self.dark):
-            renderer.draw_image(*arguments)
-
-    def draw_text(self, gc: Any, *arguments: Any, **options: Any) -> None:
-        self.light.draw_text(gc, *arguments, **options)
-        with _dark_context(gc):
-            self.dark.draw_text(gc, *arguments, **options)
-
-    def draw_tex(self, gc: Any, *arguments: Any, **options: Any) -> None:
-        self.light.draw_tex(gc, *arguments, **options)
-        with _dark_context(gc):
-            self.dark.draw_tex(gc, *arguments, **options)
-
-    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
-        width, height, descent = self.light.get_text_width_height_descent(s, prop, ismath)
-        return width, height, descent
-
-    def get_canvas_width_height(self) -> tuple[float, float]:
-        width, height = self.light.get_canvas_width_height()
-        return width, height
-
-    def points_to_pixels(self, points: Any) -> Any:
-        return self.light.points_to_pixels(points)
-
-    def option_image_nocomposite(self) -> bool:
-        return bool(self.light.option_image_nocomposite())
-
-
-@contextlib.contextmanager
-def _dark_context(context: GraphicsContextBase) -> Iterator[None]:
-    """Have the colours of strokes, text and hatches be those for dark ground."""
-    stroke, hatch = context.get_rgb(), context.get_hatch_color()
-    context.set_foreground(_darken_rgba(stroke), isRGBA=True)
-    if hatch is not None:
-        context.set_hatch_color(_darken_rgba(hatch))
-    try:
-        yield
-    finally:
-        context.set_foreground(stroke, isRGBA=True)
-        if hatch is not None:
-            context.set_hatch_color(hatch)
-
-
-def _darken_rgba(colour: Any) -> Any:
-    """The counterpart of a colour of numbers, or the colour itself where it has none."""
-    if colour is None:
-        return None
-    dark = dark_counterparts().get(_round_colour(colour))
-    return colour if dark is None else (*dark, *colour[3:])
-
-
-def _darken_rows(colours: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    dark = _dark_rows(colours) if len(colours) else None
-    return colours if dark is None else dark
