@@ -253,9 +253,9 @@ class Chart:
         for canvas in (canvas for row in self._rows for canvas in row):
             canvas.thin_ticks()
             # Only now is it known how high the axes are; matplotlib makes no room for labels that are higher.
-            label, axes_in = canvas.axes.yaxis.label, canvas.axes.get_position().height * figure.get_figheight()
+            y_label, axes_in = canvas.axes.yaxis.label, canvas.axes.get_position().height * figure.get_figheight()
             points = size.text_pt(LABEL_PT)
-            label.set_text("\n".join(wrap_text(label.get_text().replace("\n", " "), axes_in, points)))
+            y_label.set_text("\n".join(wrap_text(y_label.get_text().replace("\n", " "), axes_in, points)))
 
     def _arrangements(self, figure: Figure, palette: Palette) -> Iterator[tuple[Legend | None, list[str], bool]]:
         """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for."""
