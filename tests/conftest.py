@@ -12,8 +12,7 @@ import pytest
 from hypothesis import settings
 
 from famnb import model_colours
-from famnb.service import Server
-from tests.support.forked_service import serve_forked
+from famnb.service import Server, serve
 
 settings.register_profile("famnb", deadline=None, derandomize=True)
 settings.load_profile("famnb")
@@ -53,5 +52,5 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """The local service in its own process, with simulated answers that do not wait."""
-    with serve_forked(time_scale=0) as running:
+    with serve(time_scale=0) as running:
         yield running

@@ -18,7 +18,6 @@ from traitlets.config import Config
 
 import famnb
 from famnb.client.live_call import Stream
-from tests.support.forked_service import serve_forked
 from tests.support.waiting import wait_until
 
 
@@ -105,7 +104,7 @@ def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.
 
 def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
     """The variable has the partial reply, the row says cancelled, one line says so, and the next cell works."""
-    with serve_forked(fault="stall=5", time_scale=0) as slow:
+    with famnb.serve(fault="stall=5", time_scale=0) as slow:
         ledger = shell.user_ns["client"].ledger
         shell.user_ns["other"] = other = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=ledger)
         other.engine.viewer = press_stop
@@ -190,7 +189,7 @@ def test_a_mistake_is_one_clear_line(
 
 def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
     """One line says what happened, and the variable has what had come."""
-    with serve_forked(time_scale=0, fault="status=500") as broken:
+    with famnb.serve(time_scale=0, fault="status=500") as broken:
         shell.user_ns["other"] = famnb.Client(base_url=broken.url, api_key=broken.key, retries=famnb.Retries(tries=1))
         printed = run_failing(shell, capsys, "%fam --using other --into r Hi")
     assert printed.startswith("UsageError: ServerError: 500")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -11,15 +10,8 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 import famnb
-from tests.support.forked_kernels import fork_kernels
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def forked_kernels() -> Iterator[None]:
-    with fork_kernels():
-        yield
 
 
 @pytest.mark.full

@@ -17,7 +17,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import famnb
-from tests.support.fork_server import ROOT
 from tests.support.lab_page import Jupyter, Lab
 
 CHROMIUM = shutil.which("chromium")
@@ -124,8 +123,7 @@ def jupyter(
     ]
     with (home / "lab.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.forking_lab", *options],
-            cwd=ROOT,
+            [sys.executable, "-m", "jupyterlab", *options],
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,

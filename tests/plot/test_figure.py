@@ -8,7 +8,6 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib
@@ -19,7 +18,6 @@ from matplotlib.patches import Rectangle
 from nbclient import NotebookClient
 
 from famnb import plot
-from tests.support.forked_kernels import fork_kernels
 from tests.support.plot_figures import FIGURES
 from tests.support.plot_frames import many_calls
 
@@ -44,14 +42,6 @@ def test_an_image_is_sharp_and_says_what_it_shows() -> None:
     assert data["text/plain"] == "<Figure: Time to first token by model: m (n=1), 500 ms>"
 
 
-@pytest.fixture(scope="module")
-def forked_kernels() -> Iterator[None]:
-    """Kernels without their imports; pyplot is in none of them before a cell imports it."""
-    with fork_kernels():
-        yield
-
-
-@pytest.mark.usefixtures("forked_kernels")
 @pytest.mark.parametrize("first", ["", "%matplotlib inline", "import matplotlib.pyplot as plt"])
 def test_a_figure_shows_itself_once(first: str) -> None:
     """As the last value of a cell, in a real kernel, with and without pyplot's own way of showing figures."""

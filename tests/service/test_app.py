@@ -12,13 +12,12 @@ from famnb.api import Client
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import NotFoundError
 from famnb.events import Event, Started
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.service.app import create_app
 from famnb.service.prompt import GenerationPrompt
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import ResponseStore
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 
 
@@ -91,7 +90,7 @@ def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, strea
 @pytest.fixture(scope="module")
 def two() -> Iterator[Server]:
     """A service with an alternative address."""
-    with serve_forked(time_scale=0, alt_port=0) as running:
+    with serve(time_scale=0, alt_port=0) as running:
         yield running
 
 
@@ -154,7 +153,7 @@ def test_each_address_describes_what_it_serves(two: Server) -> None:
 
 def test_limits_hold_across_both() -> None:
     """A key's allowance is one, wherever it calls."""
-    with serve_forked(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
+    with serve(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
         answers = [post_minimal(limited, own_address(limited, name), name).status_code for name in ENDPOINTS]
     assert answers == [200, 200, 429, 429]
 

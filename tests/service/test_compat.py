@@ -11,9 +11,8 @@ import openai
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.service import Server
+from famnb.service import Server, serve
 from tests.support.fault_server import DONE, Action, FaultServer, Received, Script, chunked, whole
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.upstream_servers import answer_hello, chunk, completion, decode_body, fetch_reply, start_gateway
 from tests.support.waiting import wait_until
@@ -35,7 +34,7 @@ PROMPT = "How is the weather in Oslo?"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A service that understands the vendors' own fields."""
-    with serve_forked(time_scale=0, compat=True) as running:
+    with serve(time_scale=0, compat=True) as running:
         yield running
 
 
@@ -48,7 +47,7 @@ def api(server: Server) -> Iterator[ServiceClient]:
 @pytest.fixture(scope="module")
 def plain() -> Iterator[ServiceClient]:
     """A caller of a service that understands the document alone."""
-    with serve_forked(time_scale=0) as running, ServiceClient(running) as caller:
+    with serve(time_scale=0) as running, ServiceClient(running) as caller:
         yield caller
 
 

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.service.request_body import LARGE
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.waiting import wait_until
 
@@ -28,7 +27,7 @@ MANY = [TURN] * 500_000
 @pytest.fixture(scope="module")
 def lifelike() -> Iterator[Server]:
     """A service that speaks at its natural pace."""
-    with serve_forked() as running:
+    with serve() as running:
         yield running
 
 

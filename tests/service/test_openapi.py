@@ -10,9 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 
 from famnb.endpoints import ENDPOINTS
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.service.openapi import openapi_document
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import ServiceClient
 
 KEY = "the-key-of-this-test"
@@ -24,7 +23,7 @@ schema = schemathesis.openapi.from_dict(openapi_document(tuple(ENDPOINTS.values(
 @pytest.fixture(scope="module")
 def service() -> Iterator[Server]:
     """A service with a key that is known before it runs."""
-    with serve_forked(key=KEY, time_scale=0) as running:
+    with serve(key=KEY, time_scale=0) as running:
         yield running
 
 

@@ -15,7 +15,7 @@ from openai import OpenAI
 from famnb.api import Client
 from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
-from tests.support.forked_service import serve_forked
+from famnb.service import serve
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
@@ -191,14 +191,14 @@ def valid(value: Any, schema: dict[str, Any]) -> bool:
 @pytest.fixture(scope="module")
 def profile_api() -> Iterator[ServiceClient]:
     """A caller of a service with the profile."""
-    with serve_forked(time_scale=0, profile="openresponses") as server, ServiceClient(server) as caller:
+    with serve(time_scale=0, profile="openresponses") as server, ServiceClient(server) as caller:
         yield caller
 
 
 @pytest.fixture(scope="module")
 def compat_api() -> Iterator[ServiceClient]:
     """A caller of a service with the profile that knows tools at this endpoint."""
-    with serve_forked(time_scale=0, profile="openresponses", compat=True) as server, ServiceClient(server) as caller:
+    with serve(time_scale=0, profile="openresponses", compat=True) as server, ServiceClient(server) as caller:
         yield caller
 
 
@@ -385,6 +385,6 @@ def test_without_the_profile_the_document_alone_holds(api: ServiceClient) -> Non
 def test_an_unknown_profile_is_refused() -> None:
     """In Python as an error that lists what there is, on the command line with its usage."""
     with pytest.raises(InvalidRequest, match="profile: expected one of '', 'openresponses', got 'closed'"):
-        serve_forked(profile="closed")
+        serve(profile="closed")
     command = [sys.executable, "-m", "famnb", "serve", "--profile", "closed"]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 2

@@ -21,13 +21,12 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.request.neutral import PromptTurn
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import PriorConversation
 from famnb.service.response_storage import store_events
 from famnb.service.store import ResponseStore, StoredResponse
 from famnb.wire import responses
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 from tests.support.waiting import wait_until
 
@@ -43,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 def start_service(file: Path, **options: object) -> Server:
     """A service that keeps its responses in a file."""
-    return serve_forked(**{"store": file, "key": KEY, "time_scale": 0, **options})
+    return serve(**{"store": file, "key": KEY, "time_scale": 0, **options})
 
 
 def first_id(texts: Iterator[str]) -> str:
@@ -158,7 +157,7 @@ def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClien
 
 def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]) -> None:
     """Responses belong to the key that made them."""
-    with serve_forked(time_scale=0, key=["first-key", "second-key"]) as shared:
+    with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
         owner, other = make_client(shared), make_client(shared)
         other.headers["authorization"] = "Bearer second-key"
         id_, _ = create_response(owner, "A secret.")

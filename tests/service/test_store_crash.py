@@ -11,8 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from famnb.service import Server
-from tests.support.forked_service import serve_forked
+from famnb.service import Server, serve
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream
 from tests.support.waiting import wait_until
 
@@ -85,7 +84,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path)
     whole: dict[str, bytes] = {}
     streamed: dict[str, object] = {}
     for turn in range(ROUNDS + 1):
-        with serve_forked(store=tmp_path / "store.sqlite", time_scale=0, key="one-key-for-all-rounds") as server:
+        with serve(store=tmp_path / "store.sqlite", time_scale=0, key="one-key-for-all-rounds") as server:
             with ServiceClient(server) as caller:
                 assert {id_: caller.get(f"{PATH}/{id_}").content for id_ in whole} == whole
                 assert {id_: caller.get(f"{PATH}/{id_}").json()["output"] for id_ in streamed} == streamed

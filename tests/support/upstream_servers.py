@@ -9,9 +9,9 @@ from typing import Any
 
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
+from famnb.service import serve
 from famnb.wire.sse import Decoder
 from tests.support.fault_server import DONE, FaultServer, Received, Script, chunked, event, whole
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import ServiceClient
 
 MODEL = "their-model"
@@ -65,7 +65,7 @@ def decode_body(request: Received) -> dict[str, Any]:
 def start_gateway(upstream: FaultServer | str, **options: Any) -> Iterator[ServiceClient]:
     """A service in front of an upstream, and a caller of it."""
     url = upstream if isinstance(upstream, str) else upstream.url
-    with serve_forked(upstream=url, **{"upstream_model": MODEL, **options}) as server, ServiceClient(server) as caller:
+    with serve(upstream=url, **{"upstream_model": MODEL, **options}) as server, ServiceClient(server) as caller:
         yield caller
 
 

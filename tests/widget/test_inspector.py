@@ -11,10 +11,9 @@ import pytest
 from ipywidgets import HBox
 
 import famnb
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.widget.html.facts import describe_clock
 from famnb.widget.inspector import PAGE_LENGTH, Inspector
-from tests.support.forked_service import serve_forked
 
 
 @pytest.fixture
@@ -134,7 +133,7 @@ def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:
 def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: str, lines: list[str]) -> None:
     """The key is hidden, what else the vendor wants is shown."""
     with (
-        serve_forked(time_scale=0, compat=True) as server,
+        serve(time_scale=0, compat=True) as server,
         famnb.Client(
             profile=profile, base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite"
         ) as client,

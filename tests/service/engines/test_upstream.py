@@ -19,9 +19,8 @@ import psutil
 import pytest
 
 from famnb.errors import ConnectError, CredentialError, InvalidRequest
-from famnb.service import Server
+from famnb.service import Server, serve
 from tests.support.fault_server import Action, FaultServer, Received, Script, chunked, event, whole
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.upstream_servers import (
     HELLO,
@@ -138,7 +137,7 @@ def leaky() -> Iterator[tuple[FaultServer, Server]]:
     """A service in front of a server that keeps nothing to itself."""
     with pytest.MonkeyPatch.context() as patch, FaultServer(choose=leaking) as upstream:
         patch.setenv("THEIR_KEY", KEY)
-        with serve_forked(upstream=upstream.url, upstream_key="THEIR_KEY", upstream_model="m") as server:
+        with serve(upstream=upstream.url, upstream_key="THEIR_KEY", upstream_model="m") as server:
             yield upstream, server
 
 
@@ -187,7 +186,7 @@ def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Serve
 def test_a_wrong_setting_is_refused_without_showing_a_secret(options: dict[str, Any], error: type[Exception]) -> None:
     """A key in place of its variable's name is a likely mistake."""
     with pytest.raises(error, match="upstream") as refused:
-        serve_forked(**options)
+        serve(**options)
     assert KEY not in str(refused.value)
     assert "secret" not in str(refused.value)
 
@@ -199,7 +198,7 @@ def test_health_says_whether_the_upstream_answers() -> None:
     states = {}
     with FaultServer(get=listing("m")) as good, FaultServer(get=whole(b"", 401)) as refusing:
         for word, url in {"up": good.url, "unauthorized": refusing.url, "down": gone}.items():
-            with serve_forked(upstream=url) as server:
+            with serve(upstream=url) as server:
                 states[word] = httpx.get(f"{server.url}/health").json()
     assert states == {word: {"status": "ok", "engine": "upstream", "upstream": word} for word in states}
 
@@ -356,7 +355,7 @@ def test_a_stored_response_goes_on(gateway: ServiceClient, upstream: FaultServer
 
 def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through two services the simulated answer is the one that the first gives, streamed and whole, with its usage."""
-    with serve_forked(time_scale=0) as sim:
+    with serve(time_scale=0) as sim:
         monkeypatch.setenv("THEIR_KEY", sim.key)
         with (
             start_gateway(sim.url, upstream_key="THEIR_KEY", upstream_model="fam-mini") as gateway,

@@ -12,10 +12,9 @@ import pytest
 
 from famnb.errors import ResponseFormatError, StreamDecodeError
 from famnb.events import Delta, Opened, Started
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.service.engines.upstream_reply import MAX_UNREAD_BYTES, UpstreamReader
 from tests.support.fault_server import FaultServer, Script, Step, chunked
-from tests.support.forked_service import serve_forked
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.upstream_servers import HELLO, MODEL, chunk, fetch_reply, start_gateway, stream_chunks
 from tests.support.waiting import wait_until
@@ -43,7 +42,7 @@ def upstream() -> Iterator[FaultServer]:
 @pytest.fixture
 def gateway(upstream: FaultServer) -> Iterator[Server]:
     """A service of its own in front of it, whose memory nobody else uses."""
-    with serve_forked(upstream=upstream.url, upstream_model=MODEL) as server:
+    with serve(upstream=upstream.url, upstream_model=MODEL) as server:
         yield server
 
 

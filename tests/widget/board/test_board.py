@@ -10,7 +10,6 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.widget.board.board import Board
-from tests.support.forked_service import serve_forked
 from tests.support.scripted_stream import ScriptedStream
 
 MIXED = [
@@ -198,7 +197,7 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
     board = Board(client, MIXED, prompt="First?")
     board.send()
     end_round(board)
-    with serve_forked(fault="stall=5", time_scale=0) as slow:
+    with famnb.serve(fault="stall=5", time_scale=0) as slow:
         board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
         board.say("Second?")
         receive(board, kind="send", prompt="Third?")

@@ -11,7 +11,6 @@ import pytest
 import famnb
 from famnb.errors import InvalidRequest
 from famnb.widget.board.board import Board
-from tests.support.forked_service import serve_forked
 
 NAMES = ("openai", "anthropic", "openrouter")
 pytestmark = pytest.mark.usefixtures("outputs")
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("outputs")
 @pytest.fixture(scope="module")
 def service() -> Iterator[famnb.service.Server]:
     """The local service, which speaks the vendors' dialects."""
-    with serve_forked(time_scale=0, compat=True) as running:
+    with famnb.serve(time_scale=0, compat=True) as running:
         yield running
 
 

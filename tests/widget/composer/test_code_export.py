@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +25,6 @@ from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.composer.code_export import available_kinds, is_extra, write_cell
 from famnb.widget.form.python_code import Target, python_literal
-from tests.support.fork_server import ForkedProcess, ForkServer
-from tests.support.forked_service import serve_forked
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
@@ -37,7 +33,7 @@ PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600
 @pytest.fixture(scope="module")
 def service() -> Iterator[famnb.service.Server]:
     """A service that answers at once."""
-    with serve_forked(time_scale=0) as server:
+    with famnb.serve(time_scale=0) as server:
         yield server
 
 
@@ -55,27 +51,15 @@ def make_request(name: str, *, stream: bool) -> Request:
     return compose(name, PROMPT, system="Be brief.", max_tokens=40, thinking=16, stream=stream, **extra)
 
 
-@pytest.fixture(scope="module")
-def run_cell() -> Iterator[Callable[[str], str]]:
-    """A function that runs a cell, and returns what it prints, its last expression included."""
-    # Each cell has a process of its own, which need not load an SDK's thousands of types again.
-    sdks = ("openai.resources.chat", "openai.resources.responses", "anthropic.resources.messages")
-    with ForkServer("famnb.api", "httpx", *sdks) as loaded:
-
-        def run(cell: str) -> str:
-            with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-                if cell.startswith("%%bash\n"):
-                    command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
-                    status = subprocess.run(command, stdout=output, stderr=errors, timeout=60, check=False).returncode
-                else:
-                    command = [sys.executable, "-c", print_last_value(cell)]
-                    status = ForkedProcess(loaded, command, env=os.environ, stdout=output, stderr=errors).wait(60)
-                errors.seek(0)
-                assert status == 0, errors.read().decode()
-                output.seek(0)
-                return output.read().decode()
-
-        yield run
+def run_cell(cell: str) -> str:
+    """Run a cell in a process of its own; returns what it prints, its last expression included."""
+    if cell.startswith("%%bash\n"):
+        command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
+    else:
+        command = [sys.executable, "-c", print_last_value(cell)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def print_last_value(cell: str) -> str:
@@ -97,9 +81,7 @@ def read_text(wire: str, name: str) -> str:
 @pytest.mark.usefixtures("env")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ENDPOINTS)
-def test_every_cell_runs_and_gets_the_same_answer(
-    name: str, stream: bool, service: famnb.service.Server, run_cell: Callable[[str], str]
-) -> None:
+def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server) -> None:
     """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
     request = make_request(name, stream=stream)
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
@@ -139,7 +121,7 @@ def test_an_address_of_no_environment_is_written_out() -> None:
 @pytest.fixture(scope="module")
 def vendor_service() -> Iterator[famnb.service.Server]:
     """A service that speaks the vendors' dialects, and answers at once."""
-    with serve_forked(time_scale=0, compat=True) as server:
+    with famnb.serve(time_scale=0, compat=True) as server:
         yield server
 
 
@@ -160,7 +142,6 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
     fields: dict[str, Any],
     stream: bool,
     vendor_service: famnb.service.Server,
-    run_cell: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:

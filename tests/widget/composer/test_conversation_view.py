@@ -21,7 +21,6 @@ from tests.support.composers import (
     wait_until_idle,
     write_field,
 )
-from tests.support.forked_service import serve_forked
 from tests.support.waiting import wait_until
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -177,7 +176,7 @@ def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Clien
 def test_what_the_service_has_forgotten_is_sent_again(client: Client):
     """Another service knows nothing of the response before: everything is said again, and a note says so."""
     composer = with_two_turns(client, endpoint="responses")
-    with serve_forked(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
+    with famnb.serve(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
         composer._conversation.runner.client = elsewhere
         composer.say("And now?")
         wait_until_idle(composer)

@@ -19,7 +19,6 @@ from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.form.draft import Draft, draft_of, read_draft
 from tests.support.composers import choose_endpoint, form_of, panel_of, receive, wait_until_idle, write_field
-from tests.support.forked_service import serve_forked
 from tests.support.strategies import requests
 
 KEY = "sk-vendor-0123456789abcdef"
@@ -40,7 +39,7 @@ def weather(city: str) -> str:
 @pytest.fixture(scope="module")
 def service() -> Iterator[famnb.service.Server]:
     """The local service, which speaks the vendors' dialects."""
-    with serve_forked(time_scale=0, compat=True) as running:
+    with famnb.serve(time_scale=0, compat=True) as running:
         yield running
 
 

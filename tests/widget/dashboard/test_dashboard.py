@@ -13,12 +13,11 @@ import pytest
 from ipywidgets import HBox
 
 import famnb
-from famnb.service import Server
+from famnb.service import Server, serve
 from famnb.widget.dashboard.dashboard import Dashboard
 from famnb.widget.dashboard.overview import CallFeed
 from famnb.widget.dashboard.time_ranges import ALL, RANGES
 from famnb.widget.inspector import Inspector
-from tests.support.forked_service import serve_forked
 from tests.support.waiting import wait_until
 
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script>"
@@ -210,7 +209,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
 ) -> None:
     """It is laid open again by itself, with its end and every event."""
     with (
-        serve_forked(fault="stall=5") as slow,
+        serve(fault="stall=5") as slow,
         famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger) as waiting,
     ):
         stream = waiting.engine.start(famnb.compose("messages", "Why?", stream=True))

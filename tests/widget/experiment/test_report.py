@@ -8,7 +8,6 @@ import pytest
 
 import famnb
 from famnb.formatting import format_usd
-from tests.support.forked_service import serve_forked
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
 EVIL = (
@@ -185,7 +184,7 @@ def test_hostile_text_is_inert(client, tmp_path):
 
 def test_failures_are_listed(connect, tmp_path):
     """With the variant, the prompt, the status, the error and what the service said."""
-    with serve_forked(time_scale=0, fault="status=400") as refusing:
+    with famnb.serve(time_scale=0, fault="status=400") as refusing:
         exp = famnb.Experiment(["a", "b"], GRID, name="refused", client=connect(refusing), max_tokens=5)
         exp.run(progress=False)
         page = write_report(exp, tmp_path / "report.html")
