@@ -25,7 +25,7 @@ Each figure is in the module of its name. It prepares its rows, opens a `facets.
 
 To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `facet=`, `figsize=`, `width=` and `ax=` that draws
 on each canvas of a `facets.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name
-goes below, into the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose tests draw it from odd
+goes below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd
 frames (without `facet=`, leave it out of `FACETED` there).
 """
 

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import famnb
-from tests.support.lab_page import Jupyter, Lab
+from tests.browser.lab_page import Jupyter, Lab
 
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("FAMNB_REQUIRE_BROWSER") == "1"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser

@@ -19,8 +19,8 @@ from famnb.profiles import DEFAULT
 from famnb.reply import Reply
 from famnb.widget.live.base import join_front
 from famnb.widget.live.pane import Pane
+from tests.browser.lab_page import Lab
 from tests.support.hostile_text import FAR, HOSTILE
-from tests.support.lab_page import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 

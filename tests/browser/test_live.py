@@ -8,7 +8,7 @@ import time
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

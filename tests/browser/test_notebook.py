@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.lab_page import Jupyter, Lab
+from tests.browser.lab_page import Jupyter, Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 

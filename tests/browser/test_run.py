@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from famnb.endpoints import ENDPOINTS
-from tests.support.lab_page import Lab
+from tests.browser.lab_page import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 

@@ -12,7 +12,7 @@ from famnb.errors import APIStatusError, FamnbError
 from famnb.record import serialize
 from famnb.reply import Reply
 from famnb.wire import errors
-from tests.support.malformed_bodies import mutants
+from tests.client.malformed_bodies import mutants
 
 MUTANTS = 1500
 """Of each seed; a run of millions found what these now keep from coming back."""

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.client.transport.certificates import Certificate
 from tests.conformance.clients import SCRIPTS
-from tests.support.certificates import Certificate
 from tests.support.waiting import wait_until
 
 NGINX = """

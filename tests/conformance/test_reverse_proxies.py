@@ -21,8 +21,8 @@ import famnb
 from famnb.client.transport import StampedTransport
 from famnb.errors import FamnbError, ServerError, StreamInterrupted
 from famnb.service import Server, serve
+from tests.client.transport.certificates import Certificate, make_certificate
 from tests.conformance.reverse_proxies import PROXIES, ReverseProxy, run_reverse_proxy
-from tests.support.certificates import Certificate, make_certificate
 from tests.support.fault_server import Action, FaultServer, Received, Script, chunked, head
 from tests.support.wire_payloads import ENDPOINTS, delta, opening, request, sse_stream
 

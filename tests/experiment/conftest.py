@@ -16,16 +16,16 @@ import pytest
 
 import famnb
 from famnb.service import Server
-from tests.support import shared_run
+from tests.experiment import shared_run
+from tests.experiment.judging import Serve
+from tests.experiment.scripted_models import service
 from tests.support.experiment_fixtures import client, connect, priced
 from tests.support.fault_server import FaultServer
-from tests.support.judging import Serve
-from tests.support.scripted_models import service
 
 __all__ = ["client", "connect", "priced"]
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["tests.support.shared_run", "famnb.experiment_api"])
+CHILDREN.set_forkserver_preload(["tests.experiment.shared_run", "famnb.experiment_api"])
 
 
 @pytest.fixture(scope="session")

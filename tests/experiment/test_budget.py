@@ -12,7 +12,7 @@ import famnb
 from famnb.errors import BudgetExceeded, InvalidRequest
 from famnb.experiment.budget import counted_cost
 from famnb.record.price_book import ceiling
-from tests.support.scripted_executor import call_outcome
+from tests.experiment.scripted_executor import call_outcome
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "web", "responses"])
 

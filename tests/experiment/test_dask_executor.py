@@ -17,8 +17,8 @@ import famnb
 from famnb.client import dask_worker
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.experiment import dask_executor
-from tests.support.experiments import GRID, small_experiment
-from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.experiment.experiments import GRID, small_experiment
+from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.full

@@ -13,7 +13,7 @@ import pytest
 import famnb
 from famnb.errors import InvalidRequest, LedgerError
 from famnb.experiment.runner import Run
-from tests.support.experiments import small_experiment, statuses
+from tests.experiment.experiments import small_experiment, statuses
 from tests.support.waiting import wait_until
 
 

@@ -13,7 +13,7 @@ from famnb.experiment.plan import plan_cells
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.variants import parse_variants
 from famnb.record.serialize import input_chars
-from tests.support.forecast_histories import both, cells, past
+from tests.experiment.forecast_histories import both, cells, past
 
 
 def test_a_forecast_multiplies_what_past_calls_took(priced):

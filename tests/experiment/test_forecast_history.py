@@ -6,7 +6,7 @@ import pandas as pd
 
 from famnb.experiment.forecast import forecast, settings_digest
 from famnb.experiment.services import SIMULATED
-from tests.support.forecast_histories import cells, past
+from tests.experiment.forecast_histories import cells, past
 
 
 def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():

@@ -9,7 +9,7 @@ import pytest
 
 from famnb.experiment.forecast import forecast
 from famnb.record.serialize import input_chars
-from tests.support.forecast_histories import cells, past
+from tests.experiment.forecast_histories import cells, past
 
 pytestmark = pytest.mark.full
 

@@ -10,8 +10,8 @@ import famnb
 from famnb import scorers
 from famnb.experiment.prompts import Prompt
 from famnb.reply import Block, Reply
-from tests.support.judging import Serve, answer, longer, verdict
-from tests.support.scripted_models import experiment, shown
+from tests.experiment.judging import Serve, answer, longer, verdict
+from tests.experiment.scripted_models import experiment, shown
 
 
 def test_a_fair_judge_ranks_the_variants_whatever_the_position(serve: Serve) -> None:

@@ -10,9 +10,9 @@ import pytest
 from famnb import scorers
 from famnb.errors import InvalidRequest
 from famnb.record.price_book import ceiling
+from tests.experiment.judging import Serve, answer, longer
+from tests.experiment.scripted_models import experiment
 from tests.support.fault_server import whole
-from tests.support.judging import Serve, answer, longer
-from tests.support.scripted_models import experiment
 
 
 def test_a_judge_whose_calls_fail_gives_no_verdict_and_is_tried_the_next_time(serve: Serve) -> None:

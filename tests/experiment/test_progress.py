@@ -6,7 +6,7 @@ import pytest
 
 import famnb
 from famnb.errors import InvalidRequest
-from tests.support.experiments import small_experiment
+from tests.experiment.experiments import small_experiment
 from tests.support.waiting import wait_until
 
 

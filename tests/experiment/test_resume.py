@@ -9,8 +9,8 @@ import sqlite3
 import pytest
 
 import famnb
-from tests.support.experiments import small_experiment, statuses
-from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.experiment.experiments import small_experiment, statuses
+from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
 

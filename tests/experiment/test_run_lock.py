@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import famnb
-from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
 PROMPTS = 500

@@ -12,7 +12,7 @@ from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Run
 from famnb.experiment.variants import parse_variants
-from tests.support.scripted_executor import ScriptedExecutor, call_outcome
+from tests.experiment.scripted_executor import ScriptedExecutor, call_outcome
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from famnb.experiment.scorers import Score
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore
 from famnb.reply import Reply
+from tests.experiment.scripted_models import experiment, service
 from tests.support.fault_server import FaultServer
-from tests.support.scripted_models import experiment, service
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from famnb.experiment.services import (
     service_of,
     split_key,
 )
+from tests.experiment.experiments import small_experiment, statuses
 from tests.support import wire_payloads
-from tests.support.experiments import small_experiment, statuses
 from tests.support.fault_server import FaultServer, whole
 
 ANSWER = whole(wire_payloads.body("messages", "An answer."))

@@ -10,10 +10,10 @@ import pytest
 
 import famnb
 from famnb.experiment.schedule import MAX_FAILURES
+from tests.experiment.experiments import GRID, small_experiment, statuses
+from tests.experiment.run_clock import SteppedExperiment, SteppedTime
 from tests.support import wire_payloads
-from tests.support.experiments import GRID, small_experiment, statuses
 from tests.support.fault_server import Action, FaultServer, whole
-from tests.support.run_clock import SteppedExperiment, SteppedTime
 from tests.support.waiting import wait_until
 
 ANSWER = whole(wire_payloads.body("messages", "An answer."))

@@ -21,9 +21,9 @@ from famnb.experiment.variants import parse_variants
 from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote
+from tests.experiment.judging import Serve, answer, longer
+from tests.experiment.scripted_models import experiment, service
 from tests.support.fault_server import FaultServer
-from tests.support.judging import Serve, answer, longer
-from tests.support.scripted_models import experiment, service
 
 
 def cells_of(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:

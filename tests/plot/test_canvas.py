@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from famnb import plot
+from tests.plot.figure_boxes import faults
+from tests.plot.plot_figures import DRAWS, FIGURES, FRAMES, SMALL_FRAMES, THOUGHTFUL, figure_text, texts_off_figure
 from tests.support.exchanges import exchange
-from tests.support.figure_boxes import faults
-from tests.support.plot_figures import DRAWS, FIGURES, FRAMES, SMALL_FRAMES, THOUGHTFUL, figure_text, texts_off_figure
 from tests.support.plot_frames import many_calls, priced_calls
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.plot_figures import DRAWS
+from tests.plot.plot_figures import DRAWS
 from tests.support.plot_frames import many_calls
 
 

@@ -9,7 +9,7 @@ import pytest
 from famnb import plot
 from famnb.experiment.summary import summary
 from famnb.plot import Figure
-from tests.support.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts
 
 
 def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:

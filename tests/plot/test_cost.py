@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from famnb import plot
-from tests.support.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts
 from tests.support.plot_frames import many_calls, priced_calls
 
 

@@ -9,8 +9,8 @@ import famnb
 from famnb import plot
 from famnb.experiment.summary import Summary, summary
 from famnb.plot import Figure
+from tests.plot.plot_figures import figure_text, legend_texts
 from tests.support.experiment_frames import frame, spread
-from tests.support.plot_figures import figure_text, legend_texts
 
 PROMPTS = 12
 

@@ -7,7 +7,7 @@ import pytest
 
 from famnb import plot
 from famnb.plot.ecdf import MAX_STEPS, ecdf_steps
-from tests.support.plot_figures import texts_off_figure
+from tests.plot.plot_figures import texts_off_figure
 from tests.support.plot_frames import many_calls
 
 

@@ -11,8 +11,8 @@ from famnb import plot
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.widget.explorer import Explorer
+from tests.plot.plot_figures import THOUGHTFUL
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import THOUGHTFUL
 from tests.support.plot_frames import calls, many_calls
 
 

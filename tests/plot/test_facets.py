@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from famnb import plot
-from tests.support.plot_figures import DRAWS, FACETED, texts_off_figure
+from tests.plot.plot_figures import DRAWS, FACETED, texts_off_figure
 from tests.support.plot_frames import many_calls
 
 

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from nbclient import NotebookClient
 
 from famnb import plot
-from tests.support.plot_figures import FIGURES
+from tests.plot.plot_figures import FIGURES
 from tests.support.plot_frames import many_calls
 
 

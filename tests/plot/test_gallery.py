@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 
 from famnb import plot
 from famnb.plot.labels import shorten_names
-from tests.support.figure_boxes import faults
-from tests.support.plot_figures import DRAWS, REPLIES, draw_differences, figure_text, legend_texts
+from tests.plot.figure_boxes import faults
+from tests.plot.plot_figures import DRAWS, REPLIES, draw_differences, figure_text, legend_texts
 from tests.support.plot_frames import events, many_calls
 
 GALLERY: dict[str, Any] = {

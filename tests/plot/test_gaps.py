@@ -7,8 +7,8 @@ import pytest
 
 import famnb
 from famnb import plot
+from tests.plot.plot_figures import figure_text
 from tests.support.exchanges import exchange, spoken
-from tests.support.plot_figures import figure_text
 from tests.support.plot_frames import events
 
 

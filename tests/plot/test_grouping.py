@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from famnb import plot
-from tests.support.plot_figures import DRAWS, figure_text, legend_texts
+from tests.plot.plot_figures import DRAWS, figure_text, legend_texts
 from tests.support.plot_frames import calls, many_calls
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from famnb import plot
 from famnb.plot.labels import format_in
+from tests.plot.plot_figures import DRAWS, REPLIES, SMALL_FRAMES, THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import DRAWS, REPLIES, SMALL_FRAMES, THOUGHTFUL, figure_text
 from tests.support.plot_frames import calls, many_calls
 
 

@@ -11,7 +11,7 @@ import pytest
 from famnb import plot
 from famnb.plot import Figure
 from famnb.plot.palette import MARKERS
-from tests.support.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts
 from tests.support.plot_frames import many_calls
 
 

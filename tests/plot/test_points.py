@@ -9,7 +9,7 @@ import pytest
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.plot import points as points_module
 from famnb.plot.points import draw, names_axis, place_points, read_axis, read_points
-from tests.support.plot_figures import FRAMES, figure_text
+from tests.plot.plot_figures import FRAMES, figure_text
 from tests.support.plot_frames import START_US, calls, many_calls
 
 

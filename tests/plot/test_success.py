@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from famnb import plot
-from tests.support.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts
 
 
 def frame_of_ends(**ends: list[tuple[str, str | None, int | None]]) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pytest
 
 from famnb import plot
 from famnb.record import Ledger
+from tests.plot.plot_figures import THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import THOUGHTFUL, figure_text
 
 
 def test_a_timeline_tells_waiting_thinking_and_answer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from famnb import plot
-from tests.support.plot_figures import figure_text
+from tests.plot.plot_figures import figure_text
 from tests.support.plot_frames import many_calls
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import famnb
 from tests.support.experiment_fixtures import connect
-from tests.support.truth_experiments import MODELS, PRICE
+from tests.truth.truth_experiments import MODELS, PRICE
 
 __all__ = ["connect"]
 

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from famnb import stats
-from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.support.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 from tests.support.truth_rates import EXPERIMENTS, LEVEL, claims_are_rare, intervals_hold
+from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
+from tests.truth.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 
 pytestmark = pytest.mark.full
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from tests.support.experiment_frames import frame
-from tests.support.truth_experiments import compare, cut
 from tests.support.truth_rates import EXPERIMENTS, claims_are_rare, intervals_hold
+from tests.truth.truth_experiments import compare, cut
 
 pytestmark = pytest.mark.full
 

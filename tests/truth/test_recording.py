@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import famnb
-from tests.support import truth_engine
-from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.support.truth_experiments import HIDDEN, experiment, true_cost, true_replies, unconnected
+from tests.truth import truth_engine
+from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
+from tests.truth.truth_experiments import HIDDEN, experiment, true_cost, true_replies, unconnected
 
 pytestmark = pytest.mark.full
 

@@ -6,9 +6,9 @@ import pytest
 
 import famnb
 from famnb.experiment.summary import summary
-from tests.support import truth_engine
-from tests.support.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.support.truth_experiments import compare, cut, experiment, unconnected
+from tests.truth import truth_engine
+from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
+from tests.truth.truth_experiments import compare, cut, experiment, unconnected
 
 pytestmark = pytest.mark.full
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from famnb.client.transport import StampedTransport
-from tests.support.certificates import Certificate, make_certificate
+from tests.client.transport.certificates import Certificate, make_certificate
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from famnb import scorers
 from famnb.experiment.comparison import compare_variants
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.metrics import Failed, find_metric, measure
-from tests.support import truth_engine
-from tests.support.truth_engine import TrueReply, TruthEngine
 from tests.support.truth_rates import LEVEL
+from tests.truth import truth_engine
+from tests.truth.truth_engine import TrueReply, TruthEngine
 
 MODELS = ("fam-mini", "fam-2-5-pro", "fam-2-5-mini")
 PRICE = {"input": 1.0, "output": 4.0, "cached": 0.1}
