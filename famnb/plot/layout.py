@@ -148,6 +148,10 @@ class StackedLayout(ConstrainedLayoutEngine):
         # The engine adds half of a gap on each side by itself.
         edge, top, bottom = PAD_IN - PANEL_GAP_IN / 2, top + GAP_IN, bottom - GAP_IN
         self.set(rect=(edge / width, bottom / height, 1 - 2 * edge / width, (top - bottom) / height))
+        for axes in fig.axes:
+            # Back to the first guess: else a figure would change with the number of its drawings.
+            if (spec := axes.get_subplotspec()) is not None:
+                axes.set_subplotspec(spec)
         super().execute(fig)
 
     def overhang_in(self, fig: matplotlib.figure.Figure) -> float:
