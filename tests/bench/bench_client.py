@@ -48,7 +48,7 @@ def run(quick: bool) -> Result:
             for cores in (("all", "one") if hasattr(os, "sched_setaffinity") else ("all",))
         }
         connected = [_connect(peer, url, 4 if quick else CONNECTED) for peer in ("famnb", FAST)]
-    imports = _imports(0 if quick else 7)
+    imports = _imports(0 if quick else 5)
     return Result(
         tables=[
             _bulk_table(bulk),
