@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from typing import Any
@@ -25,7 +26,8 @@ def decode(data: bytes) -> Any:
         pass  # the strict decoder is the fast one; the lenient one decides
     # Engines that decode token by token send halves of characters: invalid UTF-8, or escapes of single surrogates.
     try:
-        return json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+        # Not the codec "utf-8-sig": Python imports it at its first use, which fails where no file can be opened.
+        return json.loads(data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"), strict=False)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
 
