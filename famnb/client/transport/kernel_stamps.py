@@ -69,7 +69,9 @@ _TLS_DATA = 0x17
 """The first byte of an encrypted record."""
 # Far more than the offset's own error of some hundred nanoseconds.
 TOLERANCE_NS = 20_000
-"""By how much the two clocks may seem to have moved apart, and a stamp to lie in the future."""
+"""By how much the two clocks may seem to have moved apart."""
+# What arrives between reading the clock and reading the socket must not lend its stamp to the event before it.
+OFFSET_ERROR_NS = 1_000  # nanoseconds by which the measured offset between the clocks may be wrong
 # Longer than bytes wait to be read.
 UNSURE_NS = 1_000_000_000
 """For how many nanoseconds no stamp counts after the wall clock was stepped: it may be from before the step."""
@@ -150,7 +152,7 @@ class StampClock:
         if stamp is None:
             return Arrival(now_ns, None)
         t_ns = stamp + self._offset_ns
-        if earliest_ns <= t_ns <= now_ns + TOLERANCE_NS and now_ns >= self._unsure_until_ns:
+        if earliest_ns <= t_ns <= now_ns + OFFSET_ERROR_NS and now_ns >= self._unsure_until_ns:
             return Arrival(t_ns, max(0, now_ns - t_ns))
         return Arrival(now_ns, None, blurred=True)
 

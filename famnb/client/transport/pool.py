@@ -192,7 +192,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
         route = self._routes.get((origin, server_name))
         if route is None:
             if url.scheme not in ("http", "https"):
-                raise httpx.UnsupportedProtocol(f"expected an address with http:// or https://, got {origin!r}")
+                raise httpx.UnsupportedProtocol(f"Request URL has an unsupported protocol '{url.scheme}://'.")
             proxy, is_tls = self._proxy, url.scheme == "https"
             if proxy is None and self._trust_env and self._uds is None and (address := proxy_for(origin)):
                 proxy = Proxy.parse(address)
@@ -205,6 +205,10 @@ class StampedTransport(httpx.AsyncBaseTransport):
         self, route: Route, limits_s: Mapping[str, float | None], trace: Trace, *, can_be_idle: bool
     ) -> Connection:
         """Return a connection that is nobody else's. Raises PoolTimeout, and as `_connect` does."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError("StampedTransport needs asyncio; use httpx.AsyncHTTPTransport() under trio") from None
         if self._limits.max_connections is not None:
             try:
                 async with asyncio.timeout(limits_s.get("pool")):
@@ -258,12 +262,6 @@ class StampedTransport(httpx.AsyncBaseTransport):
 
     async def _connect(self, route: Route, timeout_s: float | None, trace: Trace) -> Connection:
         """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            raise RuntimeError(
-                "StampedTransport runs on event loops of asyncio; under trio use httpx.AsyncHTTPTransport()"
-            ) from None
         await trace("connection.connect_tcp.started", {})
         limit = asyncio.timeout(timeout_s)
         self._connecting.add(limit)
