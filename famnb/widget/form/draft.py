@@ -152,7 +152,14 @@ def read_request(draft: Draft) -> Request:
 
     Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
     """
-    reading = read_draft(draft)
+    return request_of(draft, read_draft(draft))
+
+
+def request_of(draft: Draft, reading: Reading) -> Request:
+    """Return the request of a draft that was read.
+
+    Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
+    """
     if not draft.prompt.strip() and not reading.replaced:
         raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
     if reading.request is None:

@@ -25,8 +25,8 @@ from famnb.widget.form.draft import (
     find_variables,
     form_fields,
     read_draft,
-    read_request,
     replace_prompt,
+    request_of,
     required_texts,
     usage_texts,
     variable_row_label,
@@ -34,6 +34,7 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.form.views import FieldView, FormView, GroupView, VariablesView, endpoint_view, field_view
 
 
 class Editor:
@@ -56,6 +57,7 @@ class Editor:
         self.row = 0
         """The index of the row whose values are sent."""
         self._tool_picker = tool_picker
+        self._latest_reading: tuple[Draft, Reading] | None = None
         self._earlier: dict[str, tuple[dict[FieldPath, str], frozenset[FieldPath]]] = {}
         """By endpoint, what its form held when another endpoint was chosen: its texts, and its `_asked_usage`."""
         self._losses: tuple[str, ...] = ()
@@ -83,7 +85,13 @@ class Editor:
     @property
     def reading(self) -> Reading:
         """The request that the form means, with the values of the chosen row, or its faults."""
-        return read_draft(_fill_draft(self.draft, self._chosen_row))
+        return self._read(_fill_draft(self.draft, self._chosen_row))
+
+    def _read(self, draft: Draft) -> Reading:
+        # The page shows what is wrong with a draft before it is sent, so to send it needs no second reading.
+        if self._latest_reading is None or self._latest_reading[0] != draft:
+            self._latest_reading = draft, read_draft(draft)
+        return self._latest_reading[1]
 
     @property
     def answer_type(self) -> Any:
@@ -106,8 +114,10 @@ class Editor:
         if not prompt.strip():
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         pictures = self.pictures if pictures is None else pictures
-        request = self.request(prompt, pictures)
-        return replace_prompt(request, fill_variables(prompt, self._chosen_row), pictures, self.endpoints)
+        draft = self._draft_with(prompt, pictures, self._chosen_row)
+        reading = self._read(draft)
+        request = request_of(draft, reading)
+        return replace_prompt(request, draft.prompt, pictures, self.endpoints) if reading.replaced else request
 
     def row_requests(self) -> dict[str, Request]:
         """Return a request for each row of values, by a label made of them.
@@ -126,9 +136,11 @@ class Editor:
         return {label: self._request(self.prompt, None, row) for label, row in zip(unique, rows, strict=True)}
 
     def _request(self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow) -> Request:
-        draft = self.draft
-        pictures = draft.pictures if pictures is None else pictures
-        return read_request(_fill_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures), row))
+        draft = self._draft_with(prompt, self.pictures if pictures is None else pictures, row)
+        return request_of(draft, self._read(draft))
+
+    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...], row: VariableRow) -> Draft:
+        return _fill_draft(dataclasses.replace(self.draft, prompt=prompt, pictures=pictures), row)
 
     @property
     def _chosen_row(self) -> VariableRow:
@@ -150,6 +162,10 @@ class Editor:
             self._infer(*self.endpoint.traits.implied[field.path], wanted=bool(text.strip()))
         if field.path == STREAM:
             self._ask_usage()
+
+    def tick(self, box: str, *, is_on: bool) -> None:
+        """Ask for the function or the answer type of a box, or no longer."""
+        self.raw |= self._tool_picker.texts_with(self.endpoint, self.raw, box, is_on=is_on)
 
     def set_tool(self, name: str, *, is_on: bool) -> None:
         """Ask for a function, or no longer."""
@@ -217,7 +233,42 @@ class Editor:
         if wanted:
             self._inferred.add(path)
 
-    # What the page is told
+    # What the page shows
+
+    def view(self) -> FormView:
+        """Return the settings, and what is wrong with them."""
+        faults = self.reading.faults
+        boxes = self._tool_picker.boxes(self.endpoint, self.raw)
+        groups: dict[str, list[FieldView]] = {name: [] for name in (FIRST, *GROUPS)}
+        for field in self._fields.values():
+            text, fault = self.raw.get(field.path, ""), faults.get(field.path, "")
+            groups[field.group].append(field_view(self.endpoint, field, text=text, fault=fault))
+        return FormView(
+            endpoint=self.endpoint.name,
+            endpoints=tuple(map(endpoint_view, self.endpoints.values())),
+            groups=tuple(
+                GroupView(key=name, boxes=boxes.get(name, ()), fields=tuple(fields))
+                for name, fields in groups.items()
+                if (fields or name in boxes) and name != IMAGES
+            ),
+        )
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the form, with the name of the first field that has a fault; empty if nothing is."""
+        return next(map(fault_text, self.reading.faults.items()), "")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before it is sent: what another endpoint could not take, what is ignored, what may surprise."""
+        draft, reading = self.draft, self.reading
+        return (*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))
+
+    @property
+    def variables(self) -> VariablesView:
+        """The table of values for the variables of prompt and system text."""
+        names = find_variables(self.prompt, self.system)
+        return VariablesView(names=names, rows=tuple(self.rows), row=self.row)
 
     def describe_fields(self) -> dict[str, Any]:
         """Return what to draw for this endpoint: the endpoints, and the groups of its fields."""

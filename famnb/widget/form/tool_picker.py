@@ -13,7 +13,8 @@ from famnb.endpoints import Endpoint
 from famnb.request.neutral import FieldPath
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
-from famnb.widget.form.fields import FieldTexts, request_fields
+from famnb.widget.form.fields import FORM, TOOLS, FieldTexts, request_fields
+from famnb.widget.form.views import BoxView
 
 TOOLS_PATH: FieldPath = ("tools",)
 
@@ -25,10 +26,31 @@ class ToolPicker:
         self._functions = functions
         self._type = schema
         self._schema = None if schema is None else json_format(schema)
+        self._type_box = f"{getattr(schema, '__name__', 'the given type')} as JSON"
 
     def answer_type(self, endpoint: Endpoint, texts: FieldTexts) -> Any:
         """Return the type that an answer shall be JSON of, if the texts ask for it; else None."""
         return self._type if self._holds_schema(endpoint, texts) else None
+
+    def boxes(self, endpoint: Endpoint, texts: FieldTexts) -> dict[str, tuple[BoxView, ...]]:
+        """Return a box for each function and for the type that the endpoint can carry, by their headings."""
+        chosen = [_tool_name(tool) for tool in parse_list(texts.get(TOOLS_PATH, "")) or ()]
+        # The first line of its description says what it is for.
+        tools = tuple(
+            BoxView(key=name, help=function.description.partition("\n")[0], is_on=name in chosen)
+            for name, function in self._functions.items()
+            if endpoint.takes_tools
+        )
+        schema: tuple[BoxView, ...] = ()
+        if self._schema is not None and endpoint.traits.format is not None:
+            schema = (BoxView(key=self._type_box, help="", is_on=self._holds_schema(endpoint, texts)),)
+        return {heading: boxes for heading, boxes in ((TOOLS, tools), (FORM, schema)) if boxes}
+
+    def texts_with(self, endpoint: Endpoint, texts: FieldTexts, box: str, *, is_on: bool) -> dict[FieldPath, str]:
+        """Return the texts of the form after a box was ticked, or no longer is."""
+        if box == self._type_box:
+            return self.texts_with_schema(endpoint, is_on=is_on)
+        return self.texts_with_tool(endpoint, texts, box, is_on=is_on)
 
     def describe(self, endpoint: Endpoint, texts: FieldTexts) -> dict[str, Any]:
         """Return a box for each function and for the type, with its name, its help and whether it is ticked."""

@@ -9,20 +9,18 @@ export interface BadgeView {
   tone: "plain" | "warn" | "error";
 }
 
-export interface BallotView {
-  status: string;
-  turn: number;
-  pair: PairView | null;
-  choices: (string)[];
-  results: SafeHtml;
-}
-
 export interface BlockView {
   key: string;
   kind: "text" | "thinking" | "code";
   label: string;
   isOpen: boolean;
   body: Growing<MarkdownValue>;
+}
+
+export interface BoxView {
+  key: string;
+  help: string;
+  isOn: boolean;
 }
 
 export interface CallView {
@@ -32,6 +30,32 @@ export interface CallView {
   response: RawView;
   events: EventsView;
   timeline: TimelineView | null;
+}
+
+export interface CodeView {
+  kinds: (string)[];
+  kind: string;
+  note: string;
+  html: SafeHtml;
+  isCell: boolean;
+}
+
+export interface ControlView {
+  kind: "model" | "choice" | "switch" | "integer" | "number" | "text" | "json";
+  help: string;
+  choices: (string)[];
+  isClosed: boolean;
+  hint: string;
+  default: number | null;
+  low: number | null;
+  high: number | null;
+  takesText: boolean;
+}
+
+export interface EndpointView {
+  key: string;
+  title: string;
+  path: string;
 }
 
 export interface EventView {
@@ -48,20 +72,27 @@ export interface EventsView {
   hasLater: boolean;
 }
 
-export interface FactView {
+export interface FieldView {
   key: string;
-  value: string;
-  note: string;
+  control: ControlView;
+  text: string;
+  fault: string;
+}
+
+export interface FormView {
+  endpoint: string;
+  endpoints: (EndpointView)[];
+  groups: (GroupView)[];
+}
+
+export interface GroupView {
+  key: string;
+  boxes: (BoxView)[];
+  fields: (FieldView)[];
 }
 
 export interface InspectorView {
   call: CallView;
-}
-
-export interface PairView {
-  prompt: SafeHtml;
-  left: SafeHtml;
-  right: SafeHtml;
 }
 
 export interface PaneView {
@@ -79,20 +110,21 @@ export interface PaneView {
   figures: string;
 }
 
-export interface ProgressView {
-  title: string;
-  summary: string;
-  percent: number;
-  done: number;
-  failed: number;
-  running: number;
-  facts: (FactView)[];
-  errors: string;
-  head: (string)[];
-  rows: (RowView)[];
-  more: string;
-  note: string;
-  isStopping: boolean;
+export interface PictureView {
+  key: string;
+  label: string;
+  url: string;
+}
+
+export interface PromptBoxView {
+  text: string;
+  pictures: (PictureView)[];
+  estimate: string;
+  estimateHelp: string;
+  fault: string;
+  hasConversation: boolean;
+  remarks: (string)[];
+  variables: VariablesView;
 }
 
 export interface PromptView {
@@ -109,23 +141,15 @@ export interface RepliesView {
   panes: (PaneView)[];
 }
 
-export interface RowView {
-  key: string;
-  cells: (string)[];
-}
-
-export interface RunStateView {
-  progress: ProgressView | null;
-  result: SafeHtml;
-}
-
 export interface TimelineView {
   url: string;
   alt: string;
 }
 
-export interface BallotIntents {
-  choose: { choice: "left" | "right" | "tie" | "skip" | "undo" | "results"; turn: number };
+export interface VariablesView {
+  names: (string)[];
+  rows: ({ [name: string]: string })[];
+  row: number;
 }
 
 export interface InspectorIntents {
@@ -137,8 +161,4 @@ export interface InspectorIntents {
 
 export interface ReplyViewIntents {
   stop: { pane?: string };
-}
-
-export interface RunViewIntents {
-  stop: {};
 }

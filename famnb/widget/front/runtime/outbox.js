@@ -6,7 +6,7 @@
 const PAUSE_MS = 200;
 
 /**
- * @typedef {{ok: boolean, value?: any}} Answer
+ * @typedef {{ok: boolean, value?: any, isUnknown?: boolean}} Answer `isUnknown`: whether it was refused is not known
  * @typedef {{id: number, name: string, key: string, resolve: (answer: Answer) => void}} Pending
  */
 
@@ -71,16 +71,16 @@ export class Outbox {
   }
 
   /** The kernel has answered. @param {{id: number} & Answer} answer */
-  answer({ id, ok, value }) {
+  answer({ id, ok, value, isUnknown = false }) {
     const pending = this.pending.get(id);
     this.pending.delete(id);
-    pending?.resolve({ ok, value });
+    pending?.resolve({ ok, value, isUnknown });
     this.onChange();
   }
 
   /** A whole view has come: it knows of all that was sent, and an answer may have been lost on the way. */
   forget() {
-    for (const id of [...this.pending.keys()]) this.answer({ id, ok: false });
+    for (const id of [...this.pending.keys()]) this.answer({ id, ok: false, isUnknown: this.isOpen });
   }
 
   /** Sends nothing any more: the kernel has ended, and a host may throw an error. */

@@ -74,22 +74,52 @@ export function useFollowEnd(ref) {
 }
 
 /**
- * Returns the text of a control and what to call with each edit: what is typed counts until the kernel has answered it.
+ * Returns a value of the view and a function that shows another one in its place until an intent was answered. Without a
+ * kernel it stays, so that what was written can be copied.
+ * @template T
+ * @param {T} value of the view
+ * @returns {[T, (next: T, answer: Promise<import("./outbox.js").Answer>) => void]}
+ */
+export function useHeld(value) {
+  const { outbox } = useTool();
+  const [held, setHeld] = useState(/** @type {{value: T} | null} */ (null));
+  const latest = useRef(0);
+  const hold = (next, answer) => {
+    const edition = (latest.current += 1);
+    setHeld({ value: next });
+    answer.then(() => {
+      if (latest.current === edition && outbox.isOpen) setHeld(null);
+    });
+  };
+  return [held ? held.value : value, hold];
+}
+
+/**
+ * Returns the text of a control, what to call with each edit, and the function of `useHeld`: what is typed counts until
+ * the kernel has answered it.
  * @param {string} value of the view @param {string} intent @param {(text: string) => object} makeArgs @param {string} [key]
- * @returns {[string, (text: string) => void]}
+ * @returns {[string, (text: string) => void, (text: string, answer: Promise<import("./outbox.js").Answer>) => void]}
  */
 export function useTyped(value, intent, makeArgs, key = "") {
   const { outbox } = useTool();
-  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
-  const latest = useRef(0);
-  const edit = (text) => {
-    const edition = (latest.current += 1);
-    setTyped(text);
-    outbox.later(intent, makeArgs(text), key).then(() => {
-      if (latest.current === edition) setTyped(null);
-    });
-  };
-  return [typed ?? value, edit];
+  const [text, hold] = useHeld(value);
+  return [text, (next) => hold(next, outbox.later(intent, makeArgs(next), key)), hold];
+}
+
+/** Calls `stop` when Esc is pressed in the tool while it `isBusy`, unless what has the focus takes it for itself. */
+export function useEscape(isBusy, stop) {
+  const { root } = useTool();
+  useEffect(() => {
+    if (!isBusy) return undefined;
+    const listener = (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      event.preventDefault();
+      event.stopPropagation();
+      stop();
+    };
+    root.addEventListener("keydown", listener);
+    return () => root.removeEventListener("keydown", listener);
+  });
 }
 
 /**

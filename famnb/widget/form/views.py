@@ -1,0 +1,164 @@
+"""What a page shows of a form: the settings of a request, and the box in which its prompt is written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from famnb.endpoints import Endpoint
+from famnb.widget.form.fields import MODEL, FieldKind, FormField
+from famnb.widget.form.images import PromptImage
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.runtime.view import View
+
+ControlKind: TypeAlias = Literal["model"] | FieldKind
+
+
+class ControlView(View, frozen=True):
+    """What a field takes."""
+
+    kind: ControlKind
+    help: str
+    choices: tuple[str, ...]
+    """All values of a choice; suggestions for any other kind."""
+    is_closed: bool
+    """Whether a model is one of the choices."""
+    hint: str
+    """Default and limits, which an empty control shows."""
+    default: float | None
+    low: float | None
+    high: float | None
+    takes_text: bool
+    """Whether a `json` field also takes a plain text."""
+
+
+class FieldView(View, frozen=True):
+    """A field of a request; its key is its name, such as thinking.budget_tokens."""
+
+    key: str
+    control: ControlView
+    text: str
+    """What the control holds; empty if the field is not set."""
+    fault: str
+    """What is wrong with it."""
+
+
+class BoxView(View, frozen=True):
+    """A check box that asks for a function or for an answer of a type; its key is its name."""
+
+    key: str
+    help: str
+    is_on: bool
+
+
+class GroupView(View, frozen=True):
+    """Fields under a heading, which is the key; empty for those above all headings."""
+
+    key: str
+    boxes: tuple[BoxView, ...]
+    fields: tuple[FieldView, ...]
+
+
+class EndpointView(View, frozen=True):
+    """An endpoint that can be chosen; its key is its name."""
+
+    key: str
+    title: str
+    path: str
+
+
+class FormView(View, frozen=True):
+    """The settings of a request."""
+
+    endpoint: str
+    endpoints: tuple[EndpointView, ...]
+    groups: tuple[GroupView, ...]
+
+
+class PictureView(View, frozen=True):
+    """An image of the prompt."""
+
+    key: str
+    label: str
+    url: str
+    """The address of its thumbnail; empty for a link, whose host would learn that it is looked at."""
+
+
+class VariablesView(View, frozen=True):
+    """The values of a prompt's variables."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[dict[str, str], ...] = ()
+    row: int = 0
+    """The index of the row that is sent."""
+
+
+class PromptBoxView(View, frozen=True):
+    """The box in which the next prompt is written."""
+
+    text: str
+    pictures: tuple[PictureView, ...]
+    estimate: str
+    """What sending it takes, in a few words; `estimate_help` says what that rests on."""
+    estimate_help: str
+    fault: str
+    """Why it cannot be sent; empty if it can."""
+    has_conversation: bool
+    """Whether the settings hold what is sent without a prompt."""
+    remarks: tuple[str, ...]
+    variables: VariablesView = VariablesView()
+
+
+class CodeView(View, frozen=True):
+    """Code that repeats what is sent; without kinds there is but one."""
+
+    kinds: tuple[str, ...]
+    kind: str
+    note: str
+    html: SafeHtml
+    is_cell: bool
+    """Whether it can be run in a cell."""
+
+
+def picture_views(pictures: Sequence[PromptImage]) -> tuple[PictureView, ...]:
+    """Return the images of a prompt as the page shows them."""
+    return tuple(
+        PictureView(key=str(index), label=picture.description, url=picture.url if picture.is_upload else "")
+        for index, picture in enumerate(pictures)
+    )
+
+
+# Cached, since what is the same object is not compared again with each view.
+@functools.cache
+def control_view(endpoint: Endpoint, field: FormField) -> ControlView:
+    """Return what a field of an endpoint takes."""
+    help = field.help
+    if field.path == (endpoint.request.prompt_field,):
+        help += " When filled in, it is sent instead of the prompt."
+    if field.path == (endpoint.traits.system_field,):
+        help += " When filled in, it is sent instead of the system text above."
+    is_model = field.path == MODEL
+    return ControlView(
+        kind="model" if is_model else field.kind,
+        help=help,
+        # Suggestions only, unless it is a choice: a service may have models that the document does not name.
+        choices=tuple(endpoint.models) if is_model else field.choices,
+        is_closed=is_model and field.kind == "choice",
+        hint=field.hint,
+        default=field.default,
+        low=field.low,
+        high=field.high,
+        takes_text=field.bare,
+    )
+
+
+def field_view(endpoint: Endpoint, field: FormField, *, text: str, fault: str) -> FieldView:
+    """Return a field of an endpoint with what it holds."""
+    return FieldView(key=field.name, control=control_view(endpoint, field), text=text, fault=fault)
+
+
+@functools.cache
+def endpoint_view(endpoint: Endpoint) -> EndpointView:
+    """Return an endpoint that can be chosen."""
+    return EndpointView(key=endpoint.name, title=endpoint.title, path=endpoint.path)

@@ -1,0 +1,192 @@
+// One field of a request: a control of its kind, with its help or what is wrong with it below.
+
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { memo, useTool, useTyped } from "../runtime/tool.js";
+import { Help } from "./html.js";
+
+/**
+ * @typedef {import("../protocol.js").FieldView} FieldView
+ * @typedef {object} ControlProps
+ * @property {FieldView} field
+ * @property {string} text
+ * @property {(text: string) => void} edit
+ * @property {object} label attributes of the element that has the label
+ */
+
+let idCount = 0;
+
+/** Returns an id that ties a control to its label. */
+export function useId() {
+  const id = useRef("");
+  id.current ||= `famnb-control-${(idCount += 1)}`;
+  return id.current;
+}
+
+/**
+ * A list of choices, each a value or a value and the text for it.
+ * @param {{choices: (string | [string, string])[], value: string, change: (value: string) => void, [attribute: string]: any}} props
+ */
+export function Select({ choices, value, change, ...rest }) {
+  const { isLost } = useTool();
+  const options = choices.map((choice) => (typeof choice === "string" ? [choice, choice] : choice));
+  return html`<select
+    disabled=${isLost}
+    ...${rest}
+    class=${`famnb-input ${rest.class ?? ""}`}
+    value=${value}
+    onChange=${(event) => change(event.target.value)}
+  >${options.map(([name, text]) => html`<option key=${name} value=${name} selected=${name === value}>${text}</option>`)}</select>`;
+}
+
+/** A line to write in. @param {{text: string, edit: (text: string) => void, [attribute: string]: any}} props */
+export function TextInput({ text, edit, ...rest }) {
+  const { isLost } = useTool();
+  return html`<input
+    autocomplete="off"
+    spellcheck=${false}
+    readonly=${isLost}
+    ...${rest}
+    class=${`famnb-input ${rest.class ?? ""}`}
+    value=${text}
+    onInput=${(event) => edit(event.target.value)}
+  />`;
+}
+
+/** A control with its label above and perhaps more below. @param {{label: string, control: (id: string) => unknown, children?: any}} props */
+export function Labelled({ label, control, children }) {
+  const id = useId();
+  return html`<div class="famnb-item"><label class="famnb-name" for=${id}>${label}</label>${control(id)}${children}</div>`;
+}
+
+const hintOf = ({ control }) => control.hint || "not set";
+
+// The first choice leaves it to the service.
+const makeChoice = (choicesOf) =>
+  /** @param {ControlProps} props */
+  function Choice({ field, text, edit, label }) {
+    const choices = [["", hintOf(field)], ...choicesOf(field.control)];
+    return html`<${Select} ...${label} class=${text ? "" : "famnb-unset"} choices=${choices} value=${text} change=${edit} />`;
+  };
+
+/** @param {ControlProps} props */
+function Model({ field, text, edit, label }) {
+  const { choices, isClosed } = field.control;
+  const [isOther, setOther] = useState(false); // whether the id of another model is to be written
+  const other = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => {
+    if (isOther) other.current.querySelector("input").focus();
+  }, [isOther]);
+  if (isClosed) return html`<${Select} ...${label} choices=${choices} value=${text} change=${edit} />`;
+  const isListed = choices.includes(text) && !isOther;
+  const choose = (value) => {
+    setOther(!value);
+    edit(value);
+  };
+  return html`<div ref=${other}>
+    <${Select} ...${label} choices=${[...choices, ["", "another …"]]} value=${isListed ? text : ""} change=${choose} />
+    ${!isListed && html`<${TextInput} aria-label="model id" placeholder="the model's id" text=${text} edit=${edit} />`}
+  </div>`;
+}
+
+/** @param {ControlProps} props */
+function Range({ field, text, edit, label }) {
+  const { isLost } = useTool();
+  const { low, high, default: normal } = field.control;
+  const input = useRef(/** @type {any} */ (null));
+  const hint = normal === null ? "not set" : `default ${normal}`;
+  const number = Number(text.trim() || (normal ?? low));
+  const isUnset = !text.trim();
+  const reset = () => {
+    edit("");
+    input.current.querySelector(".famnb-number").focus();
+  };
+  return html`<div class="famnb-slide" ref=${input}>
+    <input
+      type="range"
+      class=${`famnb-range ${isUnset ? "famnb-unset" : ""}`}
+      min=${low}
+      max=${high}
+      step="0.01"
+      value=${Number.isFinite(number) ? number : low}
+      disabled=${isLost}
+      aria-label=${`${field.key}, slider`}
+      aria-valuetext=${isUnset ? hint : undefined}
+      onInput=${(event) => edit(String(Number(event.target.value)))}
+    />
+    <${TextInput} ...${label} class="famnb-number" inputmode="decimal" placeholder=${hint} text=${text} edit=${edit} />
+    <button
+      type="button"
+      class="famnb-button famnb-icon famnb-reset"
+      aria-label=${`Unset ${field.key}`}
+      title=${`Unset ${field.key}`}
+      disabled=${isLost}
+      style=${{ visibility: isUnset ? "hidden" : "visible" }}
+      onClick=${reset}
+    >×</button>
+  </div>`;
+}
+
+/** @param {ControlProps} props */
+function Text({ field, text, edit, label }) {
+  const { choices, kind } = field.control;
+  const list = useId();
+  const inputmode = kind === "integer" ? "numeric" : kind === "number" ? "decimal" : undefined;
+  const input = html`<${TextInput} ...${label} inputmode=${inputmode} list=${choices.length ? list : undefined} placeholder=${hintOf(field)} text=${text} edit=${edit} />`;
+  if (!choices.length) return input;
+  return html`<div>${input}<datalist id=${list}>${choices.map((choice) => html`<option value=${choice} />`)}</datalist></div>`;
+}
+
+/** @param {ControlProps} props */
+function Json({ field, text, edit, label }) {
+  const { isLost } = useTool();
+  return html`<textarea
+    ...${label}
+    class="famnb-input"
+    rows="2"
+    placeholder=${hintOf(field)}
+    spellcheck=${false}
+    readonly=${isLost}
+    value=${text}
+    onInput=${(event) => edit(event.target.value)}
+  />`;
+}
+
+const CONTROLS = {
+  choice: makeChoice(({ choices }) => choices),
+  // A check box has no state for "not set".
+  switch: makeChoice(() => [["true", "yes"], ["false", "no"]]),
+  model: Model,
+  range: Range,
+  json: Json,
+  text: Text,
+  integer: Text,
+  number: Text,
+};
+
+/** @param {import("../protocol.js").ControlView} control */
+function kindOf({ kind, low, high, takesText, choices }) {
+  if (kind === "number" && low !== null && high !== null) return "range";
+  return kind === "json" && takesText && choices.length ? "text" : kind;
+}
+
+// A range of values stays on one line: after a dash, a line may break even before a space that does not break.
+const joinRange = (text) => text.replaceAll(" – ", "\u00a0–\u2060\u00a0");
+
+/**
+ * A field; each edit is sent as `intent` with the `args`, the field's name and its text.
+ * @param {{field: FieldView, intent?: string, args?: object}} props
+ */
+export const Field = memo(({ field, intent = "set_field", args = {} }) => {
+  const id = useId();
+  const { control, fault, key } = field;
+  const [text, edit] = useTyped(field.text, intent, (next) => ({ ...args, field: key, text: next }), `${Object.values(args)} ${key}`);
+  const kind = kindOf(control);
+  const label = { id, "aria-describedby": `${id}-${fault ? "fault" : "help"}`, "aria-invalid": fault ? "true" : undefined };
+  const help = kind === "range" && control.hint ? `${control.help} (${joinRange(control.hint)})` : control.help;
+  return html`<div class="famnb-item" data-kind=${control.kind}>
+    <label class="famnb-name" for=${id}>${key}</label>
+    <${CONTROLS[kind]} field=${field} text=${text} edit=${edit} label=${label} />
+    <p class="famnb-fault" id=${`${id}-fault`} role="alert" hidden=${!fault}>${fault}</p>
+    <p class="famnb-help" id=${`${id}-help`} hidden=${Boolean(fault)}><${Help} text=${help} /></p>
+  </div>`;
+});

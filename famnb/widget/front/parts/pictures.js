@@ -1,0 +1,114 @@
+// The images of a prompt: chosen, pasted, dropped, or given by their address.
+
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { useTool } from "../runtime/tool.js";
+import { Button, IntentButton } from "./button.js";
+
+/** The images, each with its thumbnail and a button that removes it.
+ * @param {{pictures: import("../protocol.js").PictureView[]}} props
+ */
+export function Pictures({ pictures }) {
+  if (!pictures.length) return null;
+  return html`<ul class="famnb-pictures" aria-label="Images">
+    ${pictures.map(
+      ({ key, label, url }) => html`<li key=${key} title=${label}>
+        ${url ? html`<img src=${url} alt="" />` : html`<span class="famnb-link">link</span>`}
+        <span class="famnb-caption">${label}</span>
+        <${IntentButton} class="famnb-icon" label=${`Remove ${label.split(",")[0].slice(0, 30)}`} text="×" intent="remove_image" args=${{ image: Number(key) }} lock=${key} />
+      </li>`,
+    )}
+  </ul>`;
+}
+
+const readFile = (file) =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result));
+    reader.addEventListener("error", () => reject(reader.error));
+    reader.readAsDataURL(file);
+  });
+
+const imagesOf = (data) => [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
+
+/** Returns listeners for a box into which images are pasted and dropped, and what adds files. */
+export function useDrop() {
+  const { outbox } = useTool();
+  const [isOver, setOver] = useState(false);
+  const add = async (files) => {
+    for (const file of files) outbox.send("add_image", { name: file.name || "pasted", url: await readFile(file) });
+  };
+  // Without this the notebook takes what is dropped, or the browser opens it.
+  const take = (event) => {
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const over = (event) => {
+    if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+    take(event);
+    setOver(true);
+  };
+  const drop = {
+    "data-dropping": isOver ? "true" : undefined,
+    onPaste: (event) => {
+      const files = imagesOf(event.clipboardData);
+      if (!files.length) return;
+      take(event);
+      add(files);
+    },
+    onDragEnter: over,
+    onDragOver: over,
+    "onlm-dragenter": over,
+    onDragLeave: () => setOver(false),
+    onDrop: (event) => {
+      setOver(false);
+      if (!event.dataTransfer?.files.length) return;
+      take(event);
+      add([...event.dataTransfer.files]);
+    },
+  };
+  return { drop, add };
+}
+
+/** Buttons that add images: a picker, and an address. @param {{add: (files: File[]) => void}} props */
+export function PictureAdder({ add }) {
+  const { outbox, isLost } = useTool();
+  const [hasAddress, setAddress] = useState(false);
+  const picker = useRef(/** @type {any} */ (null));
+  const address = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => {
+    if (hasAddress) address.current.focus();
+  }, [hasAddress]);
+  const pick = () => {
+    add([...picker.current.files]);
+    picker.current.value = "";
+  };
+  const typeAddress = (event) => {
+    const url = event.target.value.trim();
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      setAddress(false);
+    }
+    if (event.key !== "Enter" || !url) return;
+    event.preventDefault();
+    outbox.send("add_image", { name: "", url });
+    event.target.value = "";
+  };
+  return html`<${Button}
+      label="Add images"
+      title="Images to send with the prompt; they can also be pasted and dropped into the prompt"
+      press=${() => picker.current.click()}
+    />
+    <${Button} label="Image link" aria-expanded=${String(hasAddress)} press=${() => setAddress(!hasAddress)} />
+    ${hasAddress &&
+    html`<input class="famnb-input" placeholder="https://… of an image, Enter" aria-label="Address of an image" disabled=${isLost} ref=${address} onKeyDown=${typeAddress} />`}
+    <input
+      class="famnb-hidden"
+      type="file"
+      multiple
+      accept=".png,.jpg,.jpeg,.gif,.webp"
+      aria-label="Choose images"
+      tabindex="-1"
+      ref=${picker}
+      onChange=${pick}
+    />`;
+}

@@ -1,0 +1,180 @@
+// The box in which the next prompt is written: its text, images, variables, and Send; and the system text.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { useEscape, useStop, useTool, useTyped } from "../runtime/tool.js";
+import { Button } from "./button.js";
+import { Help } from "./html.js";
+import { PictureAdder, Pictures, useDrop } from "./pictures.js";
+import { Variables } from "./variables.js";
+
+const SETTING = "famnb-enter-sends"; // where the browser keeps what Enter does
+
+// A page that may not store anything has the setting until it is left.
+let enterSends = true;
+try {
+  enterSends = globalThis.localStorage?.getItem(SETTING) !== "no";
+} catch {
+  // Enter sends.
+}
+
+/**
+ * Returns what a text area does with a key: Enter sends, or Ctrl+Enter alone; a key that an input method takes is left
+ * to it. @param {() => void} send @param {boolean} [isEnterEnough]
+ */
+export const sendByKeys = (send, isEnterEnough) => (event) => {
+  // Else JupyterLab runs the cell, and drops the line break that follows a Shift that it has heard of.
+  if (event.key === "Enter" || event.key === "Shift") event.stopPropagation();
+  if (event.key !== "Enter" || event.isComposing) return;
+  if (!event.ctrlKey && !event.metaKey && (event.shiftKey || !(isEnterEnough ?? enterSends))) return;
+  event.preventDefault();
+  send();
+};
+
+/** The system text: one line while it is empty, and a box once it is opened. Intent: set_system.
+ * @param {{text: string, args?: object}} props
+ */
+export function SystemText({ text: value, args = {} }) {
+  const { isLost } = useTool();
+  const [text, edit] = useTyped(value, "set_system", (next) => ({ ...args, text: next }), String(Object.values(args)));
+  const [isOpen, setOpen] = useState(Boolean(value));
+  // What was filled in by a preset or a past call is seen.
+  useEffect(() => {
+    if (value) setOpen(true);
+  }, [Boolean(value)]);
+  return html`<details class="famnb-system" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
+    <summary><strong>System</strong><span class="famnb-gist">${isOpen ? "" : text.trim() || "not set"}</span></summary>
+    <textarea
+      class="famnb-prompt"
+      rows="2"
+      placeholder="How the model should behave"
+      aria-label="System"
+      readonly=${isLost}
+      value=${text}
+      onInput=${(event) => edit(event.target.value)}
+      onKeyDown=${sendByKeys(() => {}, false)}
+    />
+  </details>`;
+}
+
+function EnterSetting({ sends, set }) {
+  const change = ({ target }) => {
+    enterSends = target.checked;
+    set(enterSends);
+    try {
+      globalThis.localStorage?.setItem(SETTING, enterSends ? "yes" : "no");
+    } catch {
+      // It holds until the page is left.
+    }
+  };
+  const title = "Shift+Enter breaks the line, Ctrl+Enter always sends; while an answer is written, once it has ended";
+  return html`<label class="famnb-box famnb-enter" title=${title}>
+    <input type="checkbox" checked=${sends} onChange=${change} /><span>Enter sends</span>
+  </label>`;
+}
+
+// The text of the box, and what sends it. What could not be sent comes back, above what was written since.
+function usePrompt(box, { canSend, isBusy }) {
+  const { outbox, isLost } = useTool();
+  const [text, edit, hold] = useTyped(box.text, "set_prompt", (next) => ({ text: next }));
+  const [isNext, setNext] = useState(false); // whether it is sent once the answer has ended
+  const written = useRef(""); // since the last prompt was sent
+  const isSending = outbox.isPending("send_prompt");
+  const isWaiting = isBusy || isSending;
+  const send = async () => {
+    // An answer looks complete a moment before its turn has ended: an Enter in between must not be lost.
+    setNext(isWaiting && !isLost && !box.fault && Boolean(text.trim()));
+    if (isWaiting || !canSend(text)) return;
+    const answer = outbox.press("send_prompt", { prompt: text });
+    hold("", answer);
+    written.current = "";
+    const { ok, isUnknown } = await answer;
+    if (!ok && !isUnknown && (written.current || !outbox.isOpen)) edit([text, written.current].filter(Boolean).join("\n"));
+  };
+  useEffect(() => {
+    if (isNext && !isWaiting) send();
+  });
+  const write = (next) => {
+    written.current = next;
+    setNext(false);
+    edit(next);
+  };
+  return { text, write, send, isNext, setNext, isSending };
+}
+
+/**
+ * The box. Intents: send_prompt, set_prompt, set_rows, run_all_rows, add_image, remove_image, stop. Esc stops.
+ * @param {{box: import("../protocol.js").PromptBoxView, isBusy: boolean, hasTurns: boolean, target?: string,
+ *   write?: {current: (text: string) => void}}} props
+ *   `hasTurns`: whether there is something to go on from; `target` is appended to Send and Stop: "all";
+ *   `write` is given a function that writes a prompt, as an example does
+ */
+export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
+  const { isLost } = useTool();
+  const [sends, setSends] = useState(enterSends);
+  const area = useRef(/** @type {any} */ (null));
+  const { stop, trouble } = useStop();
+  const isReplaced = box.hasConversation && !hasTurns;
+  const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || isReplaced);
+  const prompt = usePrompt(box, { canSend, isBusy });
+  const { drop, add } = useDrop();
+  const stopAll = () => {
+    prompt.setNext(false);
+    stop();
+  };
+  useEscape(isBusy, stopAll);
+  const focus = () => area.current.focus();
+  if (write) {
+    write.current = (text) => {
+      prompt.write(text);
+      focus();
+    };
+  }
+  const send = () => {
+    prompt.send();
+    focus();
+  };
+  const isReady = canSend(prompt.text) && !prompt.isSending;
+  const hint = prompt.isNext ? "Sent when the answer has ended" : prompt.isSending ? "Waiting for the kernel …" : isBusy ? "" : box.fault;
+  return html`<div class="famnb-writer" ...${drop}>
+    <div class="famnb-remarks">${box.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}</div>
+    ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
+    <div class="famnb-writing">
+      <${Pictures} pictures=${box.pictures} />
+      <label>
+        <span class="famnb-hidden">Prompt</span>
+        <textarea
+          class="famnb-prompt"
+          rows="1"
+          ref=${area}
+          readonly=${isLost}
+          placeholder=${isReplaced ? "The conversation in the settings is sent instead" : hasTurns ? "Write a reply" : "Ask something"}
+          value=${prompt.text}
+          onInput=${(event) => prompt.write(event.target.value)}
+          onKeyDown=${sendByKeys(prompt.send)}
+        />
+      </label>
+    </div>
+    <${Variables} variables=${box.variables} />
+    <div class="famnb-bar">
+      ${isBusy
+        ? html`<${Button} class="famnb-stop" label=${`Stop ${target}`.trim()} keys="Esc" press=${stopAll} />`
+        : html`<${Button} class="famnb-send" label=${target ? `Send to ${target}` : "Send"} keys=${sends ? "Enter" : "Ctrl+Enter"} disabled=${!isReady} press=${send} />`}
+      <${PictureAdder} add=${add} />
+      <${EnterSetting} sends=${sends} set=${setSends} />
+      <span class=${`famnb-hint ${box.fault ? "famnb-fault" : ""}`} role="status">${hint}</span>
+      <span class="famnb-estimate" title=${box.estimateHelp} hidden=${isBusy || !isReady}>${box.estimate}</span>
+    </div>
+  </div>`;
+}
+
+/** What stands before anything was asked: a sentence, and prompts to begin with.
+ * @param {{text: string, examples: string[], choose: (example: string) => void}} props
+ */
+export function Empty({ text, examples, choose }) {
+  return html`<div class="famnb-empty">
+    <p>${text}</p>
+    <div class="famnb-bar">
+      ${examples.map((example) => html`<${Button} key=${example} class="famnb-example" label=${example} press=${() => choose(example)} />`)}
+    </div>
+  </div>`;
+}
