@@ -1,9 +1,8 @@
-"""The composer's view of a conversation: how its turns are drawn, what their buttons do, and what is saved of it.
+"""The composer's view of a conversation: what its page shows of the turns, what their buttons do, what is saved of it.
 
 ConversationView ──┬── ConversationTree    the turns and their branches
                    ├── TurnRunner          asks a turn, one at a time
-                   ├── ConversationPage    the widget: a TurnPane a call
-                   └── Output              the ordinary output that stays in the notebook
+                   └── TurnPane            a call of a turn
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from famnb.client.ask import Tools
 from famnb.client.client import BaseClient
@@ -29,44 +29,68 @@ from famnb.widget.form.editor import Editor
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.pane import Pane, final_block
-from famnb.widget.runtime.output import Output
+from famnb.widget.live.reply_pane import BlockView, PaneView, PromptView, ReplyPane, final_block
+from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.view import View
 
 # Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
 APPROVAL_PERIOD_S = 0.05
 """Between two looks at whether a tool call waits for approval, while a cell waits for the turn."""
 _EMPTY = "Replies appear here and are saved with the notebook."
-# The style sheet hides this class while the widget above draws the same turns, lest each be seen twice.
-_SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 _MUTED = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
 
 
-class TurnPosition(NamedTuple):
-    """Where a turn is in its conversation: what the buttons of that turn need."""
+class ToolCallView(View, frozen=True):
+    """What stands below a tool call: the question whether it may run, or what it returned."""
 
-    turn: int
-    """Its index on the branch in view."""
+    key: str
+    """The key of the block that it stands below."""
+    number: int
+    """Its index among the tool calls of its reply."""
+    name: str
+    is_pending: bool
+    """Whether it waits for approval."""
+    is_last: bool
+    """Whether no call of the reply follows it."""
+    result: BlockView | None
+
+
+class TurnCallView(View, frozen=True):
+    """A call of a turn."""
+
+    key: str
+    pane: PaneView
+    tools: tuple[ToolCallView, ...]
+
+
+class TurnView(View, frozen=True):
+    """A turn, by its place in the conversation: versions of it follow one another in the same place of the page."""
+
+    key: str
+    prompt: str
+    """The text that its Edit button puts into a box; empty until it has ended."""
     version: int
-    """Its index among the turns that were asked in the same place."""
-    versions: int
-    text: str
-    """Its prompt, which its Edit button puts into a text box."""
+    """Its index among the turns in the same place."""
+    version_count: int
+    has_ended: bool
+    calls: tuple[TurnCallView, ...]
 
 
-class TurnPane(Pane):
+class TurnPane(ReplyPane):
     """A pane of the composer: one call of a turn. The first one has the prompt, the others follow tool calls."""
 
-    def __init__(self, call: TurnCall, *, id: str, prompt: Sequence[Section], has_stop: bool) -> None:
-        super().__init__(call.stream, id=id, has_stop=has_stop)
-        self.position: TurnPosition | None = None
-        """Where its turn is; None on all but the first call of a turn, which has the buttons."""
-        self.ending: TurnPosition | None = None
-        """Where its turn is; None on all but the last call of a turn that has ended, which has its foot."""
+    def __init__(self, call: TurnCall, *, key: str, prompts: Sequence[Section]) -> None:
+        # The prompt box, which is always in view, has the button that stops it.
+        super().__init__(call.stream, key=key, has_stop=False)
         self.turn_reply: Reply | None = None
         """The reply of the whole turn, on its last call; None before the turn has ended."""
-        self._prompt = prompt
-        self._verdicts = call.verdicts
-        self._results = call.results
+        self._call = call
+        self._prompts = tuple(
+            PromptView(label="" if section.label == "user" else section.label, text=sanitize.visible(section.text))
+            for section in prompts
+        )
+        self._results: list[BlockView] = []
+        self._call_view: TurnCallView | None = None
 
     @property
     def reply(self) -> Reply:
@@ -79,71 +103,65 @@ class TurnPane(Pane):
     @property
     def pending_call(self) -> Block | None:
         """The tool call that waits for approval; None if none does."""
-        return next((call for call in self.reply.tool_calls if self._verdicts.get(call.at) == "pending"), None)
+        return next((call for call in self.reply.tool_calls if self._call.verdicts.get(call.at) == "pending"), None)
 
-    def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
-        """The blocks of its reply, each tool call followed by the question for approval or by its result."""
-        calls = self.stream.reply.tool_calls
-        indices = iter(range(len(calls)))
-        blocks = []
-        for block, rendered in zip(self.stream.reply.blocks, super().final_blocks(pieces), strict=True):
-            blocks.append(rendered)
-            for index in itertools.islice(indices, block.kind == "tool_call"):
-                blocks += self._below_call(block, index, is_last=index == len(calls) - 1)
-        return blocks
+    def invalidate(self) -> None:
+        """Have the view made anew: a tool call or the turn has changed."""
+        self._view = None
 
-    def _below_call(self, call: Block, index: int, *, is_last: bool) -> list[dict[str, Any]]:
-        """What is drawn below a tool call."""
-        if index < len(self._results):
-            return [final_block(transcript.result_section(self._results[index]))]
-        if self._verdicts.get(call.at) != "pending":
-            return []
-        label = f"Run {sanitize.visible(call.name)}?"
-        block = {"kind": "verdict", "label": label, "open": True, "html": "", "tail": ""}
-        return [{**block, "call": index, "last": is_last}]
+    def call_view(self) -> TurnCallView:
+        """Return the pane and what stands below its tool calls, the same object until it changes."""
+        pane = self.view()
+        if self._call_view is None or self._call_view.pane is not pane:
+            tools = () if pane.is_running else self._tool_views(pane)
+            self._call_view = TurnCallView(key=self.key, pane=pane, tools=tools)
+        return self._call_view
 
-    def snapshot(self) -> dict[str, Any]:
-        """All there is to draw, in the front end's shape."""
-        snapshot = super().snapshot()
-        is_first = self.position is not None
-        losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
-        return {
-            **snapshot,
+    def _tool_views(self, pane: PaneView) -> tuple[ToolCallView, ...]:
+        results = self._call.results
+        for result in results[len(self._results) :]:
+            self._results.append(final_block(transcript.result_section(result), None, key="result"))
+        blocks = zip(self.stream.reply.blocks, pane.blocks, strict=True)
+        calls = [(block, view.key) for block, view in blocks if block.kind == "tool_call"]
+        return tuple(
+            ToolCallView(
+                key=key,
+                number=number,
+                name=sanitize.visible(call.name),
+                is_pending=self._call.verdicts.get(call.at) == "pending",
+                is_last=number == len(calls) - 1,
+                result=self._results[number] if number < len(self._results) else None,
+            )
+            for number, (call, key) in enumerate(calls)
+        )
+
+    def _make_view(self) -> PaneView:
+        view = super()._make_view()
+        is_first = self._call.index == 0
+        losses = (sanitize.visible(loss) for loss in self.stream.exchange.request.losses)
+        return msgspec.structs.replace(
+            view,
             # Endpoint and model stand once, at the first call of the turn.
-            "head": snapshot["head"] if is_first else "",
-            "badges": [badge for badge in snapshot["badges"] if badge[1] != "plain" or is_first],
-            "asked": [[part.label, sanitize.visible(part.text)] for part in self._prompt],
-            "notes": [*losses, *snapshot["notes"]],
-            "doing": "" if snapshot["running"] else self._activity(),
-            "turn": self.position and list(self.position),
-            "ending": self.ending and list(self.ending[:3]),
-        }
+            head=view.head if is_first else "",
+            badges=tuple(badge for badge in view.badges if badge.tone != "plain" or is_first),
+            prompts=self._prompts,
+            notes=(*losses, *view.notes),
+            status=view.status if view.is_running else self._describe_activity(),
+        )
 
-    def _activity(self) -> str:
-        """What the turn does between this call and the next one; empty if nothing."""
+    def _describe_activity(self) -> str:
+        """Return what the turn does between this call and the next one; empty if nothing."""
         call = self.pending_call
         if call is not None:
             return f"{sanitize.visible(call.name)} waits for your approval"
-        calls = () if self.turn_reply else self.reply.tool_calls[len(self._results) :]
-        running = [call.name for call in calls if self._verdicts.get(call.at) == "approved"]
+        calls = () if self.turn_reply else self.reply.tool_calls[len(self._call.results) :]
+        running = [call.name for call in calls if self._call.verdicts.get(call.at) == "approved"]
         return f"running {sanitize.visible(running[0])} …" if running else ""
 
 
-class ConversationPage(Protocol):
-    """What draws the turns: the composer's widget."""
-
-    def follow(
-        self, panes: Sequence[Pane], *, earlier: Sequence[Pane] = (), on_end: Callable[[], object] | None = None
-    ) -> None:
-        """Draw these panes until their streams have ended, below the `earlier` ones."""
-
-    def redraw_pane(self, pane: Pane) -> None:
-        """Draw one pane anew, if it is in view."""
-
-
 @dataclasses.dataclass(slots=True, eq=False)
-class TurnView:
-    """What the composer draws and saves of a turn."""
+class TurnRecord:
+    """What the composer shows and saves of a turn."""
 
     id: str
     """Different for every turn of every conversation."""
@@ -164,31 +182,28 @@ class ConversationView:
     def __init__(
         self,
         client: BaseClient,
-        page: ConversationPage,
+        tool: BaseTool,
         editor: Editor,
         *,
         tools: Tools,
         on_turn_end: Callable[[], object],
-        on_busy: Callable[[], object],
     ) -> None:
-        """`editor` makes a request of a prompt.
+        """`editor` makes a request of a prompt; all but `wait` and `stop` is called with the lock of `tool`.
 
-        `on_turn_end` is called on any thread when a turn has ended, before another one can be asked; `on_busy`
-        whenever `is_busy` has changed.
+        `on_turn_end` is called with that lock, on any thread, when a turn has ended, before another one can be asked.
         """
-        self._page, self._editor = page, editor
-        self._on_turn_end, self._on_busy = on_turn_end, on_busy
+        self._tool, self._editor = tool, editor
+        self._on_turn_end = on_turn_end
         self._idle = threading.Event()
         """Set while no turn is being answered."""
         self._idle.set()
         self.runner = TurnRunner(client, self, tools=tools)
         self.tree = ConversationTree()
         """The conversation in view."""
-        self._views: dict[Turn, TurnView] = {}
+        self._records: dict[Turn, TurnRecord] = {}
         self._numbers = itertools.count(1)
-        self._latest: TurnView | None = None
+        self._latest: TurnRecord | None = None
         """The turn that was asked last."""
-        self.output = Output()
         self._earlier: list[tuple[str, Bundle]] = []
         """The conversations before this one as output, with their titles."""
 
@@ -196,19 +211,19 @@ class ConversationView:
     def reply(self) -> Reply | None:
         """The latest reply of the branch in view, as far as it has come; None before the first."""
         head = self.tree.head
-        if head is not None and self._views[head].has_ended:
+        if head is not None and self._records[head].has_ended:
             return head.reply
         return None if self.runner.stream is None else self.runner.stream.reply
 
     @property
-    def turn_views(self) -> list[TurnView]:
+    def records(self) -> list[TurnRecord]:
         """The branch in view, its first turn first."""
-        return [self._views[turn] for turn in self.tree.path]
+        return [self._records[turn] for turn in self.tree.path]
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns of the branch in view that have ended, the first one first."""
-        return tuple(view.turn for view in self.turn_views if view.has_ended)
+        return tuple(record.turn for record in self.records if record.has_ended)
 
     @property
     def is_busy(self) -> bool:
@@ -219,26 +234,26 @@ class ConversationView:
 
     def begin(self, request: Request) -> Stream:
         """Send a request as the first turn of another conversation; returns its first call."""
-        tree, views = self.tree, self._views
-        self.tree, self._views = ConversationTree(), {}
+        tree, records = self.tree, self._records
+        self.tree, self._records = ConversationTree(), {}
         # Archived only once the new one is sent: what cannot be sent leaves the conversation in view as it was.
         try:
             stream = self._ask(request, None)
         except BaseException:
-            self.tree, self._views = tree, views
+            self.tree, self._records = tree, records
             raise
-        self._archive(tree, views)
+        self._archive(tree, records)
         return stream
 
     def clear(self) -> None:
         """Put the conversation in view among the earlier ones, so that the next turn begins another."""
-        self._archive(self.tree, self._views)
-        self.tree, self._views = ConversationTree(), {}
-        self.redraw()
+        self._archive(self.tree, self._records)
+        self.tree, self._records = ConversationTree(), {}
+        self._show()
 
-    def _archive(self, tree: ConversationTree, views: Mapping[Turn, TurnView]) -> None:
-        if _outputs(tree.path, views):
-            self._earlier.append(_conversation_output(tree, views))
+    def _archive(self, tree: ConversationTree, records: Mapping[Turn, TurnRecord]) -> None:
+        if _outputs(tree.path, records):
+            self._earlier.append(_conversation_output(tree, records))
 
     def next_request(self, prompt: str) -> Request:
         """Return what `add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
@@ -285,17 +300,17 @@ class ConversationView:
         if not 0 <= version < len(versions):
             raise InvalidRequest(f"version: there is no {version} of turn {turn}; it has {len(versions)}, from 0")
         self.tree.show(versions[version])
-        self.redraw()
+        self._show()
 
     def stop(self) -> None:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
         self.runner.stop()
 
-    def decide(self, pane_id: str, call: int, *, approved: bool, rest: bool) -> None:
+    def decide(self, pane_key: str, call: int, *, approved: bool, rest: bool) -> None:
         """Approve or decline the tool call of that index in a pane, if it waits; with `rest`, all that follow it."""
-        for pane in self.turn_views[-1].panes if self.tree.head else ():
+        for pane in self.records[-1].panes if self.tree.head else ():
             calls = pane.stream.reply.tool_calls
-            if pane.id == pane_id and 0 <= call < len(calls):
+            if pane.key == pane_key and 0 <= call < len(calls):
                 self.runner.approval.decide(calls[call].at, approved=approved, rest=rest)
 
     def wait(self, timeout: float | None) -> Reply | None:
@@ -305,7 +320,7 @@ class ConversationView:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._idle.wait(_remaining(deadline, at_most=APPROVAL_PERIOD_S)):
-            for pane in self.turn_views[-1].panes if self.tree.head else ():
+            for pane in self.records[-1].panes if self.tree.head else ():
                 if pane.pending_call is not None:
                     raise InvalidRequest(
                         f"{pane.pending_call.name} waits for your approval: press Approve or Decline in the composer "
@@ -315,73 +330,71 @@ class ConversationView:
                 break
         return self.reply
 
-    # What is drawn
+    def _show(self) -> None:
+        self._tool.refresh()
+        self._tool.update_saved()
 
-    def display_output(self) -> None:
-        """Put the output under the cell that runs now."""
-        self.output.show(self.bundle())
+    # What is shown
 
-    def redraw(self) -> None:
-        """Draw the branch in view, on the page and in the output."""
-        self.output.replace(self.bundle())
-        self._page.follow([], earlier=self.panes)
+    def view(self) -> tuple[TurnView, ...]:
+        """Return the turns of the branch in view."""
+        views = []
+        for index, record in enumerate(self.records):
+            versions = self.tree.versions(record.turn)
+            views.append(
+                TurnView(
+                    key=str(index),
+                    prompt=split_content(record.turn.prompt)[0] if record.has_ended else "",
+                    version=versions.index(record.turn),
+                    version_count=len(versions),
+                    has_ended=record.has_ended,
+                    calls=tuple(pane.call_view() for pane in record.panes),
+                )
+            )
+        return tuple(views)
 
     def bundle(self) -> Bundle:
-        """All conversations as one notebook output."""
-        if not _outputs(self.tree.path, self._views):
-            return transcript.stack_bundles(self._earlier) if self._earlier else _empty_output()
-        title, latest = _conversation_output(self.tree, self._views)
-        html = _SAVED.format(SafeHtml(latest["text/html"]))
-        return transcript.stack_bundles([*self._earlier, (title, {**latest, "text/html": html})])
+        """Return all conversations as one notebook output."""
+        if not _outputs(self.tree.path, self._records):
+            return transcript.stack_bundles(self._earlier) if self._earlier else _EMPTY_OUTPUT
+        return transcript.stack_bundles([*self._earlier, _conversation_output(self.tree, self._records)])
 
-    @property
-    def panes(self) -> list[TurnPane]:
-        """The panes of the branch in view, each with its position."""
-        panes = []
-        for index, view in enumerate(self.turn_views):
-            versions = self.tree.versions(view.turn)
-            text = split_content(view.turn.prompt)[0] if view.has_ended else ""
-            position = TurnPosition(index, versions.index(view.turn), len(versions), text)
-            for pane in view.panes:
-                pane.position = position if pane is view.panes[0] else None
-                pane.ending = position if view.has_ended and pane is view.panes[-1] else None
-            panes += view.panes
-        return panes
+    # What the turn's thread reports
 
     def on_call(self, call: TurnCall, *, on_shown: Callable[[], object]) -> None:
-        """Draw a call of the turn that is being asked."""
-        view = self._running_view()
-        request = call.stream.exchange.request
-        # A call that is sent again in another form takes the place of the one that failed.
-        del view.panes[call.index :]
-        pane = TurnPane(
-            call,
-            id=f"{view.id}.{call.index}",
-            prompt=[] if call.index else transcript.prompt_sections(request, whole=view.turn.before is None),
-            # The prompt box, which is always in view, has the button for it.
-            has_stop=False,
-        )
-        view.panes.append(pane)
-        self._page.follow([pane], earlier=[other for other in self.panes if other is not pane], on_end=on_shown)
+        """Show a call of the turn that is being asked."""
+        with self._tool.lock:
+            record = self._running_record()
+            request = call.stream.exchange.request
+            # A call that is sent again in another form takes the place of the one that failed.
+            del record.panes[call.index :]
+            prompts = [] if call.index else transcript.prompt_sections(request, whole=record.turn.before is None)
+            pane = TurnPane(call, key=f"{record.id}.{call.index}", prompts=prompts)
+            record.panes.append(pane)
+            self._tool.follow([pane], on_end=on_shown)
 
     def on_tool_change(self) -> None:
-        """Draw that a tool call waits for approval, was decided, or has returned."""
-        if self.tree.head is not None and self.turn_views[-1].panes:
-            self._page.redraw_pane(self.turn_views[-1].panes[-1])
+        """Show that a tool call waits for approval, was decided, or has returned."""
+        with self._tool.lock:
+            if self.tree.head is not None and self.records[-1].panes:
+                self.records[-1].panes[-1].invalidate()
+                self._tool.refresh()
 
     def on_end(self, reply: Reply) -> None:
-        """Store the reply of a turn, and draw it."""
-        view = self._running_view()
-        view.turn.reply = view.panes[-1].turn_reply = reply
-        view.has_ended = True
-        try:
-            view.output = transcript.turn_bundle(view.turn)
-        finally:
+        """Store the reply of a turn, and show it."""
+        with self._tool.lock:
+            record = self._running_record()
+            record.turn.reply = record.panes[-1].turn_reply = reply
+            record.panes[-1].invalidate()
+            record.has_ended = True
             try:
-                self._on_turn_end()
+                record.output = transcript.turn_bundle(record.turn)
             finally:
-                # Even if something could not be drawn, the next turn can be asked.
-                self._set_idle()
+                try:
+                    self._on_turn_end()
+                finally:
+                    # Even if something could not be drawn, the next turn can be asked.
+                    self._set_idle()
 
     def _ask(self, request: Request, before: Turn | None) -> Stream:
         """Ask a turn after another one; returns its first call."""
@@ -389,24 +402,24 @@ class ConversationView:
         turn = Turn(last_user_content(request), Reply(endpoint=request.endpoint, status="running"), before)
         head = self.tree.head
         self.tree.add(turn)
-        self._views[turn] = self._latest = TurnView(f"{self.tree.id}.{next(self._numbers)}", turn)
+        self._records[turn] = self._latest = TurnRecord(f"{self.tree.id}.{next(self._numbers)}", turn)
         self._idle.clear()
-        self._on_busy()
+        self._tool.refresh()
         labels = {"talk": self.tree.id, "turn": str(len(turn.path))}
         try:
             return self.runner.start(requests, schema=self._editor.answer_type, labels=labels)
         except BaseException:
             # Nothing was sent, so the conversation stays as it was.
             self.tree.remove(turn, head=head)
-            del self._views[turn]
+            del self._records[turn]
             self._set_idle()
             raise
 
     def _set_idle(self) -> None:
         self._idle.set()
-        self._on_busy()
+        self._tool.refresh()
 
-    def _running_view(self) -> TurnView:
+    def _running_record(self) -> TurnRecord:
         assert self._latest is not None, "a turn runs only once it was asked"
         return self._latest
 
@@ -417,41 +430,36 @@ class ConversationView:
     def _find_ended_turn(self, index: int) -> Turn:
         """The turn of that index on the branch in view; raises InvalidRequest while it is being answered."""
         turn = self._turn(index)
-        if not self._views[turn].has_ended:
+        if not self._records[turn].has_ended:
             raise InvalidRequest("this turn is being answered: wait for that, or stop it")
         return turn
 
 
-def _conversation_output(tree: ConversationTree, views: Mapping[Turn, TurnView]) -> tuple[str, Bundle]:
+def _conversation_output(tree: ConversationTree, records: Mapping[Turn, TurnRecord]) -> tuple[str, Bundle]:
     """The title of a conversation, and its branch in view as notebook output, with the other branches folded below."""
     branches = []
     for branch in tree.other_branches:
-        title = f"another version of turn {len(branch[0].path)}: {_title(branch, views)}"
+        title = f"another version of turn {len(branch[0].path)}: {_title(branch, records)}"
         note = transcript.render([Section("note", title)])
-        branches.append((title, transcript.join_bundles([note, *_outputs(branch, views)])))
-    return _title(tree.path, views), transcript.stack_bundles(
-        [*branches, ("", transcript.join_bundles(_outputs(tree.path, views)))]
+        branches.append((title, transcript.join_bundles([note, *_outputs(branch, records)])))
+    return _title(tree.path, records), transcript.stack_bundles(
+        [*branches, ("", transcript.join_bundles(_outputs(tree.path, records)))]
     )
 
 
-def _title(turns: Sequence[Turn], views: Mapping[Turn, TurnView]) -> str:
+def _title(turns: Sequence[Turn], records: Mapping[Turn, TurnRecord]) -> str:
     """One line for folded turns: the title of the first, and how many there are; empty if none has ended."""
-    titles = [transcript.title(views[turn].panes[0].reply) for turn in turns if views[turn].output]
+    titles = [transcript.title(records[turn].panes[0].reply) for turn in turns if records[turn].output]
     if not titles:
         return ""
     return titles[0] + (f" · {len(titles)} turns" if len(titles) > 1 else "")
 
 
-def _outputs(turns: Sequence[Turn], views: Mapping[Turn, TurnView]) -> list[Bundle]:
-    return [views[turn].output for turn in turns if views[turn].output]
+def _outputs(turns: Sequence[Turn], records: Mapping[Turn, TurnRecord]) -> list[Bundle]:
+    return [records[turn].output for turn in turns if records[turn].output]
 
 
-def _empty_output() -> Bundle:
-    return {
-        "text/html": _SAVED.format(_MUTED.format(_EMPTY)),
-        "text/markdown": f"*{_EMPTY}*",
-        "text/plain": _EMPTY,
-    }
+_EMPTY_OUTPUT: Bundle = {"text/html": _MUTED.format(_EMPTY), "text/markdown": f"*{_EMPTY}*", "text/plain": _EMPTY}
 
 
 def _remaining(deadline: float | None, *, at_most: float) -> float:

@@ -1,14 +1,15 @@
-"""The panels beside the composer's talk, as the page draws them: code, past calls and presets."""
+"""The panels beside the composer's chat: code that repeats it, past calls, and presets."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from famnb.client.client import BaseClient
-from famnb.errors import FamnbError, InvalidRequest
+from famnb.errors import InvalidRequest
 from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
@@ -18,157 +19,206 @@ from famnb.widget.form import images
 from famnb.widget.form.draft import Draft
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.python_code import Target
+from famnb.widget.form.tool import FormTool
+from famnb.widget.form.views import CodeView
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.view import View
 
 BODY = "JSON body"
 """The kind of code that is no code: exactly what is sent."""
 
 
-class Panels:
-    """What the panels show. One is open at a time; that of the code follows the form.
+class CallRowView(View, frozen=True):
+    """A past call in the list; its key is its id."""
 
-    Every answer is what a panel shows from then on: its `name`, and what the front end's panels.js draws of it.
-    """
+    key: str
+    when: str
+    prompt: str
+    facts: str
 
-    def __init__(
-        self,
-        client: BaseClient,
-        editor: Editor,
-        *,
-        request: Callable[[], Request],
-        fill: Callable[[Draft], object],
-        open_call: Callable[[RecordedCall], object],
-    ) -> None:
-        """`request` returns what the code shall send, `fill` and `open_call` fill the form."""
+
+class HistoryView(View, frozen=True):
+    """Past calls, and the one that is looked at."""
+
+    filter: str
+    rows: tuple[CallRowView, ...]
+    note: str
+    call: str
+    """The id of the call that is looked at; empty if none is."""
+    transcript: SafeHtml
+    code: str
+    """A line that lays it open in an inspector."""
+
+
+class PresetsView(View, frozen=True):
+    """Presets by name, and what became of the last action."""
+
+    names: tuple[str, ...]
+    selected: str
+    lines: tuple[str, ...]
+
+
+Panel: TypeAlias = Literal["", "Settings", "Code", "History", "Presets"]
+
+
+class PanelTool(FormTool):
+    """A tool with the panels: their intents, and what each shows. One is open at a time; the code follows the form."""
+
+    def __init__(self, client: BaseClient, editor: Editor) -> None:
         self._client, self._editor = client, editor
-        self._request, self._fill, self._open_call = request, fill, open_call
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._preset_path = presets.default_path()
-        self.open_name = ""
-        """The panel that is open; empty if none is."""
-        self.code = ""
-        """The code that was shown last, whole, where the page has only the beginnings of images."""
-        self._kind = "famnb"
+        self._open_panel: Panel = ""
+        self._code_kind = "famnb"
+        self._shown_code: CodeView | None = None
+        """None if it has to be written anew."""
+        self._history = HistoryView(filter="", rows=(), note="", call="", transcript=SafeHtml(""), code="")
+        self._presets = PresetsView(names=(), selected="", lines=())
+        super().__init__()
 
-    def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Carry out a message of the page; returns what its panel shows now, or None for a message that is none."""
-        match message:
-            case {"kind": "panel", "name": str(name)}:
-                self.open_name = name
-                return self.refresh()
-            case {"kind": "code", "as": str(kind)}:
-                self._kind = kind
-                return self._show_code()
-            case {"kind": "history", "filter": str(text)}:
-                return self._show_history(text.strip())
-            case {"kind": "call", "do": str(action), "id": str(call_id)}:
-                return self._guard("History", lambda: self._show_call(call_id, action))
-            case {"kind": "preset", "do": str(action), "name": str(name)}:
-                return self._guard("Presets", lambda: self._use_preset(action, name))
-            case _:
-                return None
+    # What a tool defines
 
-    def refresh(self) -> dict[str, Any] | None:
-        """Return what the open panel shows now."""
-        match self.open_name:
+    def code_request(self) -> Request:
+        """Return what the code sends; raises InvalidRequest if there is nothing yet."""
+        raise NotImplementedError
+
+    def fill(self, draft: Draft) -> None:
+        """Fill the form."""
+        raise NotImplementedError
+
+    def load(self, call: RecordedCall) -> None:
+        """Fill the form with the request of a call."""
+        raise NotImplementedError
+
+    # What it shows
+
+    def code_view(self) -> CodeView | None:
+        """Return the code, if it is in view."""
+        if self._open_panel != "Code":
+            return None
+        if self._shown_code is None:
+            _, self._shown_code = self._write_code()
+        return self._shown_code
+
+    def history_view(self) -> HistoryView | None:
+        """Return the past calls, if they are in view."""
+        return self._history if self._open_panel == "History" else None
+
+    def presets_view(self) -> PresetsView | None:
+        """Return the presets, if they are in view."""
+        return self._presets if self._open_panel == "Presets" else None
+
+    @intent
+    def show_panel(self, name: Panel) -> None:
+        """Show a panel in place of the one that is open, with what it shows at first."""
+        self._open_panel = name
+        match name:
             case "Code":
-                return self._show_code()
+                self._shown_code = None
             case "History":
-                return self._show_history("")
+                self.filter_history("")
             case "Presets":
-                return self._guard("Presets", lambda: self._show_presets())
-            case _:
-                return None
-
-    @staticmethod
-    def _guard(name: str, action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Show in the panel itself why its action failed; any other error is a defect, and shows below the prompt."""
-        try:
-            return action()
-        except (FamnbError, KeyError, OSError) as error:
-            return {"name": name, "fault": str(error)}
+                self._show_presets()
 
     # Code
 
-    def _show_code(self) -> dict[str, Any]:
+    @intent
+    def set_code_kind(self, kind: str) -> None:
+        """Show the code of another library."""
+        self._code_kind, self._shown_code = kind, None
+
+    @intent
+    def read_code(self) -> str:
+        """Return the whole code, where the page has only the beginnings of images."""
+        return self._write_code()[0]
+
+    def _write_code(self) -> tuple[str, CodeView]:
         try:
-            request = self._request()
+            request = self.code_request()
         except InvalidRequest as fault:
             reading = self._editor.reading
-            self.code = json.dumps(reading.body, indent=2, ensure_ascii=False)
-            note = f"There is no code yet: {fault}"
-            return self._code_panel([BODY], BODY, note, f"POST {reading.path}, not valid yet")
-        kinds = [*available_kinds(request, self._client.endpoints), BODY]
+            code = json.dumps(reading.body, indent=2, ensure_ascii=False)
+            note = f"There is no code yet: {fault} · POST {reading.path}, not valid yet"
+            return code, _code_view(code, (BODY,), BODY, note)
+        kinds = (*available_kinds(request, self._client.endpoints), BODY)
         # An SDK that does not speak the new endpoint gives way to the one that does.
-        kind = self._kind if self._kind in kinds else kinds[-2]
+        kind = self._code_kind if self._code_kind in kinds else kinds[-2]
         if kind == BODY:
-            self.code = json.dumps(request.body(), indent=2, ensure_ascii=False)
-            return self._code_panel(kinds, kind, f"POST {self._editor.reading.path}", "")
+            code = json.dumps(request.body(), indent=2, ensure_ascii=False)
+            return code, _code_view(code, kinds, kind, f"POST {self._editor.endpoint.path}")
         target = Target.of_client(self._client, request.endpoint)
-        self.code = write_cell(request, kind=kind, target=target)
-        extra = (
-            "Its other secret headers and parameters are left out."
-            if self._client.engine.credential.has_more_secrets
-            else ""
-        )
-        return self._code_panel(kinds, kind, _code_note(target), extra)
-
-    def _code_panel(self, kinds: list[str], kind: str, note: str, extra: str) -> dict[str, Any]:
-        preview = images.shorten_image_data(self.code)
-        language = {BODY: "json", "curl": "bash"}.get(kind, "python")
-        return {
-            "name": "Code",
-            "kinds": kinds,
-            "kind": kind,
-            "note": " · ".join(part for part in (note, extra) if part),
-            # Plain texts, as in `pane`.
-            "html": str(sanitize.render_code(preview, language)),
-            "is_cell": kind != BODY,
-        }
+        code, note = write_cell(request, kind=kind, target=target), _code_note(target)
+        if self._client.engine.credential.has_more_secrets:
+            note += " · Its other secret headers and parameters are left out."
+        return code, _code_view(code, kinds, kind, note)
 
     # Past calls
 
-    def _show_history(self, text: str) -> dict[str, Any]:
+    @intent
+    def filter_history(self, text: str) -> None:
+        """List the latest calls that hold a text."""
+        rows: tuple[CallRowView, ...] = ()
         if self._ledger is None:
-            return {"name": "History", "rows": [], "note": "This client keeps no ledger, so there is no history."}
-        rows = [_describe_row(row) for row in reversed(_search(self._ledger, text))]
-        return {"name": "History", "rows": rows, "note": "" if rows else "There are no such calls."}
+            note = "This client keeps no ledger, so there is no history."
+        else:
+            rows = tuple(_row_view(row) for row in reversed(_search(self._ledger, text.strip())))
+            note = "" if rows else "There are no such calls."
+        self._history = HistoryView(filter=text, rows=rows, note=note, call="", transcript=SafeHtml(""), code="")
 
-    def _show_call(self, call_id: str, action: str) -> dict[str, Any]:
-        """Show a call's transcript; with the action `open` its request is put into the form too."""
-        if self._ledger is None:
-            return self._show_history("")
-        call = self._ledger.call(call_id)
-        if action == "open":
-            self._open_call(call)
-        return {
-            "name": "History",
-            "call": call_id,
-            "html": str(transcript.reply_bundle(call.reply)["text/html"]),
-            "note": f"Call {call_id} is in the form." if action == "open" else f"Call {call_id}",
-            "code": f'famnb.Inspector("{call_id}")',
-        }
+    @intent
+    def show_call(self, call: str) -> None:
+        """Show the transcript of a call."""
+        self._look_at(call)
+
+    @intent
+    def load_call(self, call: str) -> None:
+        """Show the transcript of a call, and put its request into the form."""
+        self.load(self._look_at(call))
+        self._history = msgspec.structs.replace(self._history, note=f"Call {call} is in the form.")
+
+    def _look_at(self, call_id: str) -> RecordedCall:
+        call = (self._ledger or Ledger()).call(call_id)
+        self._history = msgspec.structs.replace(
+            self._history,
+            call=call_id,
+            transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
+            note=f"Call {call_id}",
+            code=f'famnb.Inspector("{call_id}")',
+        )
+        return call
 
     # Presets
 
-    def _show_presets(self, *lines: str, selected: str = "") -> dict[str, Any]:
-        return {"name": "Presets", "names": presets.names(self._preset_path), "lines": lines, "selected": selected}
+    @intent
+    def save_preset(self, name: str) -> None:
+        """Save the form under a name."""
+        losses = presets.save(self._preset_path, name, self._editor.draft, profile=self._client.profile)
+        self._show_presets(f"“{name.strip()}” is saved.", *losses, selected=name.strip())
 
-    def _use_preset(self, action: str, name: str) -> dict[str, Any]:
-        match action:
-            case "save":
-                losses = presets.save(self._preset_path, name, self._editor.draft, profile=self._client.profile)
-                return self._show_presets(f"“{name.strip()}” is saved.", *losses, selected=name.strip())
-            case "load":
-                draft, losses = presets.load(self._preset_path, name, profile=self._client.profile)
-                self._fill(draft)
-                return self._show_presets(f"“{name}” is loaded.", *losses, selected=name)
-            case "delete":
-                presets.delete(self._preset_path, name)
-                return self._show_presets(f"“{name}” is deleted.")
-            case _:
-                return self._show_presets()
+    @intent
+    def load_preset(self, name: str) -> None:
+        """Fill the form with a preset."""
+        draft, losses = presets.load(self._preset_path, name, profile=self._client.profile)
+        self.fill(draft)
+        self._show_presets(f"“{name}” is loaded.", *losses, selected=name)
+
+    @intent
+    def delete_preset(self, name: str) -> None:
+        """Delete a preset."""
+        presets.delete(self._preset_path, name)
+        self._show_presets(f"“{name}” is deleted.")
+
+    def _show_presets(self, *lines: str, selected: str = "") -> None:
+        self._presets = PresetsView(names=presets.names(self._preset_path), selected=selected, lines=lines)
+
+
+def _code_view(code: str, kinds: tuple[str, ...], kind: str, note: str) -> CodeView:
+    language = {BODY: "json", "curl": "bash"}.get(kind, "python")
+    html = sanitize.render_code(images.shorten_image_data(code), language)
+    return CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
 
 
 # More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
@@ -212,14 +262,13 @@ def _like_pattern(text: str) -> str:
     return f"%{text}%"
 
 
-def _describe_row(row: Any) -> dict[str, str]:
-    """A call as one row of the list."""
+def _row_view(row: Any) -> CallRowView:
     # For the row alone: this reads neither the body nor the recorded reads.
     started_at = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
     duration = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
-    return {
-        "id": row["id"],
-        "when": f"{started_at:%d %b %H:%M}",
-        "prompt": " ".join(sanitize.visible(row["prompt"] or "").split())[:200],
-        "facts": " · ".join(str(fact) for fact in (row["endpoint"], row["model"], row["standing"], duration) if fact),
-    }
+    return CallRowView(
+        key=row["id"],
+        when=f"{started_at:%d %b %H:%M}",
+        prompt=" ".join(sanitize.visible(row["prompt"] or "").split())[:200],
+        facts=" · ".join(str(fact) for fact in (row["endpoint"], row["model"], row["standing"], duration) if fact),
+    )

@@ -98,10 +98,15 @@ class TurnCall:
     """The verdicts on the tool calls of its reply; grows as they are reached and decided."""
     results: Sequence[Result]
     """What its tools returned; grows as they run."""
+    shown: threading.Event = dataclasses.field(default_factory=threading.Event)
+    """Set once it has ended and its end was shown."""
 
 
 class TurnListener(Protocol):
-    """Follows a turn; called on the turn's thread, except for `on_tool_change`, which a button may call too."""
+    """Follows a turn on its thread, where it may wait for the lock of whoever called `start`.
+
+    `on_tool_change` is called by buttons, too, and `on_call` of the first call by `start`.
+    """
 
     def on_call(self, call: TurnCall, *, on_shown: Callable[[], object]) -> None:
         """A call was sent: show it, in place of those of its index and after.
@@ -139,14 +144,17 @@ class TurnRunner:
         `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
         """
         self._is_stopped = False
-        # Carries the first stream, or what prevented it, from the turn's thread to this one.
-        first_call = Future[Stream]()
+        # Carries the first call, or what prevented it, from the turn's thread to this one.
+        first_call = Future[TurnCall]()
         steps = turn_steps(list(requests), labels, self.tools)
         # A turn waits for replies, clicks and tools, and the main thread must go on processing messages meanwhile.
         # A daemon, so that a turn whose approval never comes does not keep the kernel from ending.
         arguments = (steps, schema, first_call)
         threading.Thread(target=self._run, args=arguments, name="famnb-turn", daemon=True).start()
-        return first_call.result()
+        call = first_call.result()
+        # Here, since the caller may hold the lock that showing it takes, and the turn's thread would wait for that.
+        self._listener.on_call(call, on_shown=call.shown.set)
+        return call.stream
 
     def stop(self) -> None:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
@@ -156,7 +164,7 @@ class TurnRunner:
         if self.stream is not None:
             self.stream.stop()
 
-    def _run(self, steps: Steps, schema: Any, first_call: Future[Stream]) -> None:
+    def _run(self, steps: Steps, schema: Any, first_call: Future[TurnCall]) -> None:
         """Carry out the steps of a turn; on its thread."""
         try:
             reply = _parse(run_steps(steps, lambda step: self._send(step, first_call)), schema)
@@ -168,21 +176,20 @@ class TurnRunner:
             reply = self._reply_of_failure(failure)
         self._listener.on_end(reply)
 
-    def _send(self, step: Send, first_call: Future[Stream]) -> Reply:
+    def _send(self, step: Send, first_call: Future[TurnCall]) -> Reply:
         """Send a request, and wait until its reply has come and is shown; raises the call's error."""
         if self._is_stopped:
             raise Interrupted("stopped between two calls")
         self._results = []
         self.stream = stream = self.client.engine.start(step.request, labels=step.labels)
-        shown = threading.Event()
-        call = TurnCall(
-            stream=stream, index=len(step.rounds), verdicts=self.approval.begin_reply(), results=self._results
-        )
-        self._listener.on_call(call, on_shown=shown.set)
-        if not first_call.done():
-            first_call.set_result(stream)
-        # Without a limit: the view's flusher calls `on_shown` even if no page is open.
-        shown.wait()
+        verdicts = self.approval.begin_reply()
+        call = TurnCall(stream=stream, index=len(step.rounds), verdicts=verdicts, results=self._results)
+        if first_call.done():
+            self._listener.on_call(call, on_shown=call.shown.set)
+        else:
+            first_call.set_result(call)
+        # Without a limit: the flusher sets it even if no page is open.
+        call.shown.wait()
         if stream.reply.error is not None:
             # Without the frames of the I/O thread, which say nothing to a user.
             raise stream.reply.error.with_traceback(None)

@@ -23,6 +23,13 @@ export interface BoxView {
   isOn: boolean;
 }
 
+export interface CallRowView {
+  key: string;
+  when: string;
+  prompt: string;
+  facts: string;
+}
+
 export interface CallView {
   id: string;
   transcript: SafeHtml;
@@ -38,6 +45,19 @@ export interface CodeView {
   note: string;
   html: SafeHtml;
   isCell: boolean;
+}
+
+export interface ComposerView {
+  service: string;
+  model: string;
+  form: FormView;
+  system: string;
+  prompt: PromptBoxView;
+  turns: (TurnView)[];
+  isBusy: boolean;
+  code: CodeView | null;
+  history: HistoryView | null;
+  presets: PresetsView | null;
 }
 
 export interface ControlView {
@@ -91,6 +111,15 @@ export interface GroupView {
   fields: (FieldView)[];
 }
 
+export interface HistoryView {
+  filter: string;
+  rows: (CallRowView)[];
+  note: string;
+  call: string;
+  transcript: SafeHtml;
+  code: string;
+}
+
 export interface InspectorView {
   call: CallView;
 }
@@ -114,6 +143,12 @@ export interface PictureView {
   key: string;
   label: string;
   url: string;
+}
+
+export interface PresetsView {
+  names: (string)[];
+  selected: string;
+  lines: (string)[];
 }
 
 export interface PromptBoxView {
@@ -146,10 +181,63 @@ export interface TimelineView {
   alt: string;
 }
 
+export interface ToolCallView {
+  key: string;
+  number: number;
+  name: string;
+  isPending: boolean;
+  isLast: boolean;
+  result: BlockView | null;
+}
+
+export interface TurnCallView {
+  key: string;
+  pane: PaneView;
+  tools: (ToolCallView)[];
+}
+
+export interface TurnView {
+  key: string;
+  prompt: string;
+  version: number;
+  versionCount: number;
+  hasEnded: boolean;
+  calls: (TurnCallView)[];
+}
+
 export interface VariablesView {
   names: (string)[];
   rows: ({ [name: string]: string })[];
   row: number;
+}
+
+export interface ComposerIntents {
+  add_image: { url: string; name?: string };
+  choose_endpoint: { endpoint: string };
+  decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
+  delete_preset: { name: string };
+  edit_turn: { turn: number; prompt: string };
+  filter_history: { text: string };
+  load_call: { call: string };
+  load_preset: { name: string };
+  new_talk: {};
+  open_comparison: {};
+  read_code: {};
+  remove_image: { image: number };
+  retry: { turn: number };
+  run_all_rows: {};
+  save_preset: { name: string };
+  send_prompt: { prompt: string };
+  set_code_kind: { kind: string };
+  set_field: { field: string; text: string };
+  set_prompt: { text: string };
+  set_rows: { rows: ({ [name: string]: string })[]; row: number };
+  set_system: { text: string };
+  show_call: { call: string };
+  show_panel: { name: "" | "Settings" | "Code" | "History" | "Presets" };
+  show_version: { turn: number; version: number };
+  stop: { pane?: string };
+  tick: { box: string; isOn: boolean };
 }
 
 export interface InspectorIntents {

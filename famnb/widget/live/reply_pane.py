@@ -331,7 +331,7 @@ class ReplyPane:
         # The same blocks go on where they are the same, so that what a reader has folded or selected stays.
         is_same = [block.kind for block in blocks] == [section.kind for section in final]
         self._final_blocks = tuple(
-            _final_block(section, blocks[number] if is_same else None, key=f"final{number}")
+            final_block(section, blocks[number] if is_same else None, key=f"final{number}")
             for number, section in enumerate(final)
         )
         self._view = None
@@ -448,7 +448,7 @@ def reply_so_far(stream: StreamLike) -> Reply:
     )
 
 
-def _final_block(section: Section, block: BlockView | None, *, key: str) -> BlockView:
+def final_block(section: Section, block: BlockView | None, *, key: str) -> BlockView:
     """Return a section of a transcript as a block that has ended; it goes on with the body of `block`, if given."""
     kind: BlockKind = "code" if section.kind == "code" else "thinking" if section.kind == "thinking" else "text"
     label = sanitize.visible(section.label)

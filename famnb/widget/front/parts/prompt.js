@@ -104,9 +104,9 @@ function usePrompt(box, { canSend, isBusy }) {
 /**
  * The box. Intents: send_prompt, set_prompt, set_rows, run_all_rows, add_image, remove_image, stop. Esc stops.
  * @param {{box: import("../protocol.js").PromptBoxView, isBusy: boolean, hasTurns: boolean, target?: string,
- *   write?: {current: (text: string) => void}}} props
+ *   write?: {current: (text?: string) => void}}} props
  *   `hasTurns`: whether there is something to go on from; `target` is appended to Send and Stop: "all";
- *   `write` is given a function that writes a prompt, as an example does
+ *   `write` is given a function that writes a prompt, as an example does, and goes to the box
  */
 export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
   const { isLost } = useTool();
@@ -125,7 +125,7 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
   const focus = () => area.current.focus();
   if (write) {
     write.current = (text) => {
-      prompt.write(text);
+      if (text) prompt.write(text);
       focus();
     };
   }

@@ -1,0 +1,63 @@
+// The panels beside the chat: past calls and presets. Python says what each shows.
+
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { copyText } from "../runtime/clipboard.js";
+import { canInsertCell, insertCell } from "../runtime/kernel.js";
+import { useTool, useTyped } from "../runtime/tool.js";
+import { Button, IntentButton, useStatus } from "./button.js";
+import { Shown } from "./code.js";
+import { Labelled, Select, TextInput } from "./field.js";
+
+/** @param {{history: import("../protocol.js").HistoryView}} props */
+export function History({ history }) {
+  const { outbox, root } = useTool();
+  const [filter, setFilter] = useTyped(history.filter, "filter_history", (text) => ({ text }));
+  const { status, show } = useStatus();
+  const inspect = async () => {
+    if (canInsertCell()) await insertCell(root, history.code);
+    else if (await copyText(history.code)) show(`${history.code} is copied: run it in a cell`);
+  };
+  const args = { call: history.call };
+  const row = ({ key, when, prompt, facts }) => html`<li key=${key}>
+    <button type="button" class="famnb-button famnb-call" title=${prompt} aria-pressed=${String(key === history.call)} onClick=${() => outbox.send("show_call", { call: key })}>
+      <span>${prompt || "(no prompt)"}</span><span class="famnb-help">${when} · ${facts}</span>
+    </button>
+  </li>`;
+  return html`<div>
+    <${Labelled} label="Filter calls" control=${(id) => html`<${TextInput} id=${id} type="search" placeholder="all calls" text=${filter} edit=${setFilter} />`} />
+    <ul class="famnb-calls" aria-label="Latest calls">${history.rows.map(row)}</ul>
+    ${history.call &&
+    html`<div class="famnb-bar">
+      <${IntentButton} class="famnb-send" label="Load into the form" intent="load_call" args=${args} />
+      <${Button} label=${canInsertCell() ? "Inspect in a cell below" : "Copy inspector code"} press=${inspect} />${status}
+    </div>`}
+    <p class="famnb-help" role="status">${history.note}</p>
+    ${history.call && html`<${Shown} html=${history.transcript} />`}
+  </div>`;
+}
+
+/** @param {{presets: import("../protocol.js").PresetsView}} props */
+export function Presets({ presets }) {
+  const { outbox } = useTool();
+  const { names, selected, lines } = presets;
+  const [chosen, setChosen] = useState(selected);
+  const [name, setName] = useState("");
+  useEffect(() => setChosen(selected), [selected]);
+  const preset = names.includes(chosen) ? chosen : (names[0] ?? "");
+  const save = () => outbox.press("save_preset", { name }).then(({ ok }) => ok && setName(""));
+  const choices = names.length ? names : [/** @type {[string, string]} */ (["", "none yet"])];
+  const isEmpty = !names.length;
+  return html`<div>
+    <${Labelled} label="Preset" control=${(id) => html`<${Select} id=${id} choices=${choices} value=${preset} change=${setChosen} />`} />
+    <div class="famnb-bar">
+      <${IntentButton} class="famnb-send" label="Load" intent="load_preset" args=${{ name: preset }} disabled=${isEmpty} />
+      <${IntentButton} label="Delete preset" intent="delete_preset" args=${{ name: preset }} disabled=${isEmpty} />
+    </div>
+    <${Labelled}
+      label="Save as"
+      control=${(id) => html`<${TextInput} id=${id} placeholder="a name" text=${name} edit=${setName} onKeyDown=${(event) => event.key === "Enter" && save()} />`}
+    />
+    <div class="famnb-bar"><${Button} label="Save preset" locked=${outbox.isPending("save_preset")} press=${save} /></div>
+    <div class="famnb-help" role="status">${lines.map((line) => html`<p>${line}</p>`)}</div>
+  </div>`;
+}

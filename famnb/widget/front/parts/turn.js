@@ -1,0 +1,157 @@
+// The turns of a conversation: each can be copied, edited, retried and changed for another version, and tool calls wait
+// for approval.
+
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { memo, useTool } from "../runtime/tool.js";
+import { Button, CopyButton } from "./button.js";
+import { Block, PaneHead, PaneNotes, Prompts, readVisibleText } from "./pane.js";
+import { sendByKeys } from "./prompt.js";
+
+/**
+ * @typedef {import("../protocol.js").TurnView} TurnView
+ * @typedef {import("../protocol.js").TurnCallView} TurnCallView
+ * @typedef {import("../protocol.js").ToolCallView} ToolCallView
+ */
+
+// A box to ask something else in the place of a turn.
+function PromptEditor({ turn, close }) {
+  const { outbox, isLost } = useTool();
+  const [text, setText] = useState(turn.prompt);
+  const area = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => area.current.focus(), []);
+  const isReady = Boolean(text.trim()) && !isLost;
+  const send = async () => {
+    if (isReady && (await outbox.press("edit_turn", { turn: Number(turn.key), prompt: text }, turn.key)).ok) close();
+  };
+  const cancel = (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    close();
+  };
+  return html`<div class="famnb-rewrite" onKeyDown=${cancel}>
+    <label>
+      <span class="famnb-label">Edit prompt</span>
+      <textarea class="famnb-prompt" ref=${area} value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKeys(send)} />
+    </label>
+    <div class="famnb-bar">
+      <${Button} class="famnb-send" label="Resend" disabled=${!isReady} locked=${outbox.isPending("edit_turn", turn.key)} press=${send} />
+      <${Button} label="Cancel" keys="Esc" press=${close} />
+    </div>
+  </div>`;
+}
+
+// The prompt of a turn, with Copy and Edit.
+function TurnPrompt({ turn, prompts, isBusy }) {
+  const [isEditing, setEditing] = useState(false);
+  const edit = useRef(/** @type {any} */ (null));
+  const close = () => {
+    setEditing(false);
+    requestAnimationFrame(() => edit.current?.lastElementChild.focus());
+  };
+  const isLast = (index) => index === prompts.length - 1;
+  const shown = isEditing ? prompts.filter((_, index) => !isLast(index)) : prompts;
+  return html`<${Prompts} prompts=${shown} />
+    ${isEditing && html`<${PromptEditor} turn=${turn} close=${close} />`}
+    ${turn.hasEnded &&
+    !isEditing &&
+    html`<span class="famnb-tools" ref=${edit}>
+      <${CopyButton} class="famnb-small" label="Copy prompt" read=${() => turn.prompt} />
+      <${Button} class="famnb-small" label="Edit" title="Ask something else in its place; this version stays" locked=${isBusy} press=${() => setEditing(true)} />
+    </span>`}`;
+}
+
+// The versions of a turn, and Retry. What cannot be done is locked rather than disabled, so that it keeps the focus.
+function TurnTools({ turn, isBusy }) {
+  const { outbox } = useTool();
+  const { version, versionCount } = turn;
+  const number = Number(turn.key);
+  const show = (to) => to >= 0 && to < versionCount && !isBusy && outbox.press("show_version", { turn: number, version: to }, turn.key);
+  const arrow = (label, text, to) =>
+    html`<${Button} class="famnb-small famnb-version" label=${label} text=${text} locked=${to < 0 || to >= versionCount || isBusy} press=${() => show(to)} />`;
+  const move = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step) show(version + step);
+  };
+  return html`<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>
+    ${versionCount > 1 &&
+    html`<span class="famnb-place" onKeyDown=${move}>
+      ${arrow("Previous version", "‹", version - 1)}${`${version + 1} of ${versionCount}`}${arrow("Next version", "›", version + 1)}
+    </span>`}
+    <${Button}
+      class="famnb-small"
+      label="Retry"
+      title="Ask again, with the settings as they are now"
+      locked=${isBusy || outbox.isPending("retry", turn.key)}
+      press=${() => outbox.press("retry", { turn: number }, turn.key)}
+    />
+  </span>`;
+}
+
+/** @param {{call: ToolCallView, pane: string}} props */
+function Approval({ call, pane }) {
+  const { outbox, root } = useTool();
+  const group = useRef(/** @type {any} */ (null));
+  // Whoever has decided by keyboard goes on from the chat.
+  useLayoutEffect(() => {
+    const element = group.current;
+    return () => {
+      if (element.querySelector(":focus")) /** @type {any} */ (root.querySelector(".famnb-chat"))?.focus({ preventScroll: true });
+    };
+  }, []);
+  const lock = `${pane} ${call.number}`;
+  const decide = (label, isApproved, rest, name = "") =>
+    html`<${Button}
+      class=${name}
+      label=${label}
+      locked=${outbox.isPending("decide", lock)}
+      press=${() => outbox.press("decide", { pane, call: call.number, isApproved, rest }, lock)}
+    />`;
+  const title = `Run ${call.name}?`;
+  return html`<div class="famnb-approval" role="group" aria-label=${title} ref=${group}>
+    <span class="famnb-label">${title}</span>
+    ${decide("Approve", true, false, "famnb-send")}${decide("Decline", false, false)}
+    ${!call.isLast && html`${decide("Approve all", true, true)}${decide("Decline all", false, true)}`}
+  </div>`;
+}
+
+// A call of a turn: its prompt stands first, and what the answer took at its foot, with what can be done about it.
+const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
+  const { isLost } = useTool();
+  const { pane } = call;
+  const flow = useRef(/** @type {any} */ (null));
+  const tools = new Map(call.tools.map((tool) => [tool.key, tool]));
+  const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
+  const below = (tool) =>
+    tool.result ? html`<${Block} block=${tool.result} />` : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} pane=${pane.key} />`;
+  const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", !isFirst && "famnb-later"];
+  return html`<article class=${classes.filter(Boolean).join(" ")}>
+    ${isFirst && html`<${TurnPrompt} turn=${turn} prompts=${pane.prompts} isBusy=${isBusy} />`}
+    <${PaneHead} pane=${pane} />
+    <div class="famnb-flow" ref=${flow}>
+      ${pane.blocks.map((block) => html`<div key=${block.key}><${Block} block=${block} />${tools.has(block.key) && below(tools.get(block.key))}</div>`)}
+    </div>
+    <${PaneNotes} pane=${pane} />
+    <div class="famnb-foot">
+      ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
+      <span class="famnb-tools">
+        ${pane.blocks.some(({ kind }) => kind === "text") && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        ${isLast && turn.hasEnded && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
+      </span>
+    </div>
+  </article>`;
+});
+
+/** A turn: its calls. @param {{turn: TurnView, isBusy: boolean}} props */
+export const Turn = memo(({ turn, isBusy }) =>
+  turn.calls.map(
+    (call, index) => html`<${TurnCall}
+      key=${index}
+      call=${call}
+      turn=${turn}
+      isFirst=${index === 0}
+      isLast=${index === turn.calls.length - 1}
+      isBusy=${isBusy}
+    />`,
+  ),
+);
