@@ -25,7 +25,7 @@ from famnb.service import serve
 from famnb.widget import Composer
 from tests.conformance.clients import Client as Package
 from tests.conformance.environments import Environment
-from tests.support.composers import receive, wait_until_idle, write_field
+from tests.support.composers import send_prompt, wait_until_idle, write_field
 from tests.support.tiny_engine import NO_ENGINE, run_engine
 
 CACHE = os.environ.get("CONFORMANCE_CACHE", "")
@@ -250,11 +250,11 @@ def test_a_composer(use: Use, connect: Callable[..., famnb.Client]) -> None:
     composer = Composer(connect(use), endpoint=use.endpoint, tools=[weather], auto=True)
     write_field(composer, "model", use.model)
     for number, prompt in enumerate(("Say hello.", "Now say hello again."), start=1):
-        receive(composer, kind="send", prompt=prompt)
+        send_prompt(composer, prompt)
         wait_until_idle(composer, replies=number)
         assert composer.reply.error is None
         check_answer(use, composer.reply, "Hello from afar.")
     if use.server != "llama.cpp":
-        receive(composer, kind="send", prompt="How is the weather in Oslo?")
+        send_prompt(composer, "How is the weather in Oslo?")
         wait_until_idle(composer)
         assert [result.content for each in composer.reply.rounds for result in each.results] == ["4 degrees in Oslo"]

@@ -72,7 +72,7 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(
             "log": caplog.text,
             "repr": f"{client!r} {error.reply!r}",
             "frame": frame.to_csv(),
-            "composer": str(Composer(client).describe()),
+            "composer": str(Composer(client).view()),
             "settings": str(client.engine.settings()),
         }
     server.close()

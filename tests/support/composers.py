@@ -2,57 +2,96 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from famnb.widget import Composer
-from famnb.widget.composer.conversation_view import TurnPane
+from famnb.widget.composer.composer import ComposerView
+from famnb.widget.composer.conversation_view import TurnCallView
+from famnb.widget.form.views import FieldView
 from tests.support.waiting import wait_until
 
+_numbers = itertools.count(1)
 
-def receive(composer: Composer, **message: object) -> None:
-    """Have the composer receive a message of its page."""
+
+def receive(composer: Composer, intent: str, **arguments: object) -> None:
+    """Have the composer receive an intent of its page."""
+    message = {"kind": "intent", "id": next(_numbers), "name": intent, "args": arguments}
     composer._on_message(composer, message, [])
+
+
+def send_prompt(composer: Composer, prompt: str) -> None:
+    """Write a prompt on the page, and send it."""
+    receive(composer, "send_prompt", prompt=prompt)
 
 
 def write_field(composer: Composer, field: str, text: str) -> None:
     """Write a text into the control of a field."""
-    receive(composer, kind="set", field=field, text=text)
+    receive(composer, "set_field", field=field, text=text)
 
 
 def choose_endpoint(composer: Composer, name: str) -> None:
     """Choose an endpoint."""
-    receive(composer, kind="endpoint", name=name)
+    receive(composer, "choose_endpoint", endpoint=name)
 
 
-def form_of(composer: Composer) -> dict[str, Any]:
-    """What the page shows of the form."""
-    form: dict[str, Any] = composer.describe()["form"]
-    return form
+def view_of(composer: Composer) -> ComposerView:
+    """What the page shows."""
+    with composer.lock:
+        return composer.view()
 
 
-def panel_of(composer: Composer, **message: object) -> dict[str, Any]:
-    """What a panel shows after a message of the page."""
-    panel = composer._panels.answer(message)
-    assert panel is not None, message
-    return panel
+def fields_of(composer: Composer) -> dict[str, FieldView]:
+    """The fields that the page shows, by name."""
+    return {field.key: field for group in view_of(composer).form.groups for field in group.fields}
 
 
-def trouble_of(composer: Composer) -> str:
-    """What the page shows of the last wish that could not be carried out."""
-    return str(composer.describe()["state"]["trouble"])
+def texts_of(composer: Composer) -> dict[str, str]:
+    """The texts that the controls of fields hold."""
+    return {name: field.text for name, field in fields_of(composer).items() if field.text}
 
 
-def shown_panes(composer: Composer) -> list[dict[str, Any]]:
-    """The panes that the page shows."""
-    return [pane.snapshot() for pane in composer._panes.values()]
+def faults_of(composer: Composer) -> dict[str, str]:
+    """What the page says is wrong, by field."""
+    return {name: field.fault for name, field in fields_of(composer).items() if field.fault}
+
+
+def ticked_boxes(composer: Composer) -> set[str]:
+    """The boxes of tools and the answer type that are ticked."""
+    return {box.key for group in view_of(composer).form.groups for box in group.boxes if box.is_on}
+
+
+def panel_of(composer: Composer, panel: str, intent: str = "show_panel", /, **arguments: object) -> Any:
+    """What a panel shows, after it was opened or an intent of it."""
+    receive(composer, "show_panel", name=panel)
+    if intent != "show_panel":
+        receive(composer, intent, **arguments)
+    return getattr(view_of(composer), panel.lower())
+
+
+def error_of(composer: Composer) -> str:
+    """Why the last intent of the page could not be carried out, as the page shows it; empty if it could."""
+    sent: list[dict[str, Any]] = []
+    composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
+    composer._on_message(composer, {"kind": "ready", "page": "test"}, [])
+    return str(sent[-1]["error"])
+
+
+def calls_of(composer: Composer) -> list[TurnCallView]:
+    """The calls of the turns that the page shows."""
+    return [call for turn in view_of(composer).turns for call in turn.calls]
 
 
 def wait_until_idle(composer: Composer, *, replies: int | None = None) -> Composer:
     """Wait until no turn is being answered, and as many replies have ended; returns the composer."""
-    wait_until(lambda: not composer._conversation.is_busy and replies in (None, len(composer.replies)))
+    wait_until(lambda: not view_of(composer).is_busy and replies in (None, len(composer.replies)))
     return composer
 
 
-def wait_for_pending_call(composer: Composer) -> TurnPane:
-    """Wait until a tool call waits for approval; returns its pane."""
-    return wait_until(lambda: next((pane for pane in composer._conversation.panes if pane.pending_call), None))
+def wait_for_pending_call(composer: Composer) -> TurnCallView:
+    """Wait until a tool call waits for approval; returns the call of the turn."""
+
+    def find() -> TurnCallView | None:
+        return next((call for call in calls_of(composer) if any(tool.is_pending for tool in call.tools)), None)
+
+    return wait_until(find)

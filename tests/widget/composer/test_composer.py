@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from types import FrameType
 
 import ipywidgets as widgets
 import pytest
@@ -11,19 +13,21 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.widget import Composer
+from famnb.widget.form.views import PictureView
 from tests.support.composers import (
     choose_endpoint,
-    form_of,
+    error_of,
+    faults_of,
     panel_of,
     receive,
-    trouble_of,
+    send_prompt,
+    texts_of,
+    view_of,
     wait_until_idle,
     write_field,
 )
 from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture
@@ -34,19 +38,19 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
-def test_each_endpoint_is_chosen_sent_and_shown(client: Client, outputs: list[dict[str, str]], endpoint: str):
+def test_each_endpoint_is_chosen_sent_and_shown(client: Client, endpoint: str):
     """Choosing an endpoint keeps the prompt; the reply ends as ordinary output in three forms."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
     choose_endpoint(composer, endpoint)
     assert composer.request.endpoint == endpoint
-    stream = composer.send()
+    stream = composer.submit()
     wait_until_idle(composer, replies=1)
     assert composer.reply is stream.reply
     assert composer.replies == (stream.reply,)
-    assert set(outputs[-1]) == {"text/html", "text/markdown", "text/plain"}
-    assert "Say hello." in outputs[-1]["text/plain"]
-    assert "Be kind." in outputs[-1]["text/plain"]
-    assert stream.reply.text.split("\n")[-1] in outputs[-1]["text/plain"]
+    assert set(composer.saved()) == {"text/html", "text/markdown", "text/plain"}
+    assert "Say hello." in composer.saved()["text/plain"]
+    assert "Be kind." in composer.saved()["text/plain"]
+    assert stream.reply.text.split("\n")[-1] in composer.saved()["text/plain"]
 
 
 def test_only_what_was_set_is_sent(client: Client):
@@ -63,13 +67,12 @@ def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Clien
     """In place while typing, and as the reason beside Send; mended, it goes."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "temperature", "3")
-    assert form_of(composer)["fault"] == "temperature: should be less than or equal to 2, got 3"
-    assert form_of(composer)["faults"] == {"temperature": "should be less than or equal to 2, got 3"}
-    assert form_of(composer)["faulty"] == ["Sampling"]
+    assert view_of(composer).prompt.fault == "temperature: should be less than or equal to 2, got 3"
+    assert faults_of(composer) == {"temperature": "should be less than or equal to 2, got 3"}
     with pytest.raises(famnb.InvalidRequest, match="temperature"):
-        composer.send()
+        composer.submit()
     write_field(composer, "temperature", "0.3")
-    assert form_of(composer)["fault"] == ""
+    assert view_of(composer).prompt.fault == ""
     assert composer.request.body()["temperature"] == 0.3
 
 
@@ -77,9 +80,9 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
     """Said in words, whether by the button or from code."""
     composer = Composer(client)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
-        composer.send()
-    receive(composer, kind="send", prompt="  ")
-    assert "write a prompt" in trouble_of(composer)
+        composer.submit()
+    send_prompt(composer, "  ")
+    assert "write a prompt" in error_of(composer)
     assert composer.reply is None
 
 
@@ -94,15 +97,15 @@ def test_a_second_send_while_streaming_sends_nothing():
     client = Client(base_url="http://127.0.0.1:9", api_key="k")
     client.engine.start = start
     composer = Composer(client, prompt="Hi")
-    receive(composer, kind="send", prompt="Hi")
-    receive(composer, kind="send", prompt="Hi")
-    assert composer.send() is started[0]
+    send_prompt(composer, "Hi")
+    send_prompt(composer, "Hi")
+    assert composer.submit() is started[0]
     composer.stop()
     assert started[0].stopped
     started[0].end(status="cancelled")
     wait_until_idle(composer, replies=1)
-    receive(composer, kind="prompt", text="Hi again")
-    assert composer.send() is started[1]
+    receive(composer, "set_prompt", text="Hi again")
+    assert composer.submit() is started[1]
     assert len(started) == 2
     started[1].end(status="completed")
 
@@ -110,7 +113,7 @@ def test_a_second_send_while_streaming_sends_nothing():
 def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
     """What was typed last is sent even if the trait's own update is late."""
     composer = Composer(client, prompt="Say")
-    receive(composer, kind="send", prompt="Say hello.")
+    send_prompt(composer, "Say hello.")
     wait_until_idle(composer, replies=1)
     assert "Say hello." in str(composer.replies[0].request.body())
 
@@ -122,7 +125,7 @@ def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Cl
     write_field(composer, "thinking.budget_tokens", "256")
     write_field(composer, "max_tokens", "700")
     choose_endpoint(composer, "web")
-    assert "nearest reasoning effort" in str(form_of(composer)["remarks"])
+    assert "nearest reasoning effort" in str(view_of(composer).prompt.remarks)
     assert composer.request.body()["max_new_tokens"] == 700
     assert composer.request.body()["reasoning"] == {"effort": "low"}
     choose_endpoint(composer, "messages")
@@ -133,7 +136,7 @@ def test_a_thinking_budget_turns_thinking_on(client: Client):
     """A budget without a type would be refused: the type is set, seen, and unset with the budget."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "thinking.budget_tokens", "256")
-    assert form_of(composer)["values"].get("thinking.type", "") == "enabled"
+    assert texts_of(composer).get("thinking.type", "") == "enabled"
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
     write_field(composer, "thinking.budget_tokens", "")
     assert "thinking" not in composer.request.body()
@@ -155,7 +158,7 @@ def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str)
     composer = Composer(client, endpoint=endpoint, prompt="Hi")
     schema = ".json_schema.schema" if endpoint == "web" else ".schema"
     write_field(composer, place + schema, '{"type": "object"}')
-    assert form_of(composer)["values"].get(f"{place}.type", "") == "json_schema"
+    assert texts_of(composer).get(f"{place}.type", "") == "json_schema"
 
 
 ASKED = {"include_usage": True}
@@ -164,14 +167,14 @@ ASKED = {"include_usage": True}
 def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
     """Set as if the user had, in the form and in the request; gone without a stream, and back with it."""
     composer = Composer(client, endpoint="web", prompt="Hi")
-    assert form_of(composer)["values"]["stream_options.include_usage"] == "true"
+    assert texts_of(composer)["stream_options.include_usage"] == "true"
     assert composer.request.body()["stream_options"] == ASKED
-    assert form_of(composer)["remarks"] == []
+    assert view_of(composer).prompt.remarks == ()
     write_field(composer, "stream", "false")
     assert "stream_options" not in composer.request.body()
     write_field(composer, "stream", "true")
     assert composer.request.body()["stream_options"] == ASKED
-    composer.send()
+    composer.submit()
     wait_until_idle(composer, replies=1)
     assert composer.replies[0].usage.source("output_tokens") == "reported"
 
@@ -195,14 +198,14 @@ def test_asking_for_usage_is_no_loss_at_an_endpoint_that_needs_no_asking(client:
         choose_endpoint(composer, "web")
         assert composer.request.body()["stream_options"] == ASKED
         choose_endpoint(composer, "messages")
-        assert form_of(composer)["remarks"] == []
+        assert view_of(composer).prompt.remarks == ()
 
 
 def test_a_request_that_is_opened_stays_as_it_is(client: Client):
     """Its owner did not ask for usage."""
     composer = Composer(client, prompt="Hi")
     request = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
-    composer.open(request)
+    composer.load(request)
     assert composer.request == request
 
 
@@ -221,7 +224,7 @@ def test_a_whole_conversation_replaces_the_prompt(client: Client):
     """Every field is reachable, also the one that the prompt usually fills."""
     composer = Composer(client)
     write_field(composer, "messages", '[{"role": "user", "content": "a"}]')
-    assert form_of(composer)["replaced"]
+    assert view_of(composer).prompt.has_conversation
     assert composer.request.body()["messages"] == [{"role": "user", "content": "a"}]
 
 
@@ -230,19 +233,19 @@ def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service
     client = Client(base_url=server.url, api_key=server.key)
     client.close()
     composer = Composer(client, prompt="Hi")
-    receive(composer, kind="send", prompt="Hi")
-    assert "closed" in trouble_of(composer)
-    assert not composer._conversation.is_busy
+    send_prompt(composer, "Hi")
+    assert "closed" in error_of(composer)
+    assert not view_of(composer).is_busy
 
 
-def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, outputs: list[dict[str, str]]):
+def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server):
     """The service's words, in place of an answer."""
     with Client(base_url=server.url, api_key="wrong-key") as client:
         composer = Composer(client, prompt="Hi")
-        composer.send()
+        composer.submit()
         wait_until_idle(composer, replies=1)
-    assert "AuthenticationError" in outputs[-1]["text/plain"]
-    assert "failed" in outputs[-1]["text/html"]
+    assert "AuthenticationError" in composer.saved()["text/plain"]
+    assert "failed" in composer.saved()["text/html"]
 
 
 def test_every_wrong_field_is_said_at_once(client: Client):
@@ -251,29 +254,28 @@ def test_every_wrong_field_is_said_at_once(client: Client):
     write_field(composer, "max_tokens", "many")
     write_field(composer, "temperature", "3")
     write_field(composer, "top_p", "2")
-    assert set(form_of(composer)["faults"]) == {"max_tokens", "temperature", "top_p"}
+    assert set(faults_of(composer)) == {"max_tokens", "temperature", "top_p"}
     write_field(composer, "max_tokens", "20")
-    assert set(form_of(composer)["faults"]) == {"temperature", "top_p"}
+    assert set(faults_of(composer)) == {"temperature", "top_p"}
 
 
 def test_an_unknown_field_is_named_with_those_there_are(client: Client):
     """A page of another version says so rather than nothing."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "temprature", "1")
-    assert "temprature: messages has no such field; it has model, messages" in trouble_of(composer)
+    assert "temprature: messages has no such field; it has model, messages" in error_of(composer)
     write_field(composer, "temperature", "1")
-    assert trouble_of(composer) == ""
+    assert error_of(composer) == ""
 
 
 def test_it_is_one_widget_that_composes(client: Client):
     """A box holds it, its state is small and has no word of what was said; without a kernel it is a transcript."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
-    composer.send()
+    composer.submit()
     wait_until_idle(composer, replies=1)
     assert widgets.HBox([composer]).children == (composer,)
     state = {name: value for name, value in composer.get_state().items() if name not in ("_esm", "_css")}
     assert len(json.dumps(state, default=str)) < 2_000
-    assert len(json.dumps(composer.describe())) < 20_000
     assert not any(words in str(state) for words in ("Say hello", "Be kind"))
     data, _ = composer._repr_mimebundle_()
     assert data["text/plain"] == "A famnb.Composer: run this cell to use it."
@@ -284,10 +286,10 @@ def test_it_is_one_widget_that_composes(client: Client):
 def test_the_key_is_nowhere_on_the_page(client: Client, server: famnb.service.Server):
     """Neither in what may be saved as widget state nor in what is sent."""
     composer = Composer(client, prompt="Hi")
-    composer.send()
+    composer.submit()
     wait_until_idle(composer, replies=1)
-    panel = panel_of(composer, kind="panel", name="Code")
-    assert server.key not in str(widgets.Widget.get_manager_state()) + str(composer.describe()) + str(panel)
+    panel = panel_of(composer, "Code")
+    assert server.key not in str(widgets.Widget.get_manager_state()) + str(view_of(composer)) + str(panel)
 
 
 def test_request_reply_and_turns_can_be_observed(client: Client):
@@ -295,11 +297,11 @@ def test_request_reply_and_turns_can_be_observed(client: Client):
     composer = Composer(client)
     seen: dict[str, list[object]] = {name: [] for name in ("request", "reply", "turns")}
     composer.observe(lambda change: seen[change["name"]].append(change["new"]), list(seen))
-    receive(composer, kind="prompt", text="Hi")
+    receive(composer, "set_prompt", text="Hi")
     write_field(composer, "temperature", "x")
     assert seen["request"] == [famnb.compose("messages", "Hi", model="fam-2-5-pro", stream=True), None]
     write_field(composer, "temperature", "")
-    receive(composer, kind="send", prompt="Hi")
+    send_prompt(composer, "Hi")
     wait_until_idle(composer, replies=1)
     assert seen["reply"] == [composer.reply]
     assert seen["turns"] == [composer.turns]
@@ -309,91 +311,77 @@ def test_request_reply_and_turns_can_be_observed(client: Client):
 def test_what_was_sent_leaves_the_box(client: Client):
     """With its images; what could not be sent stays."""
     composer = Composer(client, endpoint="chat")
-    receive(composer, kind="image", name="", url="https://example.org/cat.png")
-    receive(composer, kind="send", prompt=" ")
-    assert composer.describe()["pictures"] == [{"label": "https://example.org/cat.png", "url": ""}]
-    receive(composer, kind="send", prompt="Hi")
+    receive(composer, "add_image", name="", url="https://example.org/cat.png")
+    send_prompt(composer, " ")
+    assert view_of(composer).prompt.pictures == (PictureView(key="0", label="https://example.org/cat.png", url=""),)
+    send_prompt(composer, "Hi")
     wait_until_idle(composer, replies=1)
-    assert form_of(composer)["prompt"] == ""
-    assert composer.describe()["pictures"] == []
+    assert view_of(composer).prompt.text == ""
+    assert view_of(composer).prompt.pictures == ()
 
 
-def test_the_page_continues_the_talk_and_may_begin_another(client: Client, outputs: list[dict[str, str]]):
+def test_the_page_continues_the_talk_and_may_begin_another(client: Client):
     """Sending goes on where the talk ends; a new talk leaves the old one in the output."""
     composer = Composer(client)
     for prompt in ("My name is Ada.", "What is my name?"):
-        receive(composer, kind="send", prompt=prompt)
+        send_prompt(composer, prompt)
         wait_until_idle(composer)
     assert [turn.prompt for turn in composer.turns] == ["My name is Ada.", "What is my name?"]
-    receive(composer, kind="new")
+    receive(composer, "new_talk")
     assert composer.turns == ()
-    assert composer._panes == {}
-    receive(composer, kind="send", prompt="And now?")
+    assert view_of(composer).turns == ()
+    send_prompt(composer, "And now?")
     wait_until_idle(composer)
     assert [turn.prompt for turn in composer.turns] == ["And now?"]
-    assert "My name is Ada." in outputs[-1]["text/plain"]
+    assert "My name is Ada." in composer.saved()["text/plain"]
 
 
 def test_tokens_and_the_most_it_costs_are_said_before(client: Client):
     """For the whole talk; where no price is known it says what to do."""
     composer = Composer(client, endpoint="chat", prompt="Why is the sky blue?")
-    text, help = form_of(composer)["estimate"]
+    prompt = view_of(composer).prompt
+    text, help = prompt.estimate, prompt.estimate_help
     assert text.startswith("≈ 9 tokens in · at most $0.01")
     assert "16,384 tokens" in help
     write_field(composer, "max_tokens", "100")
-    assert form_of(composer)["estimate"][0].endswith("at most $0.000128")
+    assert view_of(composer).prompt.estimate.endswith("at most $0.000128")
     choose_endpoint(composer, "messages")
-    text, help = form_of(composer)["estimate"]
+    prompt = view_of(composer).prompt
+    text, help = prompt.estimate, prompt.estimate_help
     assert text.endswith("cost unknown")
     assert "famnb.prices.set('fam-2-5-pro'" in help
-    receive(composer, kind="send", prompt="Why is the sky blue?")
+    send_prompt(composer, "Why is the sky blue?")
     wait_until_idle(composer, replies=1)
-    receive(composer, kind="prompt", text="Why?")
-    assert int(form_of(composer)["estimate"][0].split()[1]) > 50
+    receive(composer, "set_prompt", text="Why?")
+    assert int(view_of(composer).prompt.estimate.split()[1]) > 50
 
 
 def test_variables_are_filled_in_from_the_chosen_row(client: Client):
     """In the prompt and in the system text; without a value one is sent as it stands."""
     composer = Composer(client, prompt="Hello {city} in {season}, {x}", system="Speak {language}.")
-    assert form_of(composer)["variables"]["names"] == ("city", "season", "x", "language")
+    assert view_of(composer).prompt.variables.names == ("city", "season", "x", "language")
     rows = [{"city": "Oslo", "season": "May", "language": "Norwegian"}, {"city": "Rome"}]
-    receive(composer, kind="rows", rows=rows, row=0)
+    receive(composer, "set_rows", rows=rows, row=0)
     body = str(composer.request.body())
     assert "Hello Oslo in May, {x}" in body
     assert "Speak Norwegian." in body
-    receive(composer, kind="rows", rows=rows, row=1)
-    receive(composer, kind="send", prompt="Hello {city}")
+    receive(composer, "set_rows", rows=rows, row=1)
+    send_prompt(composer, "Hello {city}")
     assert wait_until_idle(composer, replies=1).turns[0].prompt == "Hello Rome"
 
 
 def test_all_rows_are_run_side_by_side(client: Client):
     """A board has a pane for each row; without values it says what to do."""
     composer = Composer(client, prompt="Hello {city}")
-    receive(composer, kind="run rows")
-    assert "write a variable such as {city}" in trouble_of(composer)
-    receive(composer, kind="rows", rows=[{"city": "Oslo"}, {"city": "Rome"}, {}], row=0)
-    receive(composer, kind="run rows")
+    receive(composer, "run_all_rows")
+    assert "write a variable such as {city}" in error_of(composer)
+    receive(composer, "set_rows", rows=[{"city": "Oslo"}, {"city": "Rome"}, {}], row=0)
+    receive(composer, "run_all_rows")
     board = composer.board
     assert board is not None
     wait_until(lambda: all(reply.status == "completed" for reply in board.replies.values()))
     assert list(board.replies) == ["Oslo", "Rome"]
     assert "Hello Rome" in str(board.replies["Rome"].request.body())
-
-
-def test_a_new_page_is_told_everything(client: Client):
-    """Form, pictures, state and every pane in one message, whoever has changed what."""
-    composer = Composer(client, prompt="Hi")
-    sent: list[dict[str, object]] = []
-    composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
-    receive(composer, kind="ready", page="one")
-    whole = sent[-1]
-    assert whole["kind"] == "snapshot"
-    assert {"fields", "form", "pictures", "state", "panes"} <= set(whole)
-    write_field(composer, "temperature", "0.5")
-    change = next(message for message in sent if message.get("kind") == "changes")
-    assert change["seq"] == whole["seq"] + 1
-    assert change["form"]["values"]["temperature"] == "0.5"
-    assert sent[-1] == {"kind": "taken", "ok": True}
 
 
 def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):
@@ -402,12 +390,31 @@ def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monke
     assert Composer()._client is client
 
 
-def test_another_endpoint_writes_over_nothing_that_is_being_written(client: Client):
-    """The prompt that is typed after the choice may reach the kernel later than the choice."""
+def test_the_old_names_say_the_new_ones(client: Client):
+    """`send` and `open` are ipywidgets' own, and say what they were once."""
+    composer = Composer(client, prompt="Hi")
+    with pytest.raises(famnb.errors.InvalidArgument, match=r"by submit\(\)"):
+        composer.send()
+    with pytest.raises(famnb.errors.InvalidArgument, match=r"by load\(\)"):
+        composer.open(composer.request)
+    composer.send({"kind": "anything"})
+
+
+def test_one_enter_composes_once(client: Client):
+    """What the page has shown of a prompt is what is sent."""
     composer = Composer(client)
-    sent: list[dict[str, object]] = []
-    composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
-    choose_endpoint(composer, "web")
-    assert [message["form"]["force"] for message in sent if "form" in message] == [False]
-    composer.open(famnb.compose("chat", "Hi"))
-    assert sent[-1]["form"]["force"] is True
+    prompts: list[str] = []
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code is famnb.compose.__code__:
+            prompts.append(frame.f_locals["prompt"])
+
+    sys.setprofile(count)
+    try:
+        receive(composer, "set_prompt", text="Hi")
+        view_of(composer)
+        send_prompt(composer, "Hi")
+    finally:
+        sys.setprofile(None)
+    wait_until_idle(composer, replies=1)
+    assert prompts.count("Hi") == 1

@@ -13,10 +13,12 @@ import famnb
 from famnb.api import Client
 from famnb.widget import Composer
 from tests.support.composers import (
+    calls_of,
     choose_endpoint,
+    error_of,
     receive,
-    shown_panes,
-    trouble_of,
+    send_prompt,
+    view_of,
     wait_for_pending_call,
     wait_until_idle,
     write_field,
@@ -24,7 +26,6 @@ from tests.support.composers import (
 from tests.support.waiting import wait_until
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
-pytestmark = pytest.mark.usefixtures("outputs")
 
 
 class Trip(pydantic.BaseModel):
@@ -79,7 +80,7 @@ def prompts(composer: Composer) -> list[Any]:
 def with_two_turns(client: Client, **settings: Any) -> Composer:
     """A composer with two turns."""
     composer = Composer(client, prompt="My name is Ada.", **settings)
-    composer.send()
+    composer.submit()
     wait_until_idle(composer).say("What is my name?")
     return wait_until_idle(composer)
 
@@ -127,21 +128,21 @@ def test_the_page_says_which_version_of_which(client: Client):
     """Two of three after two regenerations and a step back; buttons act on the turn that they stand at."""
     composer = with_two_turns(client)
     for _ in range(2):
-        receive(composer, kind="again", turn=1)
+        receive(composer, "retry", turn=1)
         wait_until_idle(composer)
-    receive(composer, kind="version", turn=1, version=1)
-    places = [pane.snapshot()["turn"] for pane in composer._conversation.panes]
-    assert places == [[0, 0, 1, "My name is Ada."], [1, 1, 3, "What is my name?"]]
+    receive(composer, "show_version", turn=1, version=1)
+    places = [(turn.key, turn.version, turn.version_count, turn.prompt) for turn in view_of(composer).turns]
+    assert places == [("0", 0, 1, "My name is Ada."), ("1", 1, 3, "What is my name?")]
 
 
 def test_the_page_shows_every_turn_with_what_can_be_done(client: Client):
     """Each prompt with its own buttons, each answer with its foot; a turn that is answered has none yet."""
     composer = with_two_turns(client)
-    panes = shown_panes(composer)
-    assert [pane["asked"] for pane in panes] == [[["user", "My name is Ada."]], [["user", "What is my name?"]]]
-    assert [pane["ending"] for pane in panes] == [[0, 0, 1], [1, 0, 1]]
+    prompts = [[prompt.text for prompt in call.pane.prompts] for call in calls_of(composer)]
+    assert prompts == [["My name is Ada."], ["What is my name?"]]
+    assert [turn.has_ended for turn in view_of(composer).turns] == [True, True]
     composer.say("Count to 300.")
-    assert shown_panes(composer)[-1]["ending"] is None
+    assert not view_of(composer).turns[-1].has_ended
     composer.stop()
     wait_until_idle(composer)
 
@@ -150,10 +151,10 @@ def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
     """One wish, one request, whichever button was pressed."""
     composer = with_two_turns(client)
     stream = composer.say("Count to 300.")
-    assert composer.send() is stream
+    assert composer.submit() is stream
     assert composer.edit(0, "Hm") is stream
-    receive(composer, kind="send", prompt="And?")
-    assert "not sent, since an answer is still being written" in trouble_of(composer)
+    send_prompt(composer, "And?")
+    assert "not sent, since an answer is still being written" in error_of(composer)
     composer.stop()
     assert prompts(wait_until_idle(composer))[-1] == "Count to 300."
     assert len(composer.replies) == 3
@@ -169,7 +170,7 @@ def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Clien
     composer._conversation.runner.client = client
     composer.say("And now?")
     assert prompts(wait_until_idle(composer)) == ["My name is Ada.", "What is my name?", "And now?"]
-    assert composer._conversation.panes[-1].position[1:3] == (1, 2)
+    assert (view_of(composer).turns[-1].version, view_of(composer).turns[-1].version_count) == (1, 2)
 
 
 @pytest.mark.filterwarnings("ignore:the service has not stored")
@@ -181,15 +182,15 @@ def test_what_the_service_has_forgotten_is_sent_again(client: Client):
         composer.say("And now?")
         wait_until_idle(composer)
     assert "“My name is Ada.”" in composer.reply.text
-    notes = composer._conversation.panes[-1].snapshot()["notes"]
+    notes = calls_of(composer)[-1].pane.notes
     assert "the service has not stored the turn before: the whole conversation is sent again" in notes
 
 
 def test_a_picture_goes_along_once(client: Client):
     """It stays in the form, and is sent again only as part of what was said before."""
     composer = Composer(client, endpoint="chat", prompt="What is it?")
-    composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
-    composer.send()
+    composer.load(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
+    composer.submit()
     wait_until_idle(composer).say("Which colour?")
     messages = wait_until_idle(composer).reply.request.body()["messages"]
     assert [isinstance(message["content"], list) for message in messages] == [True, False, False]
@@ -206,8 +207,8 @@ PICTURED = [
 def test_a_picture_is_carried_to_another_endpoint(client: Client):
     """What was said there is said again here, under the names that its parts have here."""
     composer = Composer(client)
-    composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
-    composer.send()
+    composer.load(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
+    composer.submit()
     wait_until_idle(composer)
     choose_endpoint(composer, "responses")
     composer.say("Which colour?")
@@ -223,31 +224,31 @@ def test_a_conversation_in_the_form_is_continued(client: Client):
         {"role": "user", "content": "Bye."},
     ]
     composer = Composer(client)
-    composer.open(famnb.compose("web", "-").replace(messages=talk))
-    composer.send()
+    composer.load(famnb.compose("web", "-").replace(messages=talk))
+    composer.submit()
     wait_until_idle(composer).say("Still there?")
     roles = [message["role"] for message in wait_until_idle(composer).reply.request.body()["messages"]]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     assert composer.reply.request.body()["messages"][:3] == talk
 
 
-def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Client, outputs: list[dict[str, str]]):
+def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Client):
     """The branch in view stands open and in order, other versions and older conversations are folded below."""
     composer = with_two_turns(client)
     composer.regenerate()
     wait_until_idle(composer).edit(0, "My name is Grace.")
     wait_until_idle(composer)
-    receive(composer, kind="prompt", text="Something else.")
-    composer.send()
+    receive(composer, "set_prompt", text="Something else.")
+    composer.submit()
     wait_until_idle(composer).say("More of it.")
     wait_until_idle(composer)
     for kind in ("text/html", "text/markdown", "text/plain"):
-        text = outputs[-1][kind]
+        text = composer.saved()[kind]
         places = [text.index(words) for words in ("Something else.", "More of it.", "My name is Grace.")]
         assert places == sorted(places)
         assert "another version of turn 1" in text
         assert "another version of turn 2" in text
-    html = outputs[-1]["text/html"]
+    html = composer.saved()["text/html"]
     assert html.count("<details") == 3
     assert "Something else.” · 2 turns" not in html, "what is in view needs no title"
 
@@ -268,30 +269,29 @@ def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Se
 def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list[str]):
     """The call waits, and the main thread does not; then its result goes back, and all three are on show."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     pane = wait_for_pending_call(composer)
     assert ran == []
-    assert pane.snapshot()["doing"] == "weather waits for your approval"
-    assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "Run weather?"]
-    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    assert pane.pane.status == "weather waits for your approval"
+    assert [block.label for block in pane.pane.blocks] == ["calls weather"]
+    assert pane.tools[0].key == pane.pane.blocks[0].key
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
     wait_until_idle(composer)
     assert ran == ["Oslo on famnb-turn"]
     assert '"celsius":4' in composer.reply.text
-    assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "weather returned"]
+    assert calls_of(composer)[0].tools[0].result.label == "weather returned"
     assert len(composer.replies) == 1
     assert composer.reply.rounds[0].results[0].value == {"city": "Oslo", "celsius": 4}
 
 
-def test_a_declined_tool_does_not_run_and_the_model_is_told(
-    client: Client, weather: Any, ran: list[str], outputs: list[dict[str, str]]
-):
+def test_a_declined_tool_does_not_run_and_the_model_is_told(client: Client, weather: Any, ran: list[str]):
     """In the next round, where it can do better; the saved output says so."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
-    composer.send()
-    receive(composer, kind="decide", pane=wait_for_pending_call(composer).id, call=0, approved=False, rest=False)
+    composer.submit()
+    receive(composer, "decide", pane=wait_for_pending_call(composer).key, call=0, isApproved=False, rest=False)
     assert "declined this call" in wait_until_idle(composer).reply.text
     assert ran == []
-    assert "weather did not return; the model is told" in outputs[-1]["text/plain"]
+    assert "weather did not return; the model is told" in composer.saved()["text/plain"]
 
 
 @pytest.mark.parametrize("approved", [True, False])
@@ -300,11 +300,10 @@ def test_one_decision_may_hold_for_all_further_calls(
 ):
     """Of the same reply; the buttons for that are there as long as calls follow."""
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
-    composer.send()
+    composer.submit()
     pane = wait_for_pending_call(composer)
-    question = pane.snapshot()["blocks"][1]
-    assert (question["kind"], question["last"]) == ("verdict", False)
-    receive(composer, kind="decide", pane=pane.id, call=0, approved=approved, rest=True)
+    assert not pane.tools[0].is_last
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=approved, rest=True)
     assert len(wait_until_idle(composer).reply.rounds[0].results) == 2
     assert len(ran) == (2 if approved else 0)
 
@@ -312,12 +311,12 @@ def test_one_decision_may_hold_for_all_further_calls(
 def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: Any, ran: list[str]):
     """Another pane, another call, or the same one again: only what waits is decided."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     pane = wait_for_pending_call(composer)
-    for wrong in ({"pane": "another", "call": 0}, {"pane": pane.id, "call": 7}, {"pane": pane.id, "call": -1}):
-        receive(composer, kind="decide", approved=True, rest=False, **wrong)
-    receive(composer, kind="decide", pane=pane.id, call=0, approved="yes", rest=False)
-    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    for wrong in ({"pane": "another", "call": 0}, {"pane": pane.key, "call": 7}, {"pane": pane.key, "call": -1}):
+        receive(composer, "decide", isApproved=True, rest=False, **wrong)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved="yes", rest=False)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
     wait_until_idle(composer)
     assert ran == []
 
@@ -325,7 +324,7 @@ def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: An
 def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str]):
     """Said when the composer is made, so that nobody is surprised."""
     composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     assert wait_until_idle(composer).reply.rounds
     assert ran == ["Oslo on famnb-turn"]
 
@@ -333,9 +332,9 @@ def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str
 def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, ran: list[str]):
     """Nothing runs, the reply that called is kept, and the conversation can go on."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     wait_for_pending_call(composer)
-    receive(composer, kind="stop", pane="")
+    receive(composer, "stop", pane="")
     assert wait_until_idle(composer).reply.warnings == ("stopped: the tools that it called were not all run",)
     assert ran == []
     composer.say("Never mind.")
@@ -345,12 +344,12 @@ def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, 
 def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weather: Any, tides: Any):
     """It may be what the decision hangs on; it is kept where the turn is stopped there."""
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
-    composer.send()
+    composer.submit()
     pane = wait_for_pending_call(composer)
-    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
-    wait_until(lambda: pane.pending_call and pane.pending_call.name == "tides")
-    shown = [block["label"] for block in pane.snapshot()["blocks"]]
-    assert shown == ["calls weather", "weather returned", "calls tides", "Run tides?"]
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
+    weather_call, tides_call = wait_until(lambda: (calls := calls_of(composer)[0].tools)[1].is_pending and calls)
+    assert weather_call.result.label == "weather returned"
+    assert tides_call.name == "tides"
     composer.stop()
     assert 'weather had returned {"city":"Oslo","celsius":4}' in wait_until_idle(composer).reply.warnings
 
@@ -358,13 +357,13 @@ def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weath
 def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: Any):
     """All rounds are over when it goes on; where a call waits it is told what to do."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     with pytest.raises(famnb.InvalidRequest, match="weather waits for your approval: press Approve or Decline"):
         composer.wait()
     composer.stop()
     wait_until_idle(composer)
     quick = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
-    quick.send()
+    quick.submit()
     assert quick.wait() is quick.turns[-1].reply
     assert quick.wait(0) is quick.reply
 
@@ -378,7 +377,7 @@ def test_what_a_tool_raises_is_told_to_the_model(client: Client):
         raise OSError(f"no station in {city}")
 
     composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
-    composer.send()
+    composer.submit()
     assert "no station in Oslo" in wait_until_idle(composer).reply.text
 
 
@@ -393,22 +392,22 @@ def test_rounds_are_limited(client: Client, weather: Any):
 # Answers of a type
 
 
-def test_an_answer_becomes_an_instance(client: Client, outputs: list[dict[str, str]]):
+def test_an_answer_becomes_an_instance(client: Client):
     """Of the type that was given, as long as the form asks for it; the JSON is laid out in what is saved."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
-    composer.send()
+    composer.submit()
     assert isinstance(wait_until_idle(composer).reply.parsed, Trip)
-    assert '{\n  "title": ' in outputs[-1]["text/plain"]
-    assert "`reply.parsed` is the Trip" in outputs[-1]["text/plain"]
+    assert '{\n  "title": ' in composer.saved()["text/plain"]
+    assert "`reply.parsed` is the Trip" in composer.saved()["text/plain"]
 
 
-def test_an_answer_that_is_no_instance_says_why(client: Client, outputs: list[dict[str, str]]):
+def test_an_answer_that_is_no_instance_says_why(client: Client):
     """It is kept, and the conversation can go on from it."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     write_field(composer, "max_output_tokens", "4")
-    composer.send()
+    composer.submit()
     assert wait_until_idle(composer).reply.parsed is None
-    assert "`reply.parsed` is None: the answer was cut short" in outputs[-1]["text/plain"]
+    assert "`reply.parsed` is None: the answer was cut short" in composer.saved()["text/plain"]
     write_field(composer, "max_output_tokens", "")
     composer.say("Once more.")
     assert len(wait_until_idle(composer).turns) == 2

@@ -24,9 +24,13 @@ from famnb.widget.form import images
 from tests.support.client_shells import MemoryRecorder
 from tests.support.composers import (
     choose_endpoint,
-    form_of,
+    error_of,
     panel_of,
     receive,
+    send_prompt,
+    texts_of,
+    ticked_boxes,
+    view_of,
     wait_until_idle,
     write_field,
 )
@@ -75,7 +79,7 @@ def preset_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @given(requests | wide_requests)
 def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Request):
     """Whatever was there before, and at whichever endpoint: what the form sends is the old request."""
-    composer.open(request)
+    composer.load(request)
     assert composer.request == request
     assert composer.request.body() == request.body()
 
@@ -93,9 +97,9 @@ def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, na
     call = client.ledger.call(reply.call_id)
     for way in (reply.call_id, reply, call):
         composer = Composer(client, endpoint="web" if name == "chat" else "chat")
-        composer.open(way)
+        composer.load(way)
         assert composer.request == reply.request
-        assert form_of(composer)["prompt"] == "What is a tide?"
+        assert view_of(composer).prompt.text == "What is a tide?"
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
@@ -103,48 +107,43 @@ def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
     for prompt, fields in (("About 100% tides_", {}), ("Rivers", {"endpoint": "chat", "system": "Be “brief”."})):
         client.ask(prompt, max_tokens=40, **fields)
     composer = Composer(client)
-    rows = panel_of(composer, kind="panel", name="History")["rows"]
-    assert [row["prompt"] for row in rows] == ["Rivers", "About 100% tides_"]
-    assert "chat · fam-mini · incomplete" in rows[0]["facts"]
+    rows = panel_of(composer, "History").rows
+    assert [row.prompt for row in rows] == ["Rivers", "About 100% tides_"]
+    assert "chat · fam-mini · incomplete" in rows[0].facts
     for words, expected in (("100% t", 1), ("s_", 1), ("fam-mini", 1), ("“brief”", 1), ("incomplete", 2), ("xyz", 0)):
-        assert len(panel_of(composer, kind="history", filter=words)["rows"]) == expected, words
-    before = composer.describe()["form"]
-    looked = panel_of(composer, kind="call", do="look", id=rows[0]["id"])
-    assert composer.describe()["form"] == before
-    opened = panel_of(composer, kind="call", do="open", id=rows[0]["id"])
-    assert looked["html"] == opened["html"]
+        assert len(panel_of(composer, "History", "filter_history", text=words).rows) == expected, words
+    before = view_of(composer).form
+    looked = panel_of(composer, "History", "show_call", call=rows[0].key)
+    assert view_of(composer).form == before
+    opened = panel_of(composer, "History", "load_call", call=rows[0].key)
+    assert looked.transcript == opened.transcript
     assert composer.request.body()["messages"][-1]["content"] == "Rivers"
-    assert client.ledger.call(rows[0]["id"]).reply.text.splitlines()[0].strip("# ") in opened["html"]
-    assert opened["code"] == f'famnb.Inspector("{rows[0]["id"]}")'
+    assert client.ledger.call(rows[0].key).reply.text.splitlines()[0].strip("# ") in opened.transcript
+    assert opened.code == f'famnb.Inspector("{rows[0].key}")'
 
 
 def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
     """As after a ledger was pruned."""
     composer = Composer(client)
-    assert "nothing" in panel_of(composer, kind="call", do="look", id="nothing")["fault"]
+    receive(composer, "show_call", call="nothing")
+    assert "nothing" in error_of(composer)
 
 
 def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
     """Said in words."""
     with Client(base_url=server.url, api_key=server.key, ledger=MemoryRecorder()) as client:
-        assert "keeps no ledger" in panel_of(Composer(client), kind="panel", name="History")["note"]
+        assert "keeps no ledger" in panel_of(Composer(client), "History").note
 
 
 def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Client):
     """The page's text box has one kind of line end; sending from it what was opened changes nothing."""
     composer = Composer(client)
-    composer.open(famnb.compose("messages", "a\r\nb\rc"))
-    receive(composer, kind="send", prompt="a\nb\nc")
+    composer.load(famnb.compose("messages", "a\r\nb\rc"))
+    send_prompt(composer, "a\nb\nc")
     assert wait_until_idle(composer).reply.request == famnb.compose("messages", "a\r\nb\rc")
 
 
 # Tools and schema
-
-
-def ticked(composer: Composer) -> list[str]:
-    """The boxes that are ticked."""
-    form = form_of(composer)
-    return [box["name"] for box in (*form["tools"], *([form["schema"]] if form["schema"] else [])) if box["on"]]
 
 
 def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
@@ -155,28 +154,28 @@ def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
         "web", "Hi", tools=[weather, clock], schema=Answer, model="fam-2-5-pro", stream=True
     )
     assert [tool["function"]["name"] for tool in body["tools"]] == ["weather", "clock"]
-    assert ticked(composer) == ["weather", "clock", "Answer as JSON"]
-    receive(composer, kind="tool", name="weather", on=False)
+    assert ticked_boxes(composer) == {"weather", "clock", "Answer as JSON"}
+    receive(composer, "tick", box="weather", isOn=False)
     assert [tool["function"]["name"] for tool in composer.request.body()["tools"]] == ["clock"]
-    receive(composer, kind="tool", name="clock", on=False)
-    receive(composer, kind="schema", on=False)
+    receive(composer, "tick", box="clock", isOn=False)
+    receive(composer, "tick", box="Answer as JSON", isOn=False)
     assert set(composer.request.body()) == {"model", "messages", "stream", "stream_options"}
-    assert ticked(composer) == []
+    assert ticked_boxes(composer) == set()
 
 
 def test_a_ticked_box_says_what_the_text_holds(client: Client):
     """Whether it was ticked, typed, loaded or opened; a text that is no list is left as it is."""
     composer = Composer(client, prompt="Hi", tools=[weather], endpoint="web")
     write_field(composer, "tools", "")
-    assert ticked(composer) == []
+    assert ticked_boxes(composer) == set()
     write_field(composer, "tools", json.dumps(famnb.compose("web", "Hi", tools=[weather]).body()["tools"]))
-    assert ticked(composer) == ["weather"]
+    assert ticked_boxes(composer) == {"weather"}
     write_field(composer, "tools", "[{")
-    receive(composer, kind="tool", name="weather", on=True)
-    assert ticked(composer) == []
-    assert form_of(composer)["values"]["tools"] == "[{"
-    composer.open(famnb.compose("web", "x", tools=[weather, clock]))
-    assert ticked(composer) == ["weather"]
+    receive(composer, "tick", box="weather", isOn=True)
+    assert ticked_boxes(composer) == set()
+    assert texts_of(composer)["tools"] == "[{"
+    composer.load(famnb.compose("web", "x", tools=[weather, clock]))
+    assert ticked_boxes(composer) == {"weather"}
 
 
 def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
@@ -187,7 +186,7 @@ def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
         choose_endpoint(composer, name)
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
     choose_endpoint(composer, "messages")
-    assert "`text" in str(form_of(composer)["remarks"])
+    assert "`text" in str(view_of(composer).prompt.remarks)
 
 
 # Images
@@ -211,12 +210,10 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
     """Each endpoint's own parts; the service takes them; the code has all of their data, its preview has not."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
     url = images.image_from_file("a.png", PNG).url
-    receive(composer, kind="image", name="a.png", url=url)
-    receive(composer, kind="image", name="", url="https://example.org/b")
-    assert composer.describe()["pictures"] == [
-        {"label": "a.png, png, 1 kB", "url": url},
-        {"label": "https://example.org/b", "url": ""},
-    ]
+    receive(composer, "add_image", name="a.png", url=url)
+    receive(composer, "add_image", name="", url="https://example.org/b")
+    pictures = [(picture.label, picture.url) for picture in view_of(composer).prompt.pictures]
+    assert pictures == [("a.png, png, 1 kB", url), ("https://example.org/b", "")]
     choose_endpoint(composer, name)
     request = composer.request
     assert urls(request.body()) == [url, "https://example.org/b"]
@@ -224,9 +221,9 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
     data = url.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
     for kind in ("httpx", BODY):
-        panel_of(composer, kind="panel", name="Code")
-        preview = panel_of(composer, **{"kind": "code", "as": kind})["html"]
-        assert data in composer._panels.code
+        panel_of(composer, "Code")
+        preview = panel_of(composer, "Code", "set_code_kind", kind=kind).html
+        assert data in composer.read_code()
         assert data not in preview
         assert data[:16] in preview
 
@@ -235,12 +232,12 @@ def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
     """By its content, whatever it is called; the others stay."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
     for url in (images.image_from_file("a.png", PNG).url, "data:image/png;base64,bm90ZXM=", "cat"):
-        receive(composer, kind="image", name="", url=url)
-    assert "expected an address" in composer.describe()["state"]["trouble"]
-    (picture,) = composer.describe()["pictures"]
-    assert picture["label"] == "image, png, 1 kB"
-    receive(composer, kind="remove", image=0)
-    assert composer.describe()["pictures"] == []
+        receive(composer, "add_image", name="", url=url)
+    assert "expected an address" in error_of(composer)
+    (picture,) = view_of(composer).prompt.pictures
+    assert picture.label == "image, png, 1 kB"
+    receive(composer, "remove_image", image=0)
+    assert view_of(composer).prompt.pictures == ()
 
 
 # Presets and code
@@ -250,54 +247,56 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     """What the form held is there again; what is not saved is said."""
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     write_field(composer, "temperature", "0.7")
-    receive(composer, kind="image", name="a.png", url=images.image_from_file("a.png", PNG).url)
-    assert panel_of(composer, kind="panel", name="Presets")["names"] == ()
-    assert "expected a name" in panel_of(composer, kind="preset", do="save", name=" ")["fault"]
-    saved = panel_of(composer, kind="preset", do="save", name="tides")
-    assert "1 uploaded image is not saved" in str(saved["lines"])
-    receive(composer, kind="remove", image=0)
+    receive(composer, "add_image", name="a.png", url=images.image_from_file("a.png", PNG).url)
+    assert panel_of(composer, "Presets").names == ()
+    receive(composer, "save_preset", name=" ")
+    assert "expected a name" in error_of(composer)
+    saved = panel_of(composer, "Presets", "save_preset", name="tides")
+    assert "1 uploaded image is not saved" in str(saved.lines)
+    receive(composer, "remove_image", image=0)
     old = composer.request
 
     other = Composer(client)
-    assert panel_of(other, kind="panel", name="Presets")["names"] == ("tides",)
-    panel_of(other, kind="preset", do="load", name="tides")
+    assert panel_of(other, "Presets").names == ("tides",)
+    panel_of(other, "Presets", "load_preset", name="tides")
     assert other.request == old
-    assert panel_of(other, kind="preset", do="delete", name="tides")["names"] == ()
+    assert panel_of(other, "Presets", "delete_preset", name="tides").names == ()
     assert presets.names(preset_file) == ()
-    assert "there is no 'tides'" in panel_of(other, kind="preset", do="load", name="tides")["fault"]
+    receive(other, "load_preset", name="tides")
+    assert "there is no 'tides'" in error_of(other)
 
 
 def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Server):
     """Each kind there is for the endpoint; no key; while there is no request there is none, and it says why."""
     composer = Composer(client)
-    assert "write a prompt" in panel_of(composer, kind="panel", name="Code")["note"]
-    receive(composer, kind="prompt", text="What is a tide?")
-    kinds = panel_of(composer, kind="panel", name="Code")["kinds"]
-    assert kinds == ["famnb", "httpx", "curl", "anthropic", BODY]
+    assert "write a prompt" in panel_of(composer, "Code").note
+    receive(composer, "set_prompt", text="What is a tide?")
+    kinds = panel_of(composer, "Code").kinds
+    assert kinds == ("famnb", "httpx", "curl", "anthropic", BODY)
     seen = set()
     for kind in kinds:
-        panel_of(composer, **{"kind": "code", "as": kind})
-        code = composer._panels.code
+        panel_of(composer, "Code", "set_code_kind", kind=kind)
+        code = composer.read_code()
         seen.add(code)
         assert "What is a tide?" in code
         assert (server.url in code) == (kind != BODY)
         assert server.key not in code
     assert len(seen) == 5
-    assert json.loads(composer._panels.code) == composer.request.body()
-    panel_of(composer, **{"kind": "code", "as": "anthropic"})
+    assert json.loads(composer.read_code()) == composer.request.body()
+    panel_of(composer, "Code", "set_code_kind", kind="anthropic")
     choose_endpoint(composer, "web")
-    assert panel_of(composer, kind="panel", name="Code")["kind"] == "openai"
-    ast.parse(composer._panels.code)
+    assert panel_of(composer, "Code").kind == "openai"
+    ast.parse(composer.read_code())
 
 
 def test_the_code_of_a_talk_has_all_of_it(client: Client):
     """What was sent last, and with a prompt in the box what would be sent next."""
     composer = Composer(client)
     for prompt in ("My name is Ada.", "What is my name?"):
-        receive(composer, kind="send", prompt=prompt)
+        send_prompt(composer, prompt)
         wait_until_idle(composer)
-    panel_of(composer, kind="panel", name="Code")
-    assert composer._panels.code.count('"role": "user"') == 2
-    receive(composer, kind="prompt", text="And now?")
-    panel_of(composer, kind="panel", name="Code")
-    assert composer._panels.code.count('"role": "user"') == 3
+    panel_of(composer, "Code")
+    assert composer.read_code().count('"role": "user"') == 2
+    receive(composer, "set_prompt", text="And now?")
+    panel_of(composer, "Code")
+    assert composer.read_code().count('"role": "user"') == 3

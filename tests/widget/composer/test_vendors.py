@@ -18,7 +18,20 @@ from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.form.draft import Draft, draft_of, read_draft
-from tests.support.composers import choose_endpoint, form_of, panel_of, receive, wait_until_idle, write_field
+from tests.support.composers import (
+    choose_endpoint,
+    error_of,
+    faults_of,
+    fields_of,
+    panel_of,
+    receive,
+    send_prompt,
+    texts_of,
+    ticked_boxes,
+    view_of,
+    wait_until_idle,
+    write_field,
+)
 from tests.support.strategies import requests
 
 KEY = "sk-vendor-0123456789abcdef"
@@ -60,7 +73,7 @@ def connect(service: famnb.service.Server, tmp_path: Path) -> Iterator[Any]:
 
 def names(composer: Composer) -> set[str]:
     """The fields that the form has."""
-    return {field["path"] for group in composer.describe()["fields"]["groups"] for field in group["fields"]}
+    return set(fields_of(composer))
 
 
 # Not azure and gemini, whose paths the local service does not have.
@@ -69,13 +82,13 @@ def test_every_endpoint_of_every_profile_is_asked_through_the_form(connect: Any,
     """The form as it is drawn is a valid request, which the service answers; a follow-up repeats the talk."""
     client = connect(profile)
     composer = Composer(client)
-    assert [each["name"] for each in composer.describe()["fields"]["endpoints"]] == list(client.endpoints)
+    assert [endpoint.key for endpoint in view_of(composer).form.endpoints] == list(client.endpoints)
     for number, name in enumerate(client.endpoints, start=1):
         composer.new_talk()
         choose_endpoint(composer, name)
-        assert form_of(composer)["faults"] == {}
+        assert faults_of(composer) == {}
         for prompt in ("First?", "Second?"):
-            receive(composer, kind="send", prompt=prompt)
+            send_prompt(composer, prompt)
             wait_until_idle(composer)
             assert composer.reply.error is None
             assert composer.reply.status == "completed"
@@ -99,9 +112,8 @@ def test_a_vendor_s_fields_are_filled_in_checked_and_sent(connect: Any):
         write_field(composer, field, text)
     write_field(composer, "model", "ft:gpt-of-our-own")
     write_field(composer, "extra_body", '{"new_field": [1]}')
-    form = form_of(composer)
-    assert form["faults"] == {}
-    assert "`new_field` is sent as it is: famnb does not know it." in form["remarks"]
+    assert faults_of(composer) == {}
+    assert "`new_field` is sent as it is: famnb does not know it." in view_of(composer).prompt.remarks
     body = composer.request.body()
     assert {
         name: body[name] for name in ("model", "seed", "stop", "max_completion_tokens", "reasoning_effort", "new_field")
@@ -115,15 +127,15 @@ def test_a_vendor_s_fields_are_filled_in_checked_and_sent(connect: Any):
     }
     write_field(composer, "presence_penalty", "3")
     write_field(composer, "extra_body", "[1]")
-    assert set(form_of(composer)["faults"]) == {"presence_penalty", "extra_body"}
+    assert set(faults_of(composer)) == {"presence_penalty", "extra_body"}
 
 
 def test_a_cap_that_a_vendor_insists_on_is_filled_in(connect: Any):
     """It is seen and can be changed; without it the form says what is missing, and it goes nowhere else by itself."""
     composer = Composer(connect("anthropic"), prompt="Hi")
-    assert form_of(composer)["values"]["max_tokens"] == "4096"
+    assert texts_of(composer)["max_tokens"] == "4096"
     write_field(composer, "max_tokens", "")
-    assert "required" in form_of(composer)["faults"]["max_tokens"]
+    assert "required" in faults_of(composer)["max_tokens"]
     composer = Composer(connect("open"), endpoint="messages", prompt="Hi")
     choose_endpoint(composer, "chat")
     assert "max_tokens" not in composer.request.body()
@@ -144,16 +156,15 @@ def test_tools_and_schema_are_asked_for_in_each_dialect(connect: Any):
         assert body["tools"] == expected["tools"], name
         form = "output_config" if name == "messages" else "text" if name == "responses" else "response_format"
         assert body[form] == expected[form], name
-        assert [box["on"] for box in form_of(composer)["tools"]] == [True]
-        assert form_of(composer)["schema"]["on"]
-        assert form_of(composer)["faults"] == {}
+        assert ticked_boxes(composer) == {"weather", "Answer as JSON"}
+        assert faults_of(composer) == {}
 
 
 @pytest.mark.parametrize("profile", ["openai", "anthropic"])
 def test_a_tool_runs_and_its_result_goes_back(connect: Any, profile: str):
     """As that dialect sends it."""
     composer = Composer(connect(profile), prompt="What is the weather in Oslo?", tools=[weather], auto=True)
-    receive(composer, kind="send", prompt="What is the weather in Oslo?")
+    send_prompt(composer, "What is the weather in Oslo?")
     wait_until_idle(composer, replies=1)
     assert composer.reply.error is None
     assert [result.call.name for round_ in composer.reply.rounds for result in round_.results] == ["weather"]
@@ -170,24 +181,24 @@ def test_what_moves_between_dialects_is_carried_or_named(connect: Any):
     assert {"reasoning_effort", "seed"} <= composer.request.body().keys()
     assert "reasoning" not in composer.request.body()
     choose_endpoint(composer, "responses")
-    assert [remark.split()[0] for remark in form_of(composer)["remarks"]] == ["`seed`"]
+    assert [remark.split()[0] for remark in view_of(composer).prompt.remarks] == ["`seed`"]
     choose_endpoint(composer, "messages")
     write_field(composer, "tool_choice.type", "none")
     choose_endpoint(composer, "chat")
-    assert any("`tool_choice" in remark for remark in form_of(composer)["remarks"])
+    assert any("`tool_choice" in remark for remark in view_of(composer).prompt.remarks)
 
 
 def test_images_are_written_as_the_vendor_takes_them_and_move_along(connect: Any):
     """Of a talk too, whose next turn may have another endpoint."""
     composer = Composer(connect("open"), endpoint="messages", prompt="What is it?")
-    receive(composer, kind="image", name="", url="https://example.org/cat.png")
+    receive(composer, "add_image", name="", url="https://example.org/cat.png")
     (content,) = [message["content"] for message in composer.request.body()["messages"]]
     assert content[1] == {"type": "image", "source": {"type": "url", "url": "https://example.org/cat.png"}}
-    assert form_of(composer)["remarks"] == []
-    receive(composer, kind="send", prompt="What is it?")
+    assert view_of(composer).prompt.remarks == ()
+    send_prompt(composer, "What is it?")
     wait_until_idle(composer, replies=1)
     choose_endpoint(composer, "chat")
-    receive(composer, kind="send", prompt="And now?")
+    send_prompt(composer, "And now?")
     wait_until_idle(composer, replies=2)
     assert composer.reply.request.turns()[0].images == ("https://example.org/cat.png",)
 
@@ -243,10 +254,10 @@ def test_any_request_opens_at_a_vendor_as_the_vendor_s_own(request_: Request):
 def test_another_service_s_call_opens_where_there_is_such_an_endpoint(connect: Any):
     """Read as this client's; else the error says which endpoints there are."""
     composer = Composer(connect("openai"))
-    composer.open(famnb.compose("chat", "Hi", model="fam-mini", max_tokens=9))
+    composer.load(famnb.compose("chat", "Hi", model="fam-mini", max_tokens=9))
     assert type(composer.request) is composer._client.endpoints["chat"].request
     with pytest.raises(InvalidRequest, match=r"'messages', which .* 'openai' does not have \(only responses, chat\)"):
-        composer.open(famnb.compose("messages", "Hi"))
+        composer.load(famnb.compose("messages", "Hi"))
     with pytest.raises(InvalidRequest, match="no endpoint 'web'; expected one of messages"):
         Composer(connect("anthropic"), endpoint="web")
 
@@ -267,11 +278,13 @@ def test_a_preset_says_for_which_profile_it_was_saved(connect: Any, tmp_path: Pa
     monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "presets.json"))
     composer = Composer(connect("anthropic"), prompt="Hi")
     write_field(composer, "top_k", "5")
-    panel_of(composer, kind="preset", do="save", name="mine")
+    panel_of(composer, "Presets", "save_preset", name="mine")
     assert json.loads((tmp_path / "presets.json").read_text())["presets"]["mine"]["profile"] == "anthropic"
-    loaded = panel_of(Composer(connect("anthropic")), kind="preset", do="load", name="mine")
-    assert loaded["lines"] == ("“mine” is loaded.",)
-    fault = panel_of(Composer(connect("openai")), kind="preset", do="load", name="mine")["fault"]
+    loaded = panel_of(Composer(connect("anthropic")), "Presets", "load_preset", name="mine")
+    assert loaded.lines == ("“mine” is loaded.",)
+    other = Composer(connect("openai"))
+    receive(other, "load_preset", name="mine")
+    fault = error_of(other)
     assert "saved with profile 'anthropic'" in fault
     assert "famnb.Client(profile='anthropic')" in fault
     draft, remarks = presets.load(tmp_path / "presets.json", "mine", profile=find_profile("vllm"))
@@ -288,9 +301,9 @@ def test_a_refused_key_is_said_with_the_vendor_s_variable(service: famnb.service
     """It is what the user has to set."""
     with famnb.Client(profile=profile, base_url=service.url, api_key=KEY) as client:
         composer = Composer(client, prompt="Hi")
-        receive(composer, kind="send", prompt="Hi")
+        send_prompt(composer, "Hi")
         wait_until_idle(composer, replies=1)
-        html = composer.html()
+        html = composer.saved()["text/html"]
     assert f"The client reads the key from {variable}, or takes api_key=" in html
     assert KEY not in html
 
@@ -299,11 +312,11 @@ def test_the_code_says_which_variable_it_needs(connect: Any, monkeypatch: pytest
     """Whether this kernel has it, or that there is none to set."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     composer = Composer(connect("anthropic"), prompt="Hi")
-    assert form_of(composer)["service"] == "Anthropic"
-    assert "once ANTHROPIC_API_KEY holds the key" in panel_of(composer, kind="panel", name="Code")["note"]
+    assert view_of(composer).service == "Anthropic"
+    assert "once ANTHROPIC_API_KEY holds the key" in panel_of(composer, "Code").note
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    assert "read from ANTHROPIC_API_KEY" in panel_of(composer, kind="panel", name="Code")["note"]
-    assert "no key is sent" in panel_of(Composer(connect("open"), prompt="Hi"), kind="panel", name="Code")["note"]
+    assert "read from ANTHROPIC_API_KEY" in panel_of(composer, "Code").note
+    assert "no key is sent" in panel_of(Composer(connect("open"), prompt="Hi"), "Code").note
 
 
 def test_a_comparison_stays_at_the_vendor(connect: Any):
