@@ -154,12 +154,12 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
     composer.get_by_role("list", name="Latest calls").get_by_role("button").click()
     expect(composer.locator(".famnb-shown")).to_contain_text("What is a tide?")
     expect(prompt).to_have_value("Something else")
-    composer.get_by_role("button", name="Open in the form").click()
+    composer.get_by_role("button", name="Load into the form").click()
     expect(prompt).to_have_value("What is a tide?")
     lab.run(1)
     expect(lab.output(1)).to_contain_text("True")
 
-    composer.get_by_role("button", name="New talk").click()
+    composer.get_by_role("button", name="New chat").click()
     composer.get_by_role("button", name="Code", exact=True).click()
     expect(composer.locator(".famnb-shown")).to_contain_text("client.ask(")
     composer.get_by_role("button", name="Insert cell below").click()
@@ -190,7 +190,7 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
     assert "Say hello to Oslo." in board_table["text/plain"]
     composer.get_by_label("Send row 2").check()
     composer.get_by_label("Prompt", exact=True).press("Enter")
-    expect(composer.locator(".famnb-asked")).to_have_text("Say hello to Rome.")
+    expect(composer.locator(".famnb-prompt-text")).to_have_text("Say hello to Rome.")
 
 
 def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
@@ -239,10 +239,10 @@ def test_a_kernel_that_restarts_greys_it_and_says_what_to_do(lab: Lab):
     expect(composer.locator(".famnb-figures")).to_contain_text("in all")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     expect(composer.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
-    expect(composer.locator(".famnb-asked")).to_have_text("Say hello.")
-    expect(composer.get_by_role("button", name="Regenerate")).to_be_disabled()
+    expect(composer.locator(".famnb-prompt-text")).to_have_text("Say hello.")
+    expect(composer.get_by_role("button", name="Retry")).to_be_disabled()
     lab.ready()
     lab.run(0)
     expect(composer.get_by_role("alert").filter(has_text="run this cell again")).to_be_hidden()
     ask(composer, "And again.")
-    expect(composer.locator(".famnb-asked")).to_have_text("And again.")
+    expect(composer.locator(".famnb-prompt-text")).to_have_text("And again.")

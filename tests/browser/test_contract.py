@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import famnb
-from famnb.widget import Composer
 from famnb.widget.board.board import Board
 from famnb.widget.html import sanitize
 from famnb.widget.live.base import FRONT, join_front
@@ -109,9 +107,7 @@ def page(blank_page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 
 BOARD = ("board.js", {})
-COMPOSER = ("composer.js", {})
 on_board = pytest.mark.parametrize("page", [BOARD], indirect=True, ids=["board"])
-on_composer = pytest.mark.parametrize("page", [COMPOSER], indirect=True, ids=["composer"])
 
 
 def everything(page: Page, *blocks: dict[str, Any]) -> None:
@@ -122,13 +118,6 @@ def everything(page: Page, *blocks: dict[str, Any]) -> None:
 
 
 HEAR = "message => window.hear('msg:custom', message)"
-
-
-def make_composer(page: Page, *panes: dict[str, Any], seq: int = 1, **state: Any) -> None:
-    """The kernel's first message to a composer: all that it describes, and panes."""
-    everything = Composer(UNUSED_CLIENT, endpoint="chat").describe()
-    everything["state"].update(state)
-    page.evaluate(HEAR, {"kind": "snapshot", "seq": seq, "panes": list(panes), **everything})
 
 
 def said_texts(page: Page, kind: str) -> list[Any]:
@@ -153,131 +142,6 @@ def test_two_views_of_one_model_show_the_same(page: Page):
     expect(page.locator(".famnb-text")).to_have_text(["one two", "one two"])
 
 
-@on_composer
-def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
-    """Enter sends and Shift+Enter breaks the line, unless a switch turns that round; Ctrl+Enter sends, Esc stops."""
-    make_composer(page)
-    view = page.locator("#one")
-    prompt = view.get_by_label("Prompt", exact=True)
-    prompt.focus()
-    page.keyboard.type("Hi")
-    page.keyboard.press("Shift+Enter")
-    page.keyboard.type("there")
-    page.keyboard.press("Enter")
-    assert said_texts(page, "send") == [{"kind": "send", "prompt": "Hi\nthere"}]
-    expect(prompt).to_have_value("")
-    page.evaluate(HEAR, {"kind": "taken", "ok": False})
-    expect(prompt).to_have_value("Hi\nthere")
-    view.get_by_label("Enter sends").uncheck()
-    prompt.focus()
-    page.keyboard.press("Enter")
-    expect(prompt).to_have_value("Hi\nthere\n")
-    page.keyboard.press("Control+Enter")
-    assert said_texts(page, "send")[1:] == [{"kind": "send", "prompt": "Hi\nthere\n"}]
-    page.evaluate(HEAR, {"kind": "taken", "ok": True})
-    state = {"busy": True, "trouble": "", "remark": ""}
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "state": state})
-    expect(view.get_by_role("button", name="Send", exact=True)).to_be_hidden()
-    page.keyboard.press("Escape")
-    assert said_texts(page, "stop") == [{"kind": "stop", "pane": ""}]
-
-
-@on_composer
-def test_enter_while_an_answer_is_written_sends_when_it_has_ended(page: Page):
-    """Unless it is edited, the answer is stopped, or the prompt before it could not be sent: then nothing is lost."""
-    make_composer(page)
-    view = page.locator("#one")
-    prompt = view.get_by_label("Prompt", exact=True)
-    numbers = itertools.count(2)
-
-    def tell(*, busy: bool) -> None:
-        state = {"busy": busy, "trouble": "", "remark": ""}
-        page.evaluate(HEAR, {"kind": "changes", "seq": next(numbers), "panes": {}, "state": state})
-
-    def prompts() -> list[str]:
-        return [each["prompt"] for each in said_texts(page, "send")]
-
-    prompt.fill("one")
-    prompt.press("Enter")
-    prompt.fill("two")
-    prompt.press("Enter")  # the kernel has not taken the first yet
-    tell(busy=True)
-    page.evaluate(HEAR, {"kind": "taken", "ok": True})
-    expect(view.locator(".famnb-writer")).to_contain_text("Sent when the answer has ended")
-    assert prompts() == ["one"]
-    tell(busy=False)
-    assert prompts() == ["one", "two"]
-    expect(prompt).to_have_value("")
-
-    tell(busy=True)
-    page.evaluate(HEAR, {"kind": "taken", "ok": True})
-    for take_back in (lambda: prompt.fill("three, edited"), lambda: prompt.press("Escape")):
-        prompt.fill("three")
-        prompt.press("Enter")
-        take_back()
-        expect(view.locator(".famnb-writer")).not_to_contain_text("Sent when")
-        tell(busy=False)
-        assert prompts() == ["one", "two"]
-        tell(busy=True)
-    tell(busy=False)
-
-    prompt.press("Enter")
-    prompt.fill("four")
-    prompt.press("Enter")
-    page.evaluate(HEAR, {"kind": "taken", "ok": False})
-    assert prompts() == ["one", "two", "three"]
-    expect(prompt).to_have_value("three\nfour")
-
-
-@on_composer
-def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(page: Page):
-    """One message for a word, and it comes before the prompt is sent."""
-    make_composer(page)
-    view = page.locator("#one")
-    view.get_by_label("max_tokens", exact=True).press_sequentially("300")
-    view.get_by_label("Prompt", exact=True).fill("Hi")
-    view.get_by_label("Prompt", exact=True).press("Enter")
-    kinds = [message["kind"] for message in page.evaluate("window.said") if message["kind"] != "ready"]
-    assert kinds[-1] == "send"
-    assert said_texts(page, "set") == [{"kind": "set", "field": "max_tokens", "text": "300"}]
-
-
-@on_composer
-def test_what_is_being_written_is_not_written_over(page: Page):
-    """A control that has the focus keeps its text; the others show what the kernel says, and what is wrong."""
-    make_composer(page)
-    view = page.locator("#one")
-    form = Composer(UNUSED_CLIENT, endpoint="chat").describe()["form"]
-    form["values"] |= {"temperature": "9", "max_tokens": "5"}
-    form |= {"faults": {"temperature": "too hot", "max_tokens": "too few"}, "faulty": ["", "Sampling"]}
-    view.get_by_label("max_tokens", exact=True).fill("30")
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "form": form})
-    expect(view.get_by_label("max_tokens", exact=True)).to_have_value("30")
-    expect(view.get_by_label("temperature", exact=True)).to_have_value("9")
-    for name, fault in (("temperature", "too hot"), ("max_tokens", "too few")):
-        expect(view.get_by_label(name, exact=True)).to_have_attribute("aria-invalid", "true")
-        expect(view.get_by_role("alert").filter(has_text=fault)).to_be_visible()
-    expect(view.locator("details", has_text="Sampling").locator("summary")).to_contain_text("to mend")
-
-
-@on_composer
-def test_an_edit_box_outlives_a_snapshot_and_what_changed_is_drawn_anew(page: Page):
-    """One may write in a turn that looks the same as before; the others follow what the kernel says."""
-    ended = {"running": False, "stop": False, "waiting": "", "head": "web", "badges": [], "asked": [["user", "Hi"]]}
-    ended |= {"failure": "", "notes": [], "figures": "", "doing": "", "blocks": [block(tail="one")]}
-    turns = [{**ended, "id": f"p{n}", "turn": [n, 0, 1, "Hi"], "ending": [n, 0, 1], "elapsed": 1} for n in range(2)]
-    make_composer(page, *turns)
-    view = page.locator("#one")
-    view.get_by_role("button", name="Edit").first.click()
-    view.get_by_label("Say instead").fill("Hello")
-    make_composer(page, {**turns[0], "elapsed": 2}, {**turns[1], "notes": ["changed"]}, seq=2)
-    expect(view.locator(".famnb-note", has_text="changed")).to_be_visible()
-    expect(view.get_by_label("Say instead")).to_have_value("Hello")
-    expect(view.get_by_label("Say instead")).to_be_focused()
-    make_composer(page, {**turns[0], "notes": ["changed too"]}, turns[1], seq=3)
-    expect(view.get_by_label("Say instead")).to_have_count(0)
-
-
 @on_board
 def test_a_view_that_is_taken_away_stops_listening(page: Page):
     """Its clean-up leaves the other view at work, and the last one leaves nothing that listens to a trait."""
@@ -287,103 +151,6 @@ def test_a_view_that_is_taken_away_stops_listening(page: Page):
     expect(page.locator("#two .famnb-text").first).to_have_text("<b>p1</b> two")
     page.evaluate("window.ends[1]()")
     assert page.evaluate("window.listening()") == 0
-
-
-@on_composer
-def test_a_conversation_needs_no_more_than_the_contract(page: Page):
-    """Send, edit, another version, a tool's approval and Stop while it waits: each a message with what it is about."""
-    asked = {**block("verdict"), "label": "Run <img src=x>?", "call": 0, "last": True}
-    ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
-    words = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
-    places = {"turn": [0, 1, 2, "<b>Hi</b>"], "ending": [0, 1, 2]}
-    make_composer(page, {**ended, **words, **places, "blocks": [block(tail="one"), asked]})
-    view = page.locator("#one")
-    expect(view.get_by_role("group", name="Run <img src=x>?")).to_be_visible()
-
-    def pressed(name: str) -> Any:
-        view.get_by_role("button", name=name, exact=True).click()
-        return page.evaluate("window.said.at(-1)")
-
-    view.get_by_label("Prompt", exact=True).fill("And?")
-    assert pressed("Send") == {"kind": "send", "prompt": "And?"}
-    assert pressed("Previous version") == {"kind": "version", "turn": 0, "version": 0}
-    expect(view.get_by_role("button", name="Next version")).to_be_disabled()
-    view.get_by_role("button", name="Regenerate").dblclick()
-    assert said_texts(page, "again") == [{"kind": "again", "turn": 0}]
-    pressed("Edit")
-    expect(view.get_by_label("Say instead")).to_have_value("<b>Hi</b>")
-    assert pressed("Ask this instead") == {"kind": "edit", "turn": 0, "prompt": "<b>Hi</b>"}
-    assert pressed("New talk") == {"kind": "new"}
-    state = {"busy": True, "trouble": "", "remark": ""}
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "state": state})
-    expect(view.get_by_role("button", name="Regenerate")).to_be_disabled()
-    assert pressed("Decline") == {"kind": "decide", "pane": "p", "call": 0, "approved": False, "rest": False}
-    expect(view.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
-    assert pressed("Stop") == {"kind": "stop", "pane": ""}
-    page.evaluate("window.ends.forEach(end => end())")
-    assert page.evaluate("window.listening()") == 0
-
-
-@on_composer
-def test_a_composer_without_its_kernel_is_grey_and_says_so(page: Page):
-    """What was said can still be read and copied; nothing else can be done, and nothing is sent."""
-    ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
-    words = {"asked": [["user", "Hi"]], "failure": "", "notes": [], "figures": "", "doing": ""}
-    make_composer(page, {**ended, **words, "turn": [0, 0, 1, "Hi"], "ending": [0, 0, 1], "blocks": [block(tail="one")]})
-    view = page.locator("#one")
-    view.get_by_label("Prompt", exact=True).fill("And?")
-    page.evaluate("window.hear('comm_live_update')")
-    before = page.evaluate("window.said.length")
-    expect(view.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
-    expect(view.get_by_role("button", name="Copy answer")).to_be_enabled()
-    for name in ("Send", "Regenerate", "Edit", "New talk", "Settings"):
-        expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
-    view.get_by_label("Prompt", exact=True).press("Control+Enter")
-    page.wait_for_timeout(300)  # an edit that waited would be sent by then
-    assert page.evaluate("window.said.length") == before
-
-
-@on_composer
-def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(page: Page):
-    """Nothing has told the page before; what was written is still there, to be copied."""
-    make_composer(page)
-    view = page.locator("#one")
-    prompt = view.get_by_label("Prompt", exact=True)
-    prompt.fill("Why?")
-    page.evaluate("window.isShutDown = true")
-    prompt.press("Enter")
-    expect(view.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
-    expect(prompt).to_have_value("Why?")
-    expect(view.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
-
-
-@on_composer
-def test_images_are_pasted_dropped_and_shown_by_thumbnails(page: Page):
-    """Each is sent as data with its name; a link is no image that the page would load."""
-    make_composer(page)
-    for gesture in ("paste", "drop"):
-        page.evaluate(GIVE_IMAGE, gesture)
-    page.wait_for_function("() => window.said.filter(({ kind }) => kind === 'image').length === 2")
-    first, second = said_texts(page, "image")
-    assert first == {**second, "name": "paste.png"}
-    assert first["url"].startswith("data:image/png;base64,iVBORw0KGgo")
-    pictures = [{"label": "a.png, png, 1 kB", "url": first["url"]}, {"label": "https://example.org/b", "url": ""}]
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "pictures": pictures})
-    view = page.locator("#one")
-    expect(view.get_by_role("list", name="Images").locator("img")).to_have_count(1)
-    view.get_by_role("button", name="Remove a.png").click()
-    assert page.evaluate("window.said.at(-1)") == {"kind": "remove", "image": 0}
-
-
-GIVE_IMAGE = """gesture => {
-  const bytes = Uint8Array.from([137, 80, 78, 71, 13, 10, 26, 10, 0]);
-  const data = new DataTransfer();
-  data.items.add(new File([bytes], `${gesture}.png`, { type: "image/png" }));
-  const event = gesture === "paste"
-    ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
-    : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
-  document.querySelector("#one .famnb-writer .famnb-prompt").dispatchEvent(event);
-}"""
 
 
 def make_board(page: Page, *, running: bool, seq: int = 1, failure: str = "", **state: Any) -> None:
@@ -487,38 +254,6 @@ def test_panes_are_named_moved_set_at_once_and_scrolled_together(page: Page):
     flow.hover()
     page.mouse.wheel(0, -600)
     wait_until(lambda: (found := page.evaluate(shares))[0] < 90 and abs(found[0] - found[1]) <= 1)
-
-
-@on_composer
-def test_a_double_click_is_one_wish(page: Page):
-    """So is a click, or the keys, while the kernel has not answered yet."""
-    make_composer(page)
-    prompt = page.locator("#one").get_by_label("Prompt", exact=True)
-    prompt.fill("Hi")
-    page.locator("#one").get_by_role("button", name="Send", exact=True).dblclick()
-    prompt.fill("Hi")
-    prompt.press("Control+Enter")
-    page.locator("#one").get_by_role("button", name="Send", exact=True).click(force=True)
-    assert page.evaluate("window.said.filter(({ kind }) => kind === 'send').length") == 1
-
-
-@on_composer
-@pytest.mark.parametrize("height", [500, 1000])
-def test_the_box_of_a_composer_stays_where_it_is_while_an_answer_grows(page: Page, height: int):
-    """The talk scrolls in itself, in a page of any height: nobody has to look for where to write."""
-    page.set_viewport_size({"width": 1400, "height": height})
-    make_composer(page)
-    box = page.locator("#one .famnb-writer")
-    before = box.bounding_box()
-    assert before is not None
-    assert before["y"] + before["height"] <= height
-    pane = {"id": "t.0", "running": True, "stop": False, "waiting": "", "elapsed": 0, "head": "chat", "badges": []}
-    pane |= {"asked": [], "failure": "", "notes": [], "figures": "", "turn": None, "ending": None}
-    make_composer(page, {**pane, "blocks": [block(tail="line\n" * 200)]}, seq=2, busy=True)
-    talk = page.locator("#one .famnb-scroll")
-    wait_until(lambda: talk.evaluate("each => each.scrollHeight - each.scrollTop - each.clientHeight") < 2)
-    assert talk.evaluate("each => each.scrollHeight > each.clientHeight")
-    assert box.bounding_box() == before
 
 
 @on_board

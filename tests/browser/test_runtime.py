@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,90 +11,19 @@ from playwright.sync_api import Page, expect
 from famnb.events import Closed, Delta
 from famnb.widget.html import sanitize
 from famnb.widget.live.reply_view import ReplyView
-from famnb.widget.runtime.front_end import FRONT, read_loader, read_modules, read_style
-from famnb.widget.runtime.tool import BaseTool, Flusher
+from famnb.widget.runtime.front_end import read_loader, read_modules, read_style
+from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
 from tests.support.scripted_stream import ScriptedStream
 
 pytestmark = pytest.mark.browser
 
-POLICY = "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'; connect-src 'self'"
-"""No eval, no inline script, no address but the page's own."""
-START = """async source => {
-  const listeners = {};
-  const traits = { blocking: true, kernel_id: "k" };
-  window.said = [];
-  window.faults = [];
-  window.addEventListener("error", event => window.faults.push(event.message));
-  window.addEventListener("unhandledrejection", event => window.faults.push(String(event.reason)));
-  document.addEventListener("securitypolicyviolation", event => window.faults.push(event.violatedDirective));
-  const model = {
-    get: name => traits[name],
-    set: () => {},
-    save_changes: () => {},
-    on: (name, listener) => { listeners[name] = listener; },
-    off: () => {},
-    send: message => {
-      if (window.isShutDown) throw new Error("Kernel is dead");
-      window.said.push(message);
-    },
-  };
-  window.hear = (name, message) => listeners[name](message);
-  const front = (await import(source)).default();
-  front.initialize({ model });
-  window.end = front.render({ model, el: document.querySelector("main") });
-}"""
 TEXT = (0, 1)
-
-
-class Idle(Flusher):
-    """Leaves the flushes to the test."""
-
-    def add(self, tool: object) -> None:
-        pass
-
-
-class Bridge:
-    """A tool in Python and its front end on a page; messages cross when the test says so."""
-
-    def __init__(self, page: Page, tool: BaseTool) -> None:
-        self.page = page
-        self.tool = tool
-        self.sent: list[dict[str, Any]] = []
-        tool.send = lambda message, _buffers=None: self.sent.append(message)
-
-    def deliver(self) -> None:
-        """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
-        while (said := self.page.evaluate("window.said.splice(0)")) or self.sent:
-            for message in said:
-                self.tool._on_message(self.tool, message, [])
-            messages, self.sent[:] = list(self.sent), []
-            for message in messages:
-                self.page.evaluate("message => window.hear('msg:custom', message)", message)
-
-    def flush(self) -> None:
-        self.tool.flush()
-        self.deliver()
 
 
 @pytest.fixture
 def page(blank_page: Page) -> Iterator[Page]:
-    """A page beside the modules, with a clock of its own."""
-
-    def serve(route: Any) -> None:
-        name = route.request.url.removeprefix("http://front.test/")
-        if "api" in name:
-            route.fulfill(status=204)
-        elif name.endswith(".js"):
-            route.fulfill(body=(FRONT / name).read_text(), content_type="text/javascript")
-        else:
-            body = f"<!doctype html><style>{read_style()}</style><main></main>"
-            route.fulfill(body=body, content_type="text/html", headers={"content-security-policy": POLICY})
-
-    blank_page.clock.install()
-    blank_page.route("**/*", serve)
-    blank_page.goto("http://front.test/")
-    yield blank_page
-    assert blank_page.evaluate("window.faults ?? []") == []
+    """A page beside the modules."""
+    yield from serve_front(blank_page)
 
 
 @pytest.fixture
@@ -106,8 +34,8 @@ def stream() -> ScriptedStream:
 @pytest.fixture
 def live(page: Page, stream: ScriptedStream) -> Bridge:
     """The live view of a stream that has said nothing yet."""
-    bridge = Bridge(page, ReplyView(stream, flusher=Idle()))
-    page.evaluate(START, "/tools/live.js")
+    bridge = Bridge(page, ReplyView(stream, flusher=IdleFlusher()))
+    page.evaluate(START, ["/tools/live.js", True])
     bridge.deliver()
     return bridge
 
@@ -143,7 +71,7 @@ def test_a_gap_is_closed_by_the_whole_view(live: Bridge, stream: ScriptedStream)
 
 
 def test_everything_is_asked_for_again_at_most_once_a_second(page: Page):
-    page.evaluate(START, "/tools/live.js")
+    page.evaluate(START, ["/tools/live.js", True])
     patch = "seq => window.hear('msg:custom', { kind: 'patch', seq, more: {} })"
     for seq in range(5, 15):
         page.evaluate(patch, seq)
@@ -225,7 +153,7 @@ def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(live: Bridg
 
 
 def test_a_page_without_an_answer_says_that_it_waits_and_then_that_none_comes(page: Page):
-    page.evaluate(START, "/tools/live.js")
+    page.evaluate(START, ["/tools/live.js", True])
     banner = page.get_by_role("alert").first
     page.clock.run_for(1100)
     expect(banner).to_have_text("Waiting for the kernel …")

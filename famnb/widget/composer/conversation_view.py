@@ -68,11 +68,10 @@ class TurnView(View, frozen=True):
 
     key: str
     prompt: str
-    """The text that its Edit button puts into a box; empty until it has ended."""
+    """The text that its Edit button puts into a box."""
     version: int
     """Its index among the turns in the same place."""
     version_count: int
-    has_ended: bool
     calls: tuple[TurnCallView, ...]
 
 
@@ -344,10 +343,9 @@ class ConversationView:
             views.append(
                 TurnView(
                     key=str(index),
-                    prompt=split_content(record.turn.prompt)[0] if record.has_ended else "",
+                    prompt=split_content(record.turn.prompt)[0],
                     version=versions.index(record.turn),
                     version_count=len(versions),
-                    has_ended=record.has_ended,
                     calls=tuple(pane.call_view() for pane in record.panes),
                 )
             )

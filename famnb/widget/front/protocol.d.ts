@@ -201,7 +201,6 @@ export interface TurnView {
   prompt: string;
   version: number;
   versionCount: number;
-  hasEnded: boolean;
   calls: (TurnCallView)[];
 }
 

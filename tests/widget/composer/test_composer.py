@@ -278,7 +278,7 @@ def test_it_is_one_widget_that_composes(client: Client):
     assert len(json.dumps(state, default=str)) < 2_000
     assert not any(words in str(state) for words in ("Say hello", "Be kind"))
     data, _ = composer._repr_mimebundle_()
-    assert data["text/plain"] == "A famnb.Composer: run this cell to use it."
+    assert data["text/plain"].endswith("A famnb.Composer: run this cell to use it.")
     assert "Say hello." in data["text/html"]
     assert composer.reply.text.split("\n")[-1].split("`")[0] in data["text/html"]
 

@@ -53,8 +53,7 @@ function TurnPrompt({ turn, prompts, isBusy }) {
   const shown = isEditing ? prompts.filter((_, index) => !isLast(index)) : prompts;
   return html`<${Prompts} prompts=${shown} />
     ${isEditing && html`<${PromptEditor} turn=${turn} close=${close} />`}
-    ${turn.hasEnded &&
-    !isEditing &&
+    ${!isEditing &&
     html`<span class="famnb-tools" ref=${edit}>
       <${CopyButton} class="famnb-small" label="Copy prompt" read=${() => turn.prompt} />
       <${Button} class="famnb-small" label="Edit" title="Ask something else in its place; this version stays" locked=${isBusy} press=${() => setEditing(true)} />
@@ -136,7 +135,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
         ${pane.blocks.some(({ kind }) => kind === "text") && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
-        ${isLast && turn.hasEnded && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
+        ${isLast && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
       </span>
     </div>
   </article>`;

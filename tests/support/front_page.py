@@ -1,0 +1,101 @@
+"""A tool's front end on a bare page, given only what the widget contract promises, beside its tool in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from playwright.sync_api import Page
+
+from famnb.widget.runtime.front_end import FRONT, read_style
+from famnb.widget.runtime.tool import BaseTool, Flusher
+from tests.support.waiting import wait_until
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src data:"
+)
+"""No eval, no inline script, no address but the page's own; thumbnails of a user's images are data."""
+START = """async ([source, blocking]) => {
+  const listeners = {};
+  const traits = { blocking, kernel_id: "k" };
+  window.said = [];
+  window.faults = [];
+  window.addEventListener("error", event => window.faults.push(event.message));
+  window.addEventListener("unhandledrejection", event => window.faults.push(String(event.reason)));
+  document.addEventListener("securitypolicyviolation", event => window.faults.push(event.violatedDirective));
+  const model = {
+    get: name => traits[name],
+    set: () => {},
+    save_changes: () => {},
+    on: (name, listener) => { listeners[name] = listener; },
+    off: () => {},
+    send: message => {
+      if (window.isShutDown) throw new Error("Kernel is dead");
+      window.said.push(message);
+    },
+  };
+  window.hear = (name, message) => listeners[name](message);
+  const front = (await import(source)).default();
+  front.initialize({ model });
+  window.end = front.render({ model, el: document.querySelector("main") });
+}"""
+
+
+class IdleFlusher(Flusher):
+    """Leaves the flushes to the test."""
+
+    def add(self, tool: object) -> None:
+        pass
+
+
+class Bridge:
+    """A tool in Python and its front end on a page; messages cross when the test says so."""
+
+    def __init__(self, page: Page, tool: BaseTool) -> None:
+        self.page = page
+        self.tool = tool
+        self.sent: list[dict[str, Any]] = []
+        tool.send = lambda message, _buffers=None: self.sent.append(message)
+
+    def deliver(self) -> None:
+        """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
+        while (said := self.page.evaluate("window.said.splice(0)")) or self.sent:
+            for message in said:
+                self.tool._on_message(self.tool, message, [])
+            messages, self.sent[:] = list(self.sent), []
+            for message in messages:
+                self.page.evaluate("message => window.hear('msg:custom', message)", message)
+
+    def flush(self) -> None:
+        self.tool.flush()
+        self.deliver()
+
+    def deliver_until(self, condition: Callable[[], object]) -> None:
+        """Bring messages across, those of other threads too, until something is true."""
+
+        def check() -> object:
+            self.deliver()
+            return condition()
+
+        wait_until(check)
+
+
+def serve_front(page: Page) -> Iterator[Page]:
+    """Have a page stand beside the modules, with a clock of its own."""
+
+    def serve(route: Any) -> None:
+        name = route.request.url.removeprefix("http://front.test/")
+        if "api" in name:
+            route.fulfill(status=204)
+        elif name.endswith(".js"):
+            route.fulfill(body=(FRONT / name).read_text(), content_type="text/javascript")
+        else:
+            body = f"<!doctype html><style>{read_style()}</style><main></main>"
+            route.fulfill(body=body, content_type="text/html", headers={"content-security-policy": POLICY})
+
+    page.clock.install()
+    page.route("**/*", serve)
+    page.goto("http://front.test/")
+    yield page
+    assert page.evaluate("window.faults ?? []") == []
