@@ -100,7 +100,7 @@ def talk(lab: Lab) -> None:
     shown = lab.output(1)
     shown.get_by_label("Prompt", exact=True).press("Enter")
     shown.get_by_role("button", name="Decline").click()
-    shown.get_by_role("button", name="Regenerate").click()
+    shown.get_by_role("button", name="Retry").click()
     expect(shown.get_by_role("button", name="Approve")).to_be_visible()
 
 

@@ -278,6 +278,6 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
     expect(composer).to_contain_text("stopped")
     lab.command("apputils:change-theme", theme="JupyterLab Dark")
     expect(lab.page.locator("body[data-jp-theme-light=false]")).to_have_count(1)
-    for part in (".famnb-writer .famnb-prompt", ".famnb-title", ".famnb-settled p"):
+    for part in (".famnb-writer .famnb-prompt", ".famnb-title", ".famnb-frozen p"):
         colour = composer.locator(part).first.evaluate("each => getComputedStyle(each).color")
         assert min(int(number) for number in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3]) > 180, part

@@ -101,7 +101,7 @@ def answers(port: int) -> bool:
 
 
 def test_marimo_shows_it_and_talks(address: str, browser: Browser):
-    """Settings, a turn and its follow-up with rendered Markdown, Regenerate, Stop; the dashboard opens a call."""
+    """Settings, a turn and its follow-up with rendered Markdown, Retry, Stop; the dashboard opens a call."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.goto(address)
@@ -126,7 +126,7 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
     prompt.press("Enter")
     expect(second).to_contain_text("Earlier you said")
-    second.get_by_role("button", name="Regenerate").click()
+    second.get_by_role("button", name="Retry").click()
     expect(second).to_contain_text("2 of 2")
     prompt.fill("Count to 50000, please.")
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()

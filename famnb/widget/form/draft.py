@@ -351,17 +351,6 @@ def fill_variables(text: str, row: VariableRow) -> str:
     return _VARIABLE.sub(lambda match: row.get(match[1]) or match[0], text)
 
 
-def read_variable_rows(rows: Any) -> list[dict[str, str]]:
-    """Return the rows of a table of values that the page sends; what is no text is left out."""
-    if not isinstance(rows, list):
-        return []
-    return [
-        {str(name): value for name, value in row.items() if isinstance(value, str)}
-        for row in rows[:MAX_VARIABLE_ROWS]
-        if isinstance(row, dict)
-    ]
-
-
 def variable_row_label(row: VariableRow, names: Sequence[str]) -> str:
     """Return a row's values on one line: the label of its pane on a board."""
     return ", ".join(row[name] for name in names if row.get(name)) or "as it stands"

@@ -167,14 +167,6 @@ class Editor:
         """Ask for the function or the answer type of a box, or no longer."""
         self.raw |= self._tool_picker.texts_with(self.endpoint, self.raw, box, is_on=is_on)
 
-    def set_tool(self, name: str, *, is_on: bool) -> None:
-        """Ask for a function, or no longer."""
-        self.raw |= self._tool_picker.texts_with_tool(self.endpoint, self.raw, name, is_on=is_on)
-
-    def set_schema(self, *, is_on: bool) -> None:
-        """Ask for JSON of the answer type, or no longer."""
-        self.raw |= self._tool_picker.texts_with_schema(self.endpoint, is_on=is_on)
-
     def choose_endpoint(self, name: str) -> None:
         """Carry over what another endpoint can take, and remember what it cannot."""
         source, target = self.endpoint, endpoint_of(name, self.endpoints)
@@ -304,12 +296,6 @@ class Editor:
             "remarks": [*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading)],
             "variables": {"names": names, "rows": self.rows, "row": self.row},
         }
-
-    def describe_pictures(self) -> list[dict[str, str]]:
-        """Return the images with a thumbnail each; that of a link would tell its host that it is looked at."""
-        return [
-            {"label": picture.description, "url": picture.url if picture.is_upload else ""} for picture in self.pictures
-        ]
 
     def _extra_groups(self) -> list[tuple[str, bool]]:
         """The headings under which stand boxes of the tool picker, and whether there are any."""
