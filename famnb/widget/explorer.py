@@ -24,13 +24,13 @@ from famnb.plot.labels import UNITS, column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, read_axis
 from famnb.record import Ledger
 from famnb.widget.default_client import connected_ledger
+from famnb.widget.form.tool import Computed
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, handle_pages
 from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
-from famnb.widget.live.live_view import Computed
 
 LIST_LENGTH = 100
 """Rows in the list of what is chosen."""

@@ -109,10 +109,13 @@ def test_what_could_not_be_sent_comes_back_above_what_was_written_since(chat: Ch
     chat.tool._client.engine.start = type(chat.tool._client.engine).start.__get__(chat.tool._client.engine)
     chat.prompt.fill("one")
     chat.prompt.press("Enter")
+    chat.deliver()
+    expect(chat.prompt).to_have_value("one")
+    expect(chat.page.get_by_role("alert").filter(has_text="closed")).to_be_visible()
+    chat.prompt.press("Enter")
     chat.prompt.fill("two")
     chat.deliver()
     expect(chat.prompt).to_have_value("one\ntwo")
-    expect(chat.page.get_by_role("alert").filter(has_text="closed")).to_be_visible()
 
 
 def test_enter_while_an_answer_is_written_sends_when_it_has_ended(chat: Chat):
@@ -173,17 +176,17 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     page.get_by_label("stream", exact=True).select_option("no")
     page.get_by_label("reasoning.effort", exact=True).select_option("low")
     page.get_by_label("temperature, slider").fill("0.5")
-    page.get_by_label("tools", exact=True).fill("[1")
+    page.get_by_label("input", exact=True).fill("[1")
     page.get_by_label("max_output_tokens", exact=True).fill("many")
     chat.pause()
     texts = chat.tool._editor.raw
     written = {".".join(path): text for path, text in texts.items() if text}
-    fields = ("model", "stream", "reasoning.effort", "temperature", "tools", "max_output_tokens")
+    fields = ("model", "stream", "reasoning.effort", "temperature", "input", "max_output_tokens")
     assert [written[name] for name in fields] == ["fam-2-5-mini", "false", "low", "0.5", "[1", "many"]
-    for name, fault in (("tools", "this is not JSON yet"), ("max_output_tokens", "a whole number is expected")):
+    for name, fault in (("input", "this is not JSON yet"), ("max_output_tokens", "a whole number is expected")):
         expect(page.get_by_label(name, exact=True)).to_have_attribute("aria-invalid", "true")
         expect(page.get_by_role("alert").filter(has_text=fault)).to_be_visible()
-    expect(page.locator("summary", has_text="Tools")).to_contain_text("invalid")
+    expect(page.locator("summary", has_text="Conversation")).to_contain_text("invalid")
     expect(chat.button("Settings")).to_have_class("famnb-button famnb-tab famnb-faulty")
     chat.button("Unset temperature").click()
     page.get_by_label("reasoning.effort", exact=True).select_option("")

@@ -37,10 +37,11 @@ from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import last_user_content
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
+from famnb.widget.form.tool import STILL_ANSWERING, Computed
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
-from famnb.widget.live.live_view import STILL_ANSWERING, Computed, FormWidget
+from famnb.widget.live.live_view import FormWidget
 from famnb.widget.live.reply_pane import reply_so_far
 from famnb.widget.runtime.output import Output
 

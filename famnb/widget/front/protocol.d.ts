@@ -9,6 +9,14 @@ export interface BadgeView {
   tone: "plain" | "warn" | "error";
 }
 
+export interface BallotView {
+  status: string;
+  turn: number;
+  pair: PairView | null;
+  choices: (string)[];
+  results: SafeHtml;
+}
+
 export interface BlockView {
   key: string;
   kind: "text" | "thinking" | "code";
@@ -92,6 +100,12 @@ export interface EventsView {
   hasLater: boolean;
 }
 
+export interface FactView {
+  key: string;
+  value: string;
+  note: string;
+}
+
 export interface FieldView {
   key: string;
   control: ControlView;
@@ -124,6 +138,12 @@ export interface InspectorView {
   call: CallView;
 }
 
+export interface PairView {
+  prompt: SafeHtml;
+  left: SafeHtml;
+  right: SafeHtml;
+}
+
 export interface PaneView {
   key: string;
   head: string;
@@ -151,6 +171,22 @@ export interface PresetsView {
   lines: (string)[];
 }
 
+export interface ProgressView {
+  title: string;
+  summary: string;
+  percent: number;
+  done: number;
+  failed: number;
+  running: number;
+  facts: (FactView)[];
+  errors: string;
+  head: (string)[];
+  rows: (RowView)[];
+  more: string;
+  note: string;
+  isStopping: boolean;
+}
+
 export interface PromptBoxView {
   text: string;
   pictures: (PictureView)[];
@@ -174,6 +210,16 @@ export interface RawView {
 
 export interface RepliesView {
   panes: (PaneView)[];
+}
+
+export interface RowView {
+  key: string;
+  cells: (string)[];
+}
+
+export interface RunStateView {
+  progress: ProgressView | null;
+  result: SafeHtml;
 }
 
 export interface TimelineView {
@@ -208,6 +254,10 @@ export interface VariablesView {
   names: (string)[];
   rows: ({ [name: string]: string })[];
   row: number;
+}
+
+export interface BallotIntents {
+  choose: { choice: "left" | "right" | "tie" | "skip" | "undo" | "results"; turn: number };
 }
 
 export interface ComposerIntents {
@@ -248,4 +298,8 @@ export interface InspectorIntents {
 
 export interface ReplyViewIntents {
   stop: { pane?: string };
+}
+
+export interface RunViewIntents {
+  stop: {};
 }

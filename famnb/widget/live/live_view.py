@@ -18,7 +18,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import traitlets
 from IPython import get_ipython
@@ -205,22 +205,7 @@ def _kernel_id() -> str:
     return match[1] if match else ""
 
 
-STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
 _NOTE_HTML = SafeHtml('<p style="opacity:0.75">{}</p>')
-ValueT = TypeVar("ValueT")
-
-
-class Computed(traitlets.TraitType[ValueT, ValueT]):
-    """A trait whose value is computed whenever it is read; `FormWidget.notify` tells its observers."""
-
-    def __init__(self, function: Callable[[Any], ValueT]) -> None:
-        super().__init__(read_only=True, help=function.__doc__)
-        self._function = function
-        self.__doc__ = function.__doc__
-
-    def get(self, obj: Any, cls: Any = None) -> ValueT:  # noqa: ARG002 - traitlets gives the class as well
-        """Return the value."""
-        return self._function(obj)
 
 
 class FormWidget(LiveView):
