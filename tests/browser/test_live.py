@@ -236,7 +236,7 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
     arrivals: list[float] = []
 
     def received(frame: str | bytes) -> None:
-        if b'"changes"' in (frame.encode() if isinstance(frame, str) else frame):
+        if b'"patch"' in (frame.encode() if isinstance(frame, str) else frame):
             arrivals.append(time.monotonic())
 
     lab.on("websocket", lambda socket: socket.on("framereceived", received))
