@@ -33,32 +33,116 @@ _upstreams: dict[str, str] = {}
 """The upstream behind each address of this process's services, also of those that ended; "" for a simulation."""
 
 
+class ChildProcess:
+    """A child of this process that says in one line of JSON that it is ready, and ends when its standard input does.
+
+    So it ends with this process however that ends. It is in a session of its own: an interrupt meant for a notebook
+    cell reaches the whole process group of the kernel.
+    """
+
+    def __init__(
+        self, command: Sequence[str], variables: Mapping[str, str], *, title: str, start_timeout: float
+    ) -> None:
+        """Start it with additional environment variables; `title` is what errors call it.
+
+        Raises ConnectError, with the end of its standard error, if its first line is no JSON object.
+        """
+        # A file: a pipe that nobody reads would fill up.
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
+        process = spawn(
+            command,
+            variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            start_new_session=True,
+        )
+        if isinstance(process, OSError):
+            self.log.close()
+            raise ConnectError(f"{title} did not start: {process}")
+        self._process = process
+        assert process.stdout is not None
+        # `readline` has no timeout; it returns once the child is killed.
+        killer = threading.Timer(start_timeout, process.kill)
+        killer.start()
+        try:
+            line = process.stdout.readline()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            killer.cancel()
+        try:
+            self.message: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.MsgspecError:
+            self._end()
+            reason = self.read_log() or (
+                f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"
+            )
+            self.log.close()
+            raise ConnectError(f"{title} did not start: {reason}") from None
+        atexit.register(self.close)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it is alive."""
+        return self._process.poll() is None
+
+    def read_log(self) -> str:
+        """Return the end of what it wrote to standard error."""
+        self.log.seek(0)
+        # A traceback says at its end what is wrong.
+        return self.log.read().decode(errors="replace").strip()[-2000:]
+
+    def close(self) -> None:
+        """End it, and wait for that; a second call does nothing."""
+        atexit.unregister(self.close)
+        self._end()
+        self.log.close()
+
+    def _end(self) -> None:
+        """Close its standard input, at which it ends by itself, or kill it after `_STOP_TIMEOUT_S`."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
 class Server:
     """A running service; it ends with `close`, at the end of a `with` block, or when this process ends."""
 
-    def __init__(
-        self, *, url: str, alt_url: str, key: str, pid: int, process: subprocess.Popen[bytes], log: IO[bytes]
-    ) -> None:
-        self.url = url
+    def __init__(self, child: ChildProcess) -> None:
+        self._child = child
+        self.url: str = child.message["url"]
         """Its address, a client's `base_url`."""
-        self.alt_url = alt_url
+        self.alt_url: str = child.message["alt_url"]
         """Its alternative address, a client's `alt_base_url`; the same as `url` without an `alt_port`."""
-        self.key = key
-        self.pid = pid
-        self._process = process
-        self._log = log
-        atexit.register(self.close)
+        self.key: str = child.message["key"]
+        self.pid = child.pid
 
     @property
     def running(self) -> bool:
         """Whether the process is alive."""
-        return self._process.poll() is None
+        return self._child.running
+
+    def read_log(self) -> str:
+        """Return the end of what it wrote to standard error: warnings, and a line a request if it logs those."""
+        return self._child.read_log()
 
     def close(self) -> None:
         """End the service, its open streams included, and wait for its process; a second call does nothing."""
-        atexit.unregister(self.close)
-        _stop(self._process)
-        self._log.close()
+        self._child.close()
         for url in (self.url, self.alt_url):
             # Another service may get the port, and it need not be a simulation.
             if _upstreams.get(url) == "":
@@ -98,37 +182,14 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         for field in dataclasses.fields(settings)
         if field.name not in ("key", "keys_file")
     }
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child; a pipe nobody reads would fill up
-    process = spawn(
+    child = ChildProcess(
         # `enc_hook`: `store` may be a Path, which JSON does not have.
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
         {KEY_VARIABLE: " ".join(settings.keys())},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        # A session of its own: an interrupt meant for a notebook cell reaches the whole process group of the kernel.
-        start_new_session=True,
+        title="the local service",
+        start_timeout=start_timeout,
     )
-    if isinstance(process, OSError):
-        log.close()
-        raise ConnectError(f"the local service did not start: {process}")
-    assert process.stdout is not None
-    # `readline` has no timeout; it returns once the child is killed.
-    killer = threading.Timer(start_timeout, process.kill)
-    killer.start()
-    try:
-        line = process.stdout.readline()
-    except BaseException:
-        _stop(process)
-        raise
-    finally:
-        killer.cancel()
-    try:
-        message = msgspec.json.decode(line)
-        fields = {name: message[name] for name in ("url", "alt_url", "key", "pid")}
-        server = Server(**fields, process=process, log=log)
-    except (msgspec.DecodeError, KeyError, TypeError):
-        raise _start_error(process, log, start_timeout) from None
+    server = Server(child)
     _upstreams.update(dict.fromkeys((server.url, server.alt_url), settings.upstream))
     return server
 
@@ -158,28 +219,3 @@ def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) 
         return subprocess.Popen(command, env={**os.environ, **variables}, **options)  # noqa: S603 - our own commands
     except OSError as error:
         return error.with_traceback(None)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a child: it stops at the end of its input, or is killed after `_STOP_TIMEOUT_S`."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
-    try:
-        process.wait(timeout=_STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    process.stdout.close()
-
-
-def _start_error(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout: float) -> ConnectError:
-    """Return the error for a child that did not write its first line, with the end of its standard error."""
-    _stop(process)
-    log.seek(0)
-    # The end, where a traceback has the error.
-    output = log.read().decode(errors="replace").strip()[-2000:]
-    log.close()
-    reason = output or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"
-    return ConnectError(f"the local service did not start: {reason}")

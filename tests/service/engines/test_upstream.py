@@ -155,8 +155,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
     with ServiceClient(server) as api:
         response = api.ask(endpoint, prompt, stream=stream)
     output = f"{response.headers} {response.text} {httpx.get(f'{server.url}/health').text}"
-    server._log.seek(0)
-    output += server._log.read().decode()
+    output += server.read_log()
     assert len(upstream.requests) == before + 1
     assert KEY not in output + " ".join(psutil.Process(server.pid).cmdline())
     assert upstream.url.removeprefix("http://") not in output

@@ -1,0 +1,126 @@
+"""The local engine: models on this machine answer, each by llama.cpp in a child process of its own.
+
+prompt ── its model's process (started again if it has died) ── `UpstreamEngine`, as with any other server
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from famnb.client.auth import Credential
+from famnb.endpoints import ENDPOINTS
+from famnb.errors import ConnectError, InvalidRequest
+from famnb.events import Event
+from famnb.service.engines.llama_cpp import EngineOptions, check_memory, plan_engine, start_engine
+from famnb.service.engines.upstream import UpstreamEngine
+from famnb.service.errors import ServiceError
+from famnb.service.local_models import find_model
+from famnb.service.process import ChildProcess
+from famnb.service.prompt import GenerationPrompt
+
+_DOCUMENT_MODELS = frozenset(model for endpoint in ENDPOINTS.values() for model in endpoint.models)
+_log = logging.getLogger(__name__)
+
+
+class LocalEngine:
+    """Generates replies by models on this machine; created and used in one event loop."""
+
+    name = "llama.cpp"
+    takes_any_model = True
+
+    def __init__(
+        self,
+        models: Sequence[str | Path],
+        *,
+        context: int | None = None,
+        threads: int | None = None,
+        parallel: int = 2,
+    ) -> None:
+        """Load the models, which are known names or GGUF files; the first answers in place of the document's.
+
+        Raises InvalidRequest for an unknown one, or too little memory; ConnectError for one that does not load.
+        """
+        plans = [
+            plan_engine(*find_model(model), context=context, threads=threads, parallel=parallel) for model in models
+        ]
+        names = [plan.name for plan in plans]
+        if len(set(names)) < len(names):
+            raise InvalidRequest(f"model: two models have one name: {', '.join(names)}; rename a file")
+        _log.warning("famnb: %s", check_memory(plans))
+        self._models: dict[str, _LocalModel] = {}
+        try:
+            for plan in plans:
+                self._models[plan.name] = _LocalModel(plan)
+        except BaseException:
+            for model in self._models.values():
+                model.process.close()
+            raise
+
+    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
+        engine = await self._find_model(prompt.model).ready()
+        async with aclosing(engine.generate(prompt)) as events:
+            async for event in events:
+                yield event
+
+    async def state(self) -> dict[str, Any]:
+        return {"models": {name: "up" if model.process.running else "down" for name, model in self._models.items()}}
+
+    async def models(self) -> tuple[str, ...]:
+        return tuple(self._models)
+
+    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
+        engine = await self._find_model(prompt.model).ready()
+        return await engine.count_tokens(prompt)
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
+
+    def _find_model(self, name: str) -> _LocalModel:
+        """Return the model of that name; the first for a name of the document's. Raises ServiceError for any other."""
+        if name in _DOCUMENT_MODELS:
+            return next(iter(self._models.values()))
+        model = self._models.get(name)
+        if model is None:
+            names = ", ".join(self._models)
+            raise ServiceError(
+                400, f"model: {name!r} does not run here; expected one of {names}", code="model_not_found"
+            )
+        return model
+
+
+class _LocalModel:
+    """One model, its process, and the engine that calls it."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._options = options
+        self._starting = asyncio.Lock()
+        self._connect(*start_engine(options))
+
+    def _connect(self, process: ChildProcess, url: str, key: str) -> None:
+        self.process = process
+        self._engine = UpstreamEngine(url, credential=Credential(key), models=self._options.name)
+
+    async def ready(self) -> UpstreamEngine:
+        """Return the engine, with its process started again if that has died. Raises ServiceError if it cannot be."""
+        async with self._starting:
+            if not self.process.running:
+                name = self._options.name
+                _log.warning("famnb: the engine of %s has ended; it is started again", name)
+                await self.aclose()
+                try:
+                    self._connect(*await asyncio.to_thread(start_engine, self._options))
+                except ConnectError as error:
+                    _log.warning("famnb: %s", error)
+                    raise ServiceError(500, f"the engine of {name} has ended, and cannot be started again") from None
+        return self._engine
+
+    async def aclose(self) -> None:
+        """End the process."""
+        await self._engine.aclose()
+        await asyncio.to_thread(self.process.close)
