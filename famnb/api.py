@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,18 +25,22 @@ from famnb.client.exchange import Recorder
 from famnb.client.replay import ReplayMode
 from famnb.client.retry import Retries
 from famnb.endpoints import EndpointName, ModelName
-from famnb.errors import CredentialError
+from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import DEFAULT, check_profile
+from famnb.profiles.local import LOCAL, local_profile
 from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
+from famnb.service.local_models import MODELS, get_model
+from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
 _connected: Client | None = None
 """The client that `connect` has made last."""
+_local: dict[tuple[str | Path, ...], service.Server] = {}
+"""The services with models that `connect` started in this process, by their models."""
 _embedding = threading.Lock()
 """Held while it starts, so that two threads that connect at once share one."""
 
@@ -268,6 +272,7 @@ class AsyncClient(BaseClient):
 def connect(
     profile: str | Profile = "fam",
     *,
+    model: str | Path | Sequence[str | Path] = (),
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
     deadlines: Deadlines | None = None,
@@ -279,7 +284,10 @@ def connect(
     The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
     process. It needs no key and no network, and its answers are simulated. The parameters are those of Client.
     With a `profile` such as "openai" it is a client of that vendor, with the key of its own variable.
-    Raises CredentialError when a key is set without an address, is malformed, or is missing for a vendor.
+    With "local" models on this machine answer: `model` names known ones or GGUF files, "smollm2" unless given; one that
+    is not here yet is fetched, after asking. That needs `pip install "famnb[local]"`.
+    Raises CredentialError when a key is set without an address, is malformed, or is missing for a vendor;
+    InvalidRequest or ConnectError for a model that cannot be run or fetched.
     """
     options: dict[str, Any] = {
         "ledger": ledger,
@@ -289,7 +297,13 @@ def connect(
         "replay_speed": replay_speed,
     }
     profile = check_profile(profile)
-    if profile.name != DEFAULT:
+    if model and profile.name != LOCAL:
+        raise InvalidRequest(f'model: only connect("{LOCAL}", model=…) runs one; give the others to `ask`')
+    if profile.name == LOCAL:
+        url, key, names = local_service(model)
+        client = Client(profile=local_profile(names), base_url=url, api_key=key, **options)
+        where = f"{', '.join(names)} on this machine, at {url}: nothing is billed, and there is no price"
+    elif profile.name != DEFAULT:
         client = Client(profile=profile, **options)
         where = f"{profile.title} at {client.base_url()}"
     elif os.getenv("FAM_API_KEY"):
@@ -303,7 +317,12 @@ def connect(
     else:
         url, key = embedded()
         client = Client(base_url=url, api_key=key, **options)
-        where = f"the embedded service at {url}: answers are simulated, nothing is billed"
+        models = os.getenv(MODELS_VARIABLE)
+        where = (
+            f"{models} on this machine, at {url}: nothing is billed"
+            if models
+            else f"the embedded service at {url}: answers are simulated, nothing is billed"
+        )
     global _connected
     _connected = client
     print(f"famnb uses {where}\nand records every call in {client.ledger.path}")  # noqa: T201 - says which, every time
@@ -331,6 +350,35 @@ def embedded() -> tuple[str, str]:
             _embedded = service.serve()
             announce(_embedded)
         return _embedded.url, _embedded.key
+
+
+def local_service(model: str | Path | Sequence[str | Path]) -> tuple[str, str, tuple[str, ...]]:
+    """The address, the key and the models' names of a service on this machine: the running one, or one started now.
+
+    Without a `model` that of `famnb lab --model`, else one of "smollm2". A known model that is not here is fetched.
+    """
+    url, key, running = (os.getenv(name, "") for name in (SERVICE_URL, KEY_VARIABLE, MODELS_VARIABLE))
+    if not model and running and _answers(url):
+        return url, key, tuple(running.split(","))
+    wanted = (model,) if isinstance(model, str | Path) else tuple(model)
+    wanted = wanted or tuple(MODELS)[:1]
+    with _embedding:
+        server = _local.get(wanted)
+        if server is None or not _answers(server.url):
+            for name in wanted:
+                if name in MODELS:
+                    get_model(str(name), confirm=_confirm)
+            server = _local[wanted] = service.serve(model=wanted)
+    return server.url, server.key, server.models
+
+
+def _confirm(question: str) -> bool:
+    """Ask who runs this; where nobody can be asked, no."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    # A kernel without a front end raises an error of its own, as does a program without a terminal.
+    except (EOFError, RuntimeError, NotImplementedError):
+        return False
 
 
 def _answers(url: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from famnb import service
 from famnb.cli import find_shipped_folder, integer_from
-from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawn
+from famnb.service.process import spawn, variables_of
 
 START = "01-start.ipynb"
 # JupyterLab ends its kernels one after another, each of which may take seconds.
@@ -29,6 +29,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         type=integer_from(0, 65_535),
         metavar="N",
         help="JupyterLab's port (default: 8888, or the next free one)",
+    )
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME|FILE.gguf",
+        help="a model on this machine that answers in place of the simulation, repeatable; names: famnb model list",
     )
     parser.add_argument("lab", nargs="*", metavar="-- OPTION", help="further options for JupyterLab, after --")
     parser.set_defaults(run=run)
@@ -55,11 +62,12 @@ def run(options: argparse.Namespace) -> int:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP
             signal.signal(getattr(signal, name), signal.default_int_handler)
-    with service.serve() as server:
-        print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
+    with service.serve(model=options.model) as server:
+        engine = f"{', '.join(server.models)} on this machine" if server.models else "embedded service"
+        print(f"famnb: notebooks in {folder}; {engine} at {server.url}", flush=True)
         child = spawn(
             [*command, *options.lab],
-            {SERVICE_URL: server.url, KEY_VARIABLE: server.key},
+            variables_of(server),
             # A session of its own: at Ctrl-C JupyterLab would ask whether to stop, and a terminal that is closed would
             # kill it before it has ended its kernels.
             start_new_session=True,

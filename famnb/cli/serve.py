@@ -66,6 +66,10 @@ four endpoints, with thinking, tools, JSON, conversations and exact errors. Star
   vllm serve MODEL --tensor-parallel-size 8 --pipeline-parallel-size 2 --distributed-executor-backend ray  # the first
   famnb serve --upstream http://FIRST:8000
 
+  # llama.cpp without a server of its own: pip install "famnb[local]", then a known model, or any GGUF file
+  famnb model get smollm2
+  famnb serve --model smollm2 --model other.gguf
+
 SGLang, Ray Serve LLM, transformers serve and hosted services work the same way.
 
 models        Callers go on using this API's model ids. --upstream-model M is the engine's model for all of them,
@@ -135,6 +139,26 @@ def declare(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="M",
         help="its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)",
+    )
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME|FILE.gguf",
+        help="a model on this machine that answers, repeatable; names: famnb model list",
+    )
+    parser.add_argument(
+        "--ctx", type=integer_from(1), metavar="N", help="tokens of a call of --model (default: 8192, or all it reads)"
+    )
+    parser.add_argument(
+        "--threads", type=integer_from(1), metavar="N", help="threads of each --model (default: all cores but one)"
+    )
+    parser.add_argument(
+        "--parallel",
+        type=integer_from(1),
+        default=usual.parallel,
+        metavar="N",
+        help="calls that each --model answers at once (default: %(default)s)",
     )
     parser.add_argument(
         "--profile",

@@ -27,7 +27,7 @@ from famnb.profiles.profile import Profile
 
 DEFAULT = "fam"
 """The profile of a client that names none."""
-NAMES = ("fam", "openai", "anthropic", "openrouter", "gemini", "azure", "ollama", "vllm", "open")
+NAMES = ("fam", "openai", "anthropic", "openrouter", "gemini", "azure", "ollama", "vllm", "local", "open")
 """The names that `famnb.Client(profile=…)` takes."""
 
 

@@ -7,6 +7,7 @@ front ── alt_port ── address ── route ── EndpointApp (endpoint.p
 from __future__ import annotations
 
 import functools
+import os
 import time
 from typing import Any
 
@@ -17,12 +18,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from famnb.client.auth import Credential
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.service.auth import RateLimiter
 from famnb.service.endpoint import EndpointApp, ServiceContext, authenticate_request
 from famnb.service.engines.base import Engine
+from famnb.service.engines.local import LocalEngine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
@@ -44,9 +47,13 @@ _ID_HEADERS = {
 
 
 def create_engine(options: Options) -> Engine:
-    """Return the engine that the options ask for: an upstream if one is named, else the simulated one."""
+    """Return the engine that the options ask for: models on this machine, an upstream, else the simulated one."""
+    if options.models:
+        return LocalEngine(options.models, context=options.ctx, threads=options.threads, parallel=options.parallel)
     if options.upstream:
-        return UpstreamEngine(options.upstream, key_variable=options.upstream_key, models=options.upstream_model)
+        variable = options.upstream_key
+        credential = Credential(os.getenv(variable), variable=variable) if variable else None
+        return UpstreamEngine(options.upstream, credential=credential, models=options.upstream_model)
     return SimulatedEngine(seed=options.seed, time_scale=options.time_scale)
 
 

@@ -20,12 +20,19 @@ from typing import IO, Any, Self
 import msgspec
 
 from famnb.errors import ConnectError
+from famnb.service.local_models import find_model
 from famnb.service.settings import Options
 
 SERVICE_URL = "FAMNB_SERVICE_URL"
 """The environment variable with the address of the service, set by `famnb lab` for its kernels and their children."""
+MODELS_VARIABLE = "FAMNB_SERVICE_MODELS"
+"""The environment variable with the names of the models that answer there, joined by commas; unset for a simulation."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 """The environment variable with the keys. Never an argument of the child: every user of the machine can list those."""
+_START_TIMEOUT_S = 30.0
+"""How many seconds a service may take to start."""
+_LOAD_TIMEOUT_S = 900.0
+"""The same for one that loads models."""
 # The service allows a second for callers to read the end of their streams, and another to store what came of them.
 _STOP_TIMEOUT_S = 3.0
 """How many seconds a service may take to end by itself before it is killed."""
@@ -122,8 +129,10 @@ class ChildProcess:
 class Server:
     """A running service; it ends with `close`, at the end of a `with` block, or when this process ends."""
 
-    def __init__(self, child: ChildProcess) -> None:
+    def __init__(self, child: ChildProcess, *, models: tuple[str, ...] = ()) -> None:
         self._child = child
+        self.models = models
+        """The names of the models on this machine that answer; none for a simulation or an upstream."""
         self.url: str = child.message["url"]
         """Its address, a client's `base_url`."""
         self.alt_url: str = child.message["alt_url"]
@@ -160,14 +169,15 @@ class Server:
         return f"<Server {self.url} {'running' if self.running else 'ended'}>"
 
 
-def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
+def serve(*, start_timeout: float | None = None, **options: Any) -> Server:
     """Start the local service in a child process that ends with this one. Raises ConnectError if it does not start.
 
     `options` are the fields of `famnb.service.settings.Options`, such as `port=0`, `alt_port=None`, `key=None`,
     `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer,
     whose key the child reads from the environment variable that `upstream_key` names;
-    `upstream_model="fam-2-5-pro=big"` names its model; `store="responses.sqlite"` keeps responses in a file, so that
-    conversations go on after a restart. `famnb serve --help` explains all of them.
+    `upstream_model="fam-2-5-pro=big"` names its model; `model="smollm2"` has a model on this machine answer;
+    `store="responses.sqlite"` keeps responses in a file, so that conversations go on after a restart.
+    `famnb serve --help` explains all of them.
 
         with famnb.serve() as server:
             client = famnb.Client(base_url=server.url, api_key=server.key)
@@ -187,16 +197,19 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
         {KEY_VARIABLE: " ".join(settings.keys())},
         title="the local service",
-        start_timeout=start_timeout,
+        # A model may take minutes to load.
+        start_timeout=start_timeout or (_LOAD_TIMEOUT_S if settings.models else _START_TIMEOUT_S),
     )
-    server = Server(child)
-    _upstreams.update(dict.fromkeys((server.url, server.alt_url), settings.upstream))
+    server = Server(child, models=tuple(find_model(model)[0] for model in settings.models))
+    for url in (server.url, server.alt_url):
+        _upstreams[url] = url if settings.models else settings.upstream
     return server
 
 
 def is_simulation(url: str) -> bool:
     """Whether an address is known as a simulation's: the embedded service's, or that of one this process runs."""
-    return url == os.getenv(SERVICE_URL) or _upstreams.get(url) == ""
+    is_embedded = url == os.getenv(SERVICE_URL) and not os.getenv(MODELS_VARIABLE)
+    return is_embedded or _upstreams.get(url) == ""
 
 
 def upstream_of(url: str) -> str:
@@ -206,7 +219,12 @@ def upstream_of(url: str) -> str:
 
 def announce(server: Server) -> None:
     """Put the address and the key of a service into the environment, for child processes and this one's `connect`."""
-    os.environ.update({SERVICE_URL: server.url, KEY_VARIABLE: server.key})
+    os.environ.update(variables_of(server))
+
+
+def variables_of(server: Server) -> dict[str, str]:
+    """Return the environment variables by which child processes find a service."""
+    return {SERVICE_URL: server.url, KEY_VARIABLE: server.key, MODELS_VARIABLE: ",".join(server.models)}
 
 
 def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:

@@ -51,6 +51,14 @@ class Options:
     """The name of the environment variable that holds the upstream's key; empty for an upstream without one."""
     upstream_model: str | Sequence[str] = ()
     """The upstream's name of a model: `ours=theirs`, or `theirs` for all other models; one or several."""
+    model: str | Path | Sequence[str | Path] = ()
+    """Models on this machine that answer in place of the simulated engine: known names, or GGUF files."""
+    ctx: int | None = None
+    """How many tokens a call of these may have, prompt and answer together; None for 8,192, or what the model reads."""
+    threads: int | None = None
+    """How many threads each of these computes with; None for all cores but one."""
+    parallel: int = 2
+    """How many calls each of these answers at once; others wait."""
     strict: bool = False
     """Whether unknown fields are answered with 400 rather than ignored."""
     compat: bool | None = None
@@ -83,7 +91,7 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("time_scale", "upload_timeout"):
             check_number(name, getattr(self, name), minimum=0, expected="a number of 0 or more")
-        for name in ("requests_per_minute", "burst", "concurrency", "body_limit"):
+        for name in ("requests_per_minute", "burst", "concurrency", "body_limit", "ctx", "threads", "parallel"):
             value = getattr(self, name)
             if value is not None:
                 check_number(name, value, above=0, expected="a number above 0")
@@ -95,6 +103,8 @@ class Options:
             raise InvalidRequest(f"log_format: expected one of {', '.join(LOG_FORMATS)}, got {self.log_format!r}")
         if not self.upstream and (self.upstream_key or self.upstream_model):
             raise InvalidRequest("upstream: unset, but its key or model is given; set its address")
+        if self.upstream and self.models:
+            raise InvalidRequest("model: given beside upstream, where only one of them can answer; leave one out")
         # The value is not shown: a key is easily given in place of its variable's name.
         if self.upstream_key and not os.getenv(self.upstream_key):
             raise CredentialError(
@@ -108,7 +118,17 @@ class Options:
     @property
     def is_compatible(self) -> bool:
         """Whether the vendors' own fields and paths are understood."""
-        return bool(self.upstream) if self.compat is None else self.compat
+        return not self.is_simulation if self.compat is None else self.compat
+
+    @property
+    def models(self) -> tuple[str | Path, ...]:
+        """The models on this machine that answer; none if an upstream or the simulation does."""
+        return (self.model,) if isinstance(self.model, str | Path) else tuple(self.model)
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether the simulated engine answers."""
+        return not self.upstream and not self.models
 
     @property
     def is_local(self) -> bool:
@@ -118,7 +138,7 @@ class Options:
     @property
     def takes_faults(self) -> bool:
         """Whether a request may ask for a fault with a header."""
-        return self.allow_faults or (self.is_local and not self.upstream)
+        return self.allow_faults or (self.is_local and self.is_simulation)
 
     @property
     def host_names(self) -> frozenset[str]:

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import dataclasses
 import math
-import os
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -76,13 +75,13 @@ class UpstreamEngine:
     name = "upstream"
     takes_any_model = True
 
-    def __init__(self, url: str, *, key_variable: str = "", models: str | Sequence[str] = ()) -> None:
-        """`key_variable` names the variable with the key; `models` are `ours=theirs` or, for all others, `theirs`.
+    def __init__(self, url: str, *, credential: Credential | None = None, models: str | Sequence[str] = ()) -> None:
+        """`credential` is the upstream's key, if it has one; `models` are `ours=theirs` or, for all others, `theirs`.
 
         Raises InvalidRequest for an invalid address or model, CredentialError for an invalid key.
         """
         self._base = check_address("upstream", url)
-        self._credential = Credential(os.getenv(key_variable), variable=key_variable) if key_variable else None
+        self._credential = credential
         if self._credential:
             self._credential.check()
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))
