@@ -32,7 +32,7 @@ from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.service.local_models import MODELS, get_model
+from famnb.service.local_models import MODELS
 from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
@@ -362,6 +362,9 @@ def local_service(model: str | Path | Sequence[str | Path]) -> tuple[str, str, t
         return url, key, tuple(running.split(","))
     wanted = (model,) if isinstance(model, str | Path) else tuple(model)
     wanted = wanted or tuple(MODELS)[:1]
+    # Only here, so that nobody else pays for the progress bar.
+    from famnb.service.model_download import get_model
+
     with _embedding:
         server = _local.get(wanted)
         if server is None or not _answers(server.url):

@@ -15,7 +15,8 @@ import argparse
 import sys
 
 from famnb.formatting import format_size, format_table
-from famnb.service.local_models import MODELS, get_model, model_path, remove_model
+from famnb.service.local_models import MODELS, model_path, remove_model
+from famnb.service.model_download import get_model
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,8 @@ DEFAULT = "fam"
 """The profile of a client that names none."""
 NAMES = ("fam", "openai", "anthropic", "openrouter", "gemini", "azure", "ollama", "vllm", "local", "open")
 """The names that `famnb.Client(profile=…)` takes."""
+VENDOR_NAMES = tuple(name for name in NAMES if name not in (DEFAULT, "local"))
+"""Those of services that are not famnb's own."""
 
 
 @cache

@@ -15,7 +15,7 @@ import pytest
 import famnb
 from famnb.api import AsyncClient, Client
 from famnb.errors import CredentialError, InvalidRequest
-from famnb.profiles import NAMES, find_profile
+from famnb.profiles import VENDOR_NAMES, find_profile
 from famnb.request.chat import ChatRequest
 from famnb.secret_patterns import MASK
 from famnb.service import Server
@@ -24,7 +24,7 @@ from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import body, sse_stream
 
 KEY = "vendor-key-0123456789abcdef"
-VENDORS = [(name, endpoint) for name in NAMES[1:] for endpoint in find_profile(name).endpoints]
+VENDORS = [(name, endpoint) for name in VENDOR_NAMES for endpoint in find_profile(name).endpoints]
 PATHS = {
     "openai": {"responses": "/v1/responses", "chat": "/v1/chat/completions"},
     "anthropic": {"messages": "/v1/messages"},
@@ -302,7 +302,7 @@ def test_readme_has_every_profile():
     assert [row[2].split('"')[1] for row in rows] == [
         *("openai", "anthropic", "gemini", "openrouter", "azure", "ollama", "vllm", "open")
     ]
-    assert {row[2].split('"')[1] for row in rows} == {*NAMES} - {"fam"}
+    assert {row[2].split('"')[1] for row in rows} == {*VENDOR_NAMES}
     for _, key, client, _, address, endpoints in rows:
         profile = find_profile(client.split('"')[1])
         assert list(profile.endpoints) == endpoints.split(", ")

@@ -16,11 +16,11 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.errors import InvalidRequest
-from famnb.profiles import NAMES, find_profile
+from famnb.profiles import VENDOR_NAMES, find_profile
 from tests.support.fault_server import FaultServer, whole
 from tests.support.wire_payloads import body
 
-VENDORS = [(name, endpoint) for name in NAMES[1:] for endpoint in find_profile(name).endpoints]
+VENDORS = [(name, endpoint) for name in VENDOR_NAMES for endpoint in find_profile(name).endpoints]
 
 
 class Trip(pydantic.BaseModel):

