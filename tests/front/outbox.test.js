@@ -17,7 +17,7 @@ test("what is pressed twice before it is answered is sent once", async (t) => {
   assert.deepEqual(await outbox.press("send"), { ok: false });
   assert.equal(sent.length, 1);
   outbox.answer({ id: sent[0].id, ok: true, value: 5 });
-  assert.deepEqual(await first, { ok: true, value: 5 });
+  assert.deepEqual(await first, { ok: true, value: 5, isUnknown: false });
   assert.equal(outbox.isPending("send"), false);
 });
 
@@ -42,7 +42,7 @@ test("a whole view answers everything, and a closed outbox sends nothing", async
   const { sent, outbox } = open(t);
   const pending = outbox.send("submit");
   outbox.forget();
-  assert.deepEqual(await pending, { ok: false, value: undefined });
+  assert.deepEqual(await pending, { ok: false, value: undefined, isUnknown: true });
   outbox.close();
   assert.deepEqual(await outbox.send("submit"), { ok: false });
   assert.equal(sent.length, 1);
