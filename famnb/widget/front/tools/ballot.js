@@ -32,7 +32,7 @@ function Ballot({ view }) {
   const { outbox } = useTool();
   const { turn, pair, choices } = view;
   // A choice names its turn, so that one made twice in a hurry is not a vote on a pair that nobody has read.
-  const choose = (choice) => choices.includes(choice) && outbox.press("choose", { choice, turn });
+  const choose = (choice) => choices.includes(choice) && outbox.press("choose", { choice, turn }, String(turn));
   const onKeyDown = (event) => {
     const choice = KEYS[event.key.toLowerCase()];
     if (!choice || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
