@@ -134,7 +134,12 @@ def jupyter(
             yield Jupyter(url, home, service)
         finally:
             process.terminate()
-            process.wait(60)
+            try:
+                process.wait(60)
+            # It ends its kernels one after another, which takes longer on a busy machine.
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
