@@ -298,8 +298,7 @@ def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Cli
     reply = client.ask(HOSTILE, model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.refresh()
     inspector = Inspector(reply, client.ledger)
-    pages = [inspector.describe()["call"]["transcript"], dashboard.snapshot()["text/html"]]
-    pages += [inspector.snapshot()["text/html"]]
+    pages = [inspector.view().call.transcript, inspector.saved()["text/html"], dashboard.snapshot()["text/html"]]
     assert not any("<img" in page or "<script" in page for page in pages)
     traits = {name: value for name, value in dashboard.get_state().items() if name not in ("_esm", "_css")}
     assert "alert" not in json.dumps(traits)
