@@ -13,7 +13,7 @@ from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
 
-ENTRIES = ("live.js", "board.js", "dashboard.js", "ballot.js", "run.js", "explore.js")
+ENTRIES = ("live.js", "board.js", "dashboard.js", "explore.js")
 
 
 @pytest.fixture
