@@ -28,7 +28,7 @@ export class Store {
     this.readyTime = 0; // when a whole view was asked for last
     model.on("msg:custom", (message, buffers) => this.receive(message, buffers));
     // Jupyter's models say so when their kernel is gone; others never do.
-    model.on("comm_live_update", () => this.#lose());
+    model.on("comm_live_update", () => this.#disconnect());
     this.#sendReady();
   }
 
@@ -85,11 +85,11 @@ export class Store {
       this.model.send(message);
     } catch (error) {
       console.warn("famnb: the kernel cannot be reached", error);
-      this.#lose();
+      this.#disconnect();
     }
   }
 
-  #lose() {
+  #disconnect() {
     if (this.isLost) return;
     this.isLost = true;
     this.outbox.close();
