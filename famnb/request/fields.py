@@ -86,7 +86,11 @@ def build_request(
         is_nullable = row.default is not None or _is_nullable(row.type)
         fields[field] = (row.type if is_nullable else row.type | None, Field(row.default, description=row.text))
     base: type[Request] = like.__mro__[1]
-    model: type[Request] = create_model(name, __base__=base, __doc__=summary, __module__=module, **fields)
+    # Each row has its text; to look for docstrings in the source of this function takes longer than all the rest.
+    options = {"use_attribute_docstrings": False}
+    model: type[Request] = create_model(
+        name, __base__=base, __doc__=summary, __module__=module, __cls_kwargs__=options, **fields
+    )
     model.endpoint = like.endpoint
     model.cap = cap or like.cap
     model.traits = dataclasses.replace(

@@ -79,7 +79,8 @@ class Decoder:
         self._line.clear()
         data = b"\n".join(self._data)
         self._data.clear()
-        is_complete = data.strip() == DONE or _decode(data) is not None
+        # Mostly nothing is left over, which the decoder would take long to refuse.
+        is_complete = bool(data) and (data.strip() == DONE or _decode(data) is not None)
         return [*events, data] if is_complete else events
 
     def _unify_line_ends(self, chunk: bytes) -> bytes:
