@@ -39,7 +39,7 @@ def test_the_dashboard_follows_calls_and_opens_one_from_charts_and_by_keyboard(l
     chart = shown.get_by_role("img", name="calls over time")
     chart.focus()
     lab.page.keyboard.press("End")
-    expect(shown.locator(".famnb-said", has_text="call")).to_contain_text(re.compile(r"to \d.*: \d calls?"))
+    expect(shown.locator(".famnb-words", has_text="call")).to_contain_text(re.compile(r"to \d.*: \d calls?"))
     lab.page.keyboard.press("Enter")
     expect(shown).to_contain_text(re.compile("Calls of .* to "))
     shown.get_by_role("button", name="Show all").click()
@@ -67,7 +67,7 @@ def test_the_dashboard_follows_calls_and_opens_one_from_charts_and_by_keyboard(l
     expect(shown.locator("img")).to_be_visible()
     shown.get_by_role("button", name="Copy events").focus()
     lab.page.keyboard.press("Enter")
-    expect(shown.locator(".famnb-sheet > .famnb-hint")).to_contain_text("opied")
+    expect(shown.locator(".famnb-copier")).to_contain_text("opied")
     shown.get_by_role("tab", name="Request").click()
     expect(shown.get_by_label("raw request", exact=True)).to_contain_text("Bearer ••••••")
     shown.get_by_role("button", name="Close").click()
@@ -90,11 +90,11 @@ def test_what_is_saved_reads_without_a_kernel_and_a_restart_greys_it(lab: Lab):
     expect(lab.output(1).get_by_role("group", name="Dashboard")).to_contain_text("time to first token")
     expect(lab.output(1).get_by_role("group", name="Inspector")).to_contain_text("Why?")
     for card in lab.output(1).locator(".famnb-card").all():
-        assert card.evaluate("each => each.scrollWidth <= each.clientWidth")
+        assert card.evaluate("card => card.scrollWidth <= card.clientWidth")
     expect(lab.output(0)).to_contain_text("time to first token")
-    expect(lab.output(0).locator(".famnb-kept")).to_be_hidden()
+    expect(lab.output(0).locator(".famnb-saved")).to_be_hidden()
     # The saved output follows within a few seconds.
-    expect(lab.output(0).locator(".famnb-kept")).to_contain_text("time to first token")
+    expect(lab.output(0).locator(".famnb-saved")).to_contain_text("time to first token")
     cells = lab.save().cells
     for number, word in ((0, "time to first token"), (2, "Why?")):
         pages = [output["data"] for output in cells[number].outputs if "data" in output]

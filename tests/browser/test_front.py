@@ -146,22 +146,6 @@ def test_a_button_that_is_pressed_while_news_come_is_clicked(page: Page, device:
     expect(page.locator(".famnb-text")).to_have_text("one two three")
 
 
-def test_a_row_that_is_pressed_while_others_come_opens(blank_page: Page):
-    """It is not moved from under the mouse."""
-    page = draw(blank_page, "dashboard.js")
-    facts = dict.fromkeys(("time", "endpoint", "model", "took", "tokens", "cost"), "") | {"status": "completed"}
-    for seq, ids in enumerate((["first"], ["third", "second", "first"]), 1):
-        rows = [{"id": name, "prompt": name, **facts} for name in ids]
-        told = {"kind": "snapshot", "seq": seq, "calls": {"title": "Latest calls", "narrowed": False, "rows": rows}}
-        page.evaluate("message => window.hear('msg:custom', message)", told)
-        if seq == 1:
-            page.get_by_text("first").hover()
-            page.mouse.down()
-    page.mouse.up()
-    assert page.evaluate("window.said")[-1] == "open"
-    expect(page.locator("tbody tr")).to_have_count(3)
-
-
 def test_a_space_that_is_typed_holds_nothing_up(page: Page):
     """The prompt's box, too, has a label around it."""
     snapshot(page, 1, "one")

@@ -13,7 +13,7 @@ from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
 
-ENTRIES = ("live.js", "board.js", "dashboard.js", "explore.js")
+ENTRIES = ("live.js", "board.js", "explore.js")
 
 
 @pytest.fixture
@@ -266,63 +266,6 @@ def test_values_of_variables_are_written_on_while_others_come(page: Page):
     assert page.evaluate("rows") == [{"city": "Oslo"}]
     page.evaluate("drawn.tell({ names: ['city', 'thing'], rows: [{ city: 'Rome' }], row: 0 }, false)")
     expect(page.get_by_label("city, row 1")).to_have_value("Rome")
-
-
-GROUPS = [{"label": "a", "colour": "rgb(1, 2, 3)", "cycle": 0}, {"label": "b", "colour": "rgb(4, 5, 6)", "cycle": 1}]
-SPANS = {"spans": ["10:00 to 10:05", "10:05 to 10:10"], "ticks": [[0, "10:00"], [1, "10:05"]], "groups": GROUPS}
-CHART = {"name": "calls", "top": 4, "ticks": [[0, "0"], [4, "4"]], "words": ["3 calls: a 1, b 2", "nothing"]}
-SHAPES = """async ([chart, groups, count]) => {
-  const { drawValues } = await import("/chart.js");
-  return drawValues(chart, groups, count, 50).map((shape) =>
-    Object.fromEntries([["tag", shape.tagName], ...[...shape.attributes].map(({ name, value }) => [name, value])]));
-}"""
-
-
-def test_bars_stand_on_one_another_in_proportion(page: Page):
-    """What is twice as much is twice as high; nothing is drawn of nothing, and of an empty chart nothing at all."""
-    bars = {**CHART, "kind": "bars", "values": [[1, 0], [2, None]]}
-    low, high = page.evaluate(SHAPES, [bars, GROUPS, 2])
-    assert low["x"] == high["x"]
-    assert float(high["height"]) == pytest.approx(2 * float(low["height"]))
-    assert float(high["y"]) + float(high["height"]) == pytest.approx(float(low["y"]))
-    assert low["style"] == "fill: rgb(1, 2, 3)"
-    assert page.evaluate(SHAPES, [{**bars, "top": 0}, GROUPS, 2]) == []
-
-
-def test_a_line_has_a_gap_where_nothing_is_known(page: Page):
-    """It begins anew after the gap; each known point is a dot; dashes tell lines of one colour apart."""
-    lines = {**CHART, "kind": "lines", "values": [[1, 2, None, 3], [None, 1, 1, None]]}
-    shapes = page.evaluate(SHAPES, [lines, GROUPS, 4])
-    first, second = (shape for shape in shapes if shape["tag"] == "path")
-    assert (first["d"].count("M"), first["d"].count("L")) == (2, 1)
-    assert first["stroke-dasharray"] != second["stroke-dasharray"]
-    assert sum(shape["tag"] == "circle" for shape in shapes) == 5
-
-
-def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(page: Page):
-    """Each span in words; Enter and a click choose it, and what is chosen stays marked."""
-    page.evaluate(
-        """async ([chart, spans]) => {
-          const { drawChart } = await import("/chart.js");
-          window.chosen = [];
-          window.drawn = drawChart((index) => chosen.push(index));
-          document.body.append(drawn.element);
-          drawn.tell(chart, spans, null);
-        }""",
-        [{**CHART, "kind": "bars", "values": [[1, 0], [2, 0]]}, SPANS],
-    )
-    chart, words = page.get_by_role("img", name="calls over time"), page.get_by_role("status")
-    expect(chart.locator("rect[fill-opacity]")).to_have_count(2)
-    chart.focus()
-    page.keyboard.press("ArrowLeft")
-    expect(words).to_have_text("10:05 to 10:10: nothing")
-    page.keyboard.press("ArrowLeft")
-    expect(words).to_have_text("10:00 to 10:05: 3 calls: a 1, b 2")
-    page.keyboard.press("Enter")
-    box = chart.bounding_box()
-    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 40)
-    assert page.evaluate("chosen") == [0, 1]
-    expect(words).to_have_text("10:05 to 10:10: nothing")
 
 
 def test_the_page_writes_values_as_python_does(page: Page):

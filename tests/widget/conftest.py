@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from famnb.widget.runtime.tool import BaseTool
@@ -20,6 +22,14 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     made: list[dict[str, str]] = []
     monkeypatch.setattr("famnb.widget.runtime.output.Output.replace", lambda _self, bundle: made.append(bundle))
     return made
+
+
+_numbers = itertools.count(1)
+
+
+def ask(tool: BaseTool, intent: str, /, **args: object) -> None:
+    """Have a tool receive an intent of its page."""
+    send_message(tool, kind="intent", id=next(_numbers), name=intent, args=args)
 
 
 def send_message(tool: BaseTool, **message: object) -> None:

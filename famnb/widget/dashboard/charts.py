@@ -1,4 +1,4 @@
-"""Charts of calls over time, as numbers and words that front/chart.js draws: a few kilobytes, however many calls.
+"""Charts of calls over time, as numbers and words for front/parts/chart.js: a few kilobytes, however many calls.
 
 frame ── Timeline: at most MAX_SPANS equal spans ── × Groups: a model or an endpoint each ── four charts
 """
@@ -6,10 +6,11 @@ frame ── Timeline: at most MAX_SPANS equal spans ── × Groups: a model o
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
 from famnb.model_colours import group_slots, page_style
+from famnb.widget.dashboard.views import ChartView
 from famnb.widget.html import sanitize
 
 # As many bars as a chart of 300 pixels has room for.
@@ -62,36 +64,39 @@ class Timeline:
                 break
         return cls(start, timedelta(seconds=step_s), min(count, MAX_SPANS))
 
-    def place(self, started_at: pd.Series[pd.Timestamp]) -> npt.NDArray[np.int64]:
-        """Return the span of each call."""
+    def find_spans(self, started_at: pd.Series[pd.Timestamp]) -> npt.NDArray[np.int64]:
+        """Return the index of the span of each call."""
         seconds = (started_at - pd.Timestamp(self.start)).dt.total_seconds().to_numpy()
-        places: npt.NDArray[np.int64] = np.clip(seconds // self.step.total_seconds(), 0, self.count - 1).astype(
-            np.int64
-        )
-        return places
+        return np.asarray(np.clip(seconds // self.step.total_seconds(), 0, self.count - 1), np.int64)
 
     def span(self, index: int) -> tuple[datetime, datetime]:
         """Return the moments between which a span is."""
         start = self.start + index * self.step
         return start, start + self.step
 
-    def describe(self, index: int) -> str:
-        """Return a span in words: `10:05 to 10:10`, with the day where it is not today."""
-        return describe_span(*self.span(index))
+    def find(self, span: tuple[datetime, datetime]) -> int | None:
+        """Return which span that is; None if it is none of them."""
+        index = round((span[0] - self.start) / self.step)
+        return index if 0 <= index < self.count and self.span(index) == span else None
 
-    def ticks(self) -> list[tuple[int, str]]:
+    def words(self) -> tuple[str, ...]:
+        """Return each span in words."""
+        return tuple(describe_span(*self.span(index)) for index in range(self.count))
+
+    def ticks(self) -> tuple[tuple[int, str], ...]:
         """Return a few spans and the times at which they begin."""
-        every = max(math.ceil(self.count / X_TICKS), 1)
-        form = (
-            "%d %b" if self.step >= timedelta(days=1) else "%H:%M" if self.step >= timedelta(minutes=1) else "%H:%M:%S"
-        )
-        if form == "%H:%M" and self.count * self.step > timedelta(days=1):
-            form = "%d %b %H:%M"
-        return [(index, f"{self.span(index)[0]:{form}}") for index in range(0, self.count, every)]
+        if self.step >= timedelta(days=1):
+            form = "%d %b"
+        elif self.step < timedelta(minutes=1):
+            form = "%H:%M:%S"
+        else:
+            form = "%H:%M" if self.count * self.step <= timedelta(days=1) else "%d %b %H:%M"
+        indexes = range(0, self.count, max(math.ceil(self.count / X_TICKS), 1))
+        return tuple((index, f"{self.span(index)[0]:{form}}") for index in indexes)
 
 
 def describe_span(start: datetime, end: datetime) -> str:
-    """Return a span of time in words."""
+    """Return a span of time in words: `10:05 to 10:10`, with the day where it is not today."""
     if end - start >= timedelta(days=1):
         last = end - timedelta(days=1)
         return f"{start:%d %b}" if last.date() <= start.date() else f"{start:%d %b} to {last:%d %b}"
@@ -128,35 +133,25 @@ class Groups:
             styles.append({"colour": "var(--famnb-muted)", "cycle": 0})
         return cls(labels, positions[codes], styles)
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Return label and style of each group."""
-        return [
-            {"label": sanitize.visible(label), **style} for label, style in zip(self.labels, self.styles, strict=True)
-        ]
 
-
-def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> dict[str, Any]:
-    """Return what the page draws: spans, groups, and a chart each of spend, calls, latency and errors."""
-    table = _Table(timeline.place(frame["started_at"]), groups.codes, (timeline.count, len(groups.labels)))
+def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> tuple[ChartView, ...]:
+    """Return a chart each of spend, calls, latency and errors."""
+    table = _Table(timeline.find_spans(frame["started_at"]), groups.codes, (timeline.count, len(groups.labels)))
     calls = table.sums(np.ones(len(frame)))
     failed = table.sums((frame["status"] == "failed").to_numpy(float))
-    spans = [timeline.describe(index) for index in range(timeline.count)]
-    charts = [
+
+    def describe_calls(index: int) -> str:
+        return format_count(calls[index].sum(), "call")
+
+    def describe_errors(index: int) -> str:
+        return f"{int(failed[index].sum()):,} of {describe_calls(index)} failed"
+
+    return (
         _spend_chart(frame, table, groups.labels),
-        _chart(
-            "calls", "bars", calls, groups.labels, format_count, lambda index: format_count(calls[index].sum(), "call")
-        ),
+        _make_chart("calls", "bars", calls, groups.labels, format_count, describe_calls),
         _latency_chart(frame, table, groups.labels),
-        _chart(
-            "errors",
-            "bars",
-            failed,
-            groups.labels,
-            format_count,
-            lambda index: f"{int(failed[index].sum()):,} of {format_count(calls[index].sum(), 'call')} failed",
-        ),
-    ]
-    return {"spans": spans, "ticks": timeline.ticks(), "groups": groups.describe(), "charts": charts}
+        _make_chart("errors", "bars", failed, groups.labels, format_count, describe_errors),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,17 +163,15 @@ class _Table:
     shape: tuple[int, int]
 
     def sums(self, weights: Values) -> Values:
-        flat = np.bincount(
-            self.spans * self.shape[1] + self.groups, np.nan_to_num(weights), self.shape[0] * self.shape[1]
-        )
-        return flat.reshape(self.shape)
+        cells = self.spans * self.shape[1] + self.groups
+        return np.bincount(cells, np.nan_to_num(weights), self.shape[0] * self.shape[1]).reshape(self.shape)
 
     def medians(self, values: Values) -> Values:
-        cells = pd.Series(values).groupby(self.spans * self.shape[1] + self.groups).median()
-        return cells.reindex(range(self.shape[0] * self.shape[1])).to_numpy(float).reshape(self.shape)
+        medians = pd.Series(values).groupby(self.spans * self.shape[1] + self.groups).median()
+        return medians.reindex(range(self.shape[0] * self.shape[1])).to_numpy(float).reshape(self.shape)
 
 
-def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> dict[str, Any]:
+def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> ChartView:
     costs, is_unknown, has_counts = read_bounds(frame, "cost_usd"), is_unpriced(frame), frame["output_tokens"].notna()
     value, low, high = (table.sums(ends.to_numpy(float)) for ends in (costs.value, costs.low, costs.high))
     parts = (costs.value.notna(), is_unknown & has_counts, is_unknown & ~has_counts)
@@ -190,61 +183,53 @@ def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> d
         calls = int(known[index]) + sum(gaps.values())
         return format_sum(*ends, calls=calls, **gaps) if calls else format_usd(0.0)
 
-    return _chart("spend", "bars", value, labels, format_usd, describe)
+    return _make_chart("spend", "bars", value, labels, format_usd, describe)
 
 
-def _latency_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> dict[str, Any]:
+def _latency_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> ChartView:
     times = frame["ttft_s"].astype("Float64").where(frame["status"].isin(ANSWERED)).to_numpy(float, na_value=math.nan)
     medians, counts = table.medians(times), table.sums((~np.isnan(times)).astype(float)).sum(axis=1)
-    return _chart(
-        "median time to first token",
-        "lines",
-        medians,
-        labels,
-        lambda seconds: format_duration(seconds, brief=True),
-        lambda index: f"of {format_count(counts[index], 'answer')}" if counts[index] else "no answers",
-    )
+
+    def describe(index: int) -> str:
+        return f"of {format_count(counts[index], 'answer')}" if counts[index] else "no answers"
+
+    format_time = functools.partial(format_duration, brief=True)
+    return _make_chart("median time to first token", "lines", medians, labels, format_time, describe)
 
 
-def _chart(
+def _make_chart(
     name: str,
-    kind: str,
+    kind: Literal["bars", "lines"],
     values: Values,
     labels: Sequence[str],
     format_value: Callable[[float], str],
     describe: Callable[[int], str],
-) -> dict[str, Any]:
-    """One chart: its values by group, the ticks of its axis, and each span in words."""
+) -> ChartView:
+    """Return a chart: its values by group, the ticks of its axis, and each span in words, with each group's part."""
+
+    def describe_groups(index: int) -> str:
+        parts = zip(labels, values[index], strict=True)
+        words = ", ".join(f"{sanitize.visible(label)} {format_value(value)}" for label, value in parts if value > 0)
+        return f": {words}" if words else ""
+
     heights = values.sum(axis=1) if kind == "bars" else values
     top = _round_up(float(np.nanmax(heights)) if np.isfinite(heights).any() else 0.0)
-    words = [_describe_groups(values[index], labels, format_value) for index in range(len(values))]
-    return {
-        "name": name,
-        "kind": kind,
-        "top": top,
-        "ticks": [(value, format_value(value) if value else "0") for value in _ticks(top, format_value)],
-        "values": [[None if math.isnan(value) else float(f"{value:.4g}") for value in column] for column in values.T],
-        "words": [f"{describe(index)}{words[index]}" for index in range(len(values))],
-    }
-
-
-def _describe_groups(values: Values, labels: Sequence[str], format_value: Callable[[float], str]) -> str:
-    """The groups that have a part in a span, with it."""
-    parts = [
-        f"{sanitize.visible(label)} {format_value(value)}"
-        for label, value in zip(labels, values, strict=True)
-        if value > 0
-    ]
-    return f": {', '.join(parts)}" if parts else ""
-
-
-def _ticks(top: float, format_value: Callable[[float], str]) -> list[float]:
-    """Where an axis has ticks: at its ends and half-way, unless there is no half of one call."""
-    return [] if not top else [0.0, top] if format_value is format_count and top < 2 else [0.0, top / 2, top]
+    # There is no half of one call.
+    ticks = [] if not top else [0.0, top] if format_value is format_count and top < 2 else [0.0, top / 2, top]
+    return ChartView(
+        key=name,
+        kind=kind,
+        top=top,
+        ticks=tuple((value, format_value(value) if value else "0") for value in ticks),
+        values=tuple(
+            tuple(None if math.isnan(value) else float(f"{value:.4g}") for value in column) for column in values.T
+        ),
+        words=tuple(f"{describe(index)}{describe_groups(index)}" for index in range(len(values))),
+    )
 
 
 def _round_up(value: float) -> float:
-    """The least round number that is not below a value, for the end of an axis; its half is round too."""
+    """Return the least round number that is not below a value, for the end of an axis; its half is round too."""
     if value <= 0:
         return 0.0
     unit = 10.0 ** math.floor(math.log10(value))

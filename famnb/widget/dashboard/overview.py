@@ -7,13 +7,13 @@ scipy, which take most of a second to load: the dashboard imports it on a thread
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from famnb import stats
+from famnb.endpoints import ENDPOINTS
 from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.summary import format_costs, sum_costs
@@ -21,11 +21,23 @@ from famnb.formatting import format_count, format_duration, format_estimate, for
 from famnb.frame.calls import calls
 from famnb.record import Ledger, prices
 from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_charts
-from famnb.widget.dashboard.time_ranges import ALL, RANGES
+from famnb.widget.dashboard.filters import ALL, DashboardFilters
+from famnb.widget.dashboard.views import CallGroupView, OverviewView
 from famnb.widget.html import sanitize
+from famnb.widget.tables import ColumnView, FigureView, RowsView, RowView
 
 Span: TypeAlias = tuple[datetime, datetime]
-NO_CALLS = {"rows": [], "title": "Latest calls", "narrowed": False, "span": None}
+COLUMNS = (
+    ColumnView(name="started", kind="word"),
+    ColumnView(name="endpoint", kind="word", is_minor=True),
+    ColumnView(name="model", kind="word"),
+    ColumnView(name="status", kind="status"),
+    ColumnView(name="took", kind="number"),
+    ColumnView(name="tokens out", kind="number", is_minor=True),
+    ColumnView(name="cost", kind="number"),
+    ColumnView(name="prompt", kind="text"),
+)
+"""The columns of the list of calls."""
 LIST_LENGTH = 100
 """Calls in the list."""
 _LIST_COLUMNS = (
@@ -42,120 +54,109 @@ class Overview:
         self._feed = CallFeed(ledger)
         self.timeline: Timeline | None = None
         """The spans of time of the charts that were drawn last; None if there was nothing to draw."""
+        self.models: tuple[str, ...] = ()
+        """The models of all calls, by name."""
 
     def refresh(self) -> bool:
         """Look at the ledger; return whether anything is new. Raises LedgerError if it cannot be read."""
-        return self._feed.refresh()
+        is_new = self._feed.refresh()
+        if is_new:
+            self.models = tuple(sorted(self._feed.frame["model"].dropna().unique()))
+        return is_new
 
-    @property
-    def models(self) -> list[str]:
-        """The models of all calls, by name."""
-        return sorted(self._feed.frame["model"].dropna().unique())
-
-    def describe(self, filters: Mapping[str, str], since: datetime | None, span: Span | None) -> dict[str, Any]:
-        """Return the parts of the page that are made of calls.
-
-        `filters` are those of the page; calls before `since` are left out; of a `span` the calls are listed.
-        """
-        chosen, others = self._choose(filters, since)
-        self.timeline = self._find_timeline(chosen, filters, since) if len(chosen) else None
-        return {
-            "empty": "" if len(chosen) else self._explain_nothing(others),
-            "figures": headlines(chosen) if len(chosen) else [],
-            "note": _simulation_note(chosen["simulated"].fillna(False)),
-            **_draw_charts_and_table(chosen, self.timeline, filters["by"]),
-            "calls": self._list_calls(filters, since, span) if len(chosen) else NO_CALLS,
-        }
-
-    def _choose(self, filters: Mapping[str, str], since: datetime | None) -> tuple[pd.DataFrame, int]:
-        """Return the calls that the filters let through, and how many model and endpoint leave out."""
+    def view(self, filters: DashboardFilters, span: Span | None) -> OverviewView | str:
+        """Return what the calls say that the filters let through, or why there is none; a `span` narrows the list."""
+        since = filters.since
         frame = self._feed.frame
         if since is not None and len(frame):
             frame = frame[frame["started_at"] >= since]
-        in_range = len(frame)
-        for column in ("model", "endpoint"):
-            if filters[column]:
-                frame = frame[frame[column] == filters[column]]
-        return frame, in_range - len(frame)
+        chosen = frame
+        for column, value in (("model", filters.model), ("endpoint", filters.endpoint)):
+            if value:
+                chosen = chosen[chosen[column] == value]
+        if not len(chosen):
+            self.timeline = None
+            return self._explain_nothing(len(frame))
+        started_at = chosen["started_at"]
+        if filters.is_moving and since is not None:
+            self.timeline = Timeline.over(since, datetime.now(UTC))
+        else:
+            self.timeline = Timeline.over(started_at.iloc[0].to_pydatetime(), started_at.max().to_pydatetime())
+        groups = Groups.of(chosen, filters.by)
+        names = ENDPOINTS if filters.by == "endpoint" else self.models
+        simulated = chosen["simulated"].fillna(False)
+        share = "These" if simulated.all() else "Some of these"
+        return OverviewView(
+            figures=headlines(chosen),
+            note=f"{share} calls were simulated: nothing was billed for them." if simulated.any() else "",
+            spans=self.timeline.words(),
+            ticks=self.timeline.ticks(),
+            charts=draw_charts(chosen, self.timeline, groups),
+            head=(filters.by, *TABLE_HEAD),
+            groups=tuple(
+                CallGroupView(
+                    key=sanitize.visible(label),
+                    is_filter=label in names,
+                    cells=table_row(chosen[groups.codes == code]),
+                    **style,
+                )
+                for code, (label, style) in enumerate(zip(groups.labels, groups.styles, strict=True))
+            ),
+            calls=self._list_calls(filters, since, span),
+            has_span=span is not None,
+            span=None if span is None else self.timeline.find(span),
+        )
 
     def _explain_nothing(self, others: int) -> str:
-        """Why there is nothing to show, when model and endpoint leave out `others` calls."""
+        """Return why there is nothing to show, when model and endpoint leave out `others` calls."""
         if others:
             subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
             return f"{subject} of this model and endpoint. Choose “all” to see them."
         earlier = f" Earlier ones are under “{ALL}”." if len(self._feed.frame) else ""
         return f"No calls yet. They appear here as soon as they start.{earlier}"
 
-    def _find_timeline(self, chosen: pd.DataFrame, filters: Mapping[str, str], since: datetime | None) -> Timeline:
-        if RANGES[filters["range"]] is not None and since is not None:
-            return Timeline.over(since, datetime.now(UTC))
-        started_at = chosen["started_at"]
-        return Timeline.over(started_at.iloc[0].to_pydatetime(), started_at.max().to_pydatetime())
-
-    def _list_calls(self, filters: Mapping[str, str], since: datetime | None, span: Span | None) -> dict[str, Any]:
-        """The latest calls, those that run first."""
+    def _list_calls(self, filters: DashboardFilters, since: datetime | None, span: Span | None) -> RowsView:
+        """Return the latest calls, those that run first."""
         start, end = span or (since, None)
         frame = calls(
             self._ledger,
             since=start,
             until=end,
-            model=filters["model"] or None,
-            endpoint=filters["endpoint"] or None,
+            model=filters.model or None,
+            endpoint=filters.endpoint or None,
             limit=LIST_LENGTH,
             columns=_LIST_COLUMNS,
         )
         latest = frame.iloc[::-1]
         is_running = latest["status"] == "running"
-        rows = [_describe_row(row) for _, row in pd.concat([latest[is_running], latest[~is_running]]).iterrows()]
+        rows = [_view_row(row) for _, row in pd.concat([latest[is_running], latest[~is_running]]).iterrows()]
         what = f"Latest {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else "Calls" if span else "Latest calls"
         title = f"{what} of {describe_span(*span)}" if span else what
-        return {"rows": rows, "title": title, "narrowed": span is not None, "span": self._find_span(span)}
-
-    def _find_span(self, span: Span | None) -> int | None:
-        """Which of the spans of the charts is listed."""
-        if span is None or self.timeline is None:
-            return None
-        index = round((span[0] - self.timeline.start) / self.timeline.step)
-        is_shown = 0 <= index < self.timeline.count and self.timeline.span(index) == span
-        return index if is_shown else None
+        return RowsView(title=title, columns=COLUMNS, rows=tuple(rows))
 
 
-def _simulation_note(simulated: pd.Series[bool]) -> str:
-    share = "These" if simulated.all() else "Some of these"
-    return f"{share} calls were simulated: nothing was billed for them." if simulated.any() else ""
-
-
-def _draw_charts_and_table(chosen: pd.DataFrame, timeline: Timeline | None, by: str) -> dict[str, Any]:
-    """The charts, and the table by model or endpoint, which is their legend too."""
-    if timeline is None:
-        return {"charts": None, "table": None}
-    groups = Groups.of(chosen, by)
-    rows = [table_row(chosen[groups.codes == code]) for code in range(len(groups.labels))]
-    table = {"by": by, "head": [by, *TABLE_HEAD], "rows": rows}
-    return {"charts": draw_charts(chosen, timeline, groups), "table": table}
-
-
-def _describe_row(row: Any) -> dict[str, str]:
-    """A call as one line of the list."""
+def _view_row(row: Any) -> RowView:
+    """Return a call as one line of the list, a cell for each of COLUMNS."""
     started_at = row["started_at"].to_pydatetime().astimezone()
     is_today = started_at.date() == datetime.now().astimezone().date()
+    time = f"{started_at:%H:%M:%S}" if is_today else f"{started_at:%Y-%m-%d %H:%M}"
+    model = sanitize.visible(row["model"])
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
     prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
-    return {
-        "id": row["call_id"],
-        "time": f"{started_at:%H:%M:%S}" if is_today else f"{started_at:%Y-%m-%d %H:%M}",
-        "endpoint": row["endpoint"],
-        "model": sanitize.visible(row["model"]),
-        "status": row["status"],
-        "took": "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True),
-        "tokens": "" if pd.isna(row["output_tokens"]) else f"{int(row['output_tokens']):,}",
-        "cost": "" if pd.isna(row["cost_usd"]) else _describe_cost(row),
-        "prompt": f"{error}{prompt:.120}",
-    }
-
-
-def _describe_cost(row: Any) -> str:
-    return format_estimate(row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"], brief=True)
+    text = f"{error}{prompt:.120}"
+    costs = (row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"])
+    cells = (
+        time,
+        row["endpoint"],
+        model,
+        row["status"],
+        "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True),
+        "" if pd.isna(row["output_tokens"]) else f"{int(row['output_tokens']):,}",
+        "" if pd.isna(row["cost_usd"]) else format_estimate(*costs, brief=True),
+        text,
+    )
+    label = f"{time} {model} {row['status']}: {text}"
+    return RowView(key=row["call_id"], cells=cells, label=label, is_failed=row["status"] == "failed")
 
 
 TABLE_HEAD = ("calls", "failed", "spend", "first token", "whole reply")
@@ -163,37 +164,31 @@ TABLE_HEAD = ("calls", "failed", "spend", "first token", "whole reply")
 UNKNOWN = "–"
 
 
-class Headline(NamedTuple):
-    """One headline figure."""
-
-    name: str
-    value: str
-    note: str
-    """What the value is of, and what it leaves out."""
-
-
-def headlines(frame: pd.DataFrame) -> list[Headline]:
-    """Spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
-    return [
-        Headline("spend", *format_spend(frame)),
-        _calls_headline(frame),
-        _latency_headline(frame, "ttft_s", "time to first token"),
-        _latency_headline(frame, "e2e_s", "time to whole reply"),
-        _errors_headline(frame),
-        _tokens_headline(frame),
-    ]
+def headlines(frame: pd.DataFrame) -> tuple[FigureView, ...]:
+    """Return spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
+    spend, note = format_spend(frame)
+    counts = frame["status"].value_counts()
+    others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
+    return (
+        FigureView(key="spend", value=spend, note=note),
+        FigureView(key="calls", value=f"{len(frame):,}", note=", ".join(others) or "all completed"),
+        _latency_figure(frame, "ttft_s", "time to first token"),
+        _latency_figure(frame, "e2e_s", "time to whole reply"),
+        _errors_figure(frame),
+        _tokens_figure(frame),
+    )
 
 
-def table_row(frame: pd.DataFrame) -> list[str]:
-    """The figures of one model or endpoint, in the order of TABLE_HEAD."""
+def table_row(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the figures of one model or endpoint, in the order of TABLE_HEAD."""
     value, note = format_spend(frame)
     times = (stats.median(answer_times(frame, column)) for column in ("ttft_s", "e2e_s"))
-    return [
+    return (
         f"{len(frame):,}",
         f"{int((frame['status'] == 'failed').sum()):,}",
         f"{value} ({note})" if value == UNKNOWN or value.startswith(("≥", "not known")) else value,
         *(format_duration(median.value) if median.n else UNKNOWN for median in times),
-    ]
+    )
 
 
 def format_spend(frame: pd.DataFrame) -> tuple[str, str]:
@@ -207,36 +202,30 @@ def answer_times(frame: pd.DataFrame, column: str) -> pd.Series[float]:
     return frame.loc[frame["status"].isin(ANSWERED), column].dropna()
 
 
-def _calls_headline(frame: pd.DataFrame) -> Headline:
-    counts = frame["status"].value_counts()
-    others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
-    return Headline("calls", f"{len(frame):,}", ", ".join(others) or "all completed")
-
-
-def _latency_headline(frame: pd.DataFrame, column: str, name: str) -> Headline:
+def _latency_figure(frame: pd.DataFrame, column: str, name: str) -> FigureView:
     seconds = answer_times(frame, column)
     median, p95 = stats.median(seconds), stats.percentile(seconds, 0.95)
     if not median.n:
-        return Headline(name, UNKNOWN, "no call is answered yet")
+        return FigureView(key=name, value=UNKNOWN, note="no call is answered yet")
     tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
     left_out = len(frame) - median.n
     rest = f"; {left_out:,} without an answer left out" if left_out else ""
-    return Headline(name, format_duration(median.value), f"median of {median.n:,}{tail}{rest}")
+    return FigureView(key=name, value=format_duration(median.value), note=f"median of {median.n:,}{tail}{rest}")
 
 
-def _errors_headline(frame: pd.DataFrame) -> Headline:
+def _errors_figure(frame: pd.DataFrame) -> FigureView:
     failed = frame[frame["status"] == "failed"]
     ended = int((frame["status"] != "running").sum())
     if not len(failed):
-        return Headline("errors", "0", f"of {format_count(ended, 'ended call')}")
+        return FigureView(key="errors", value="0", note=f"of {format_count(ended, 'ended call')}")
     share = format_percent(len(failed) / ended, decimals=1)
     kinds = failed["error"].fillna("unknown").value_counts()
     most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
     rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
-    return Headline("errors", f"{len(failed):,}", f"{share} of {ended:,} ended: {most}{rest}")
+    return FigureView(key="errors", value=f"{len(failed):,}", note=f"{share} of {ended:,} ended: {most}{rest}")
 
 
-def _tokens_headline(frame: pd.DataFrame) -> Headline:
+def _tokens_figure(frame: pd.DataFrame) -> FigureView:
     sums, unknown = {}, 0
     for side in ("output", "input"):
         counts = read_bounds(frame, f"{side}_tokens")
@@ -244,7 +233,7 @@ def _tokens_headline(frame: pd.DataFrame) -> Headline:
         sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
         unknown = max(unknown, int(counts.value.isna().sum()))
     rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
-    return Headline("tokens", f"{sums['output']} out", f"{sums['input']} in{rest}")
+    return FigureView(key="tokens", value=f"{sums['output']} out", note=f"{sums['input']} in{rest}")
 
 
 FEED_COLUMNS = (

@@ -25,6 +25,7 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
+from famnb.widget.tables import FigureView, LineView
 
 # Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
 PERIOD_S = 0.5
@@ -45,23 +46,6 @@ _MISSING = "–"
 _RELOAD_NOTE = SafeHtml("<p>{}</p>")
 
 
-class FactView(View, frozen=True):
-    """One figure of a run."""
-
-    key: str
-    """Its name."""
-    value: str
-    note: str = ""
-
-
-class RowView(View, frozen=True):
-    """A variant's line of the table."""
-
-    key: str
-    """The variant's label."""
-    cells: tuple[str, ...]
-
-
 class ProgressView(View, frozen=True):
     """How far a run is."""
 
@@ -73,10 +57,10 @@ class ProgressView(View, frozen=True):
     failed: float
     running: float
     """These as parts of the bar, in percent of the plan."""
-    facts: tuple[FactView, ...]
+    facts: tuple[FigureView, ...]
     errors: str
     head: tuple[str, ...]
-    rows: tuple[RowView, ...]
+    rows: tuple[LineView, ...]
     more: str
     """How many variants have no row."""
     note: str
@@ -105,7 +89,7 @@ def view_progress(run: Run, *, is_stopping: bool = False) -> ProgressView:
         facts=(_spend(progress), *_times(progress), *_pause(progress)),
         errors=_errors(progress),
         head=tuple(head),
-        rows=tuple(RowView(key=row[0], cells=tuple(row)) for row in rows),
+        rows=tuple(LineView(key=name, cells=tuple(cells)) for name, *cells in rows),
         more=more,
         note=progress.simulation_note,
         is_stopping=is_stopping,
@@ -138,7 +122,7 @@ def _summary(progress: RunReport) -> str:
     return " · ".join([*parts, f"{progress.running:,} running"])
 
 
-def _spend(progress: RunReport) -> FactView:
+def _spend(progress: RunReport) -> FigureView:
     notes = []
     if progress.spent_usd is not None:
         value = progress.spent
@@ -149,25 +133,25 @@ def _spend(progress: RunReport) -> FactView:
         value = format_usd(Decimal())
     if progress.counted_usd is not None and progress.budget_usd is not None:
         notes.append(f"{format_usd(progress.counted_usd)} of the budget of {format_usd(progress.budget_usd)} counted")
-    return FactView(key="spend", value=value, note="; ".join(notes))
+    return FigureView(key="spend", value=value, note="; ".join(notes))
 
 
-def _times(progress: RunReport) -> list[FactView]:
+def _times(progress: RunReport) -> list[FigureView]:
     rate = f"{progress.ended / progress.elapsed_s:.1f}" if progress.ended and progress.elapsed_s else _MISSING
     left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
     return [
-        FactView(key="elapsed", value=format_duration(progress.elapsed_s, brief=True)),
-        FactView(key="left", value=left),
-        FactView(key="calls a second", value=rate),
+        FigureView(key="elapsed", value=format_duration(progress.elapsed_s, brief=True)),
+        FigureView(key="left", value=left),
+        FigureView(key="calls a second", value=rate),
     ]
 
 
-def _pause(progress: RunReport) -> list[FactView]:
+def _pause(progress: RunReport) -> list[FigureView]:
     """For how long the run waits for a service, and why; nothing while it does not."""
     if not progress.pause_s:
         return []
     value, reason = format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason)
-    return [FactView(key="paused for", value=value, note=reason)]
+    return [FigureView(key="paused for", value=value, note=reason)]
 
 
 def _errors(progress: RunReport) -> str:

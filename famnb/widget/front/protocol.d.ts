@@ -31,6 +31,14 @@ export interface BoxView {
   isOn: boolean;
 }
 
+export interface CallGroupView {
+  key: string;
+  isFilter: boolean;
+  colour: string;
+  cycle: number;
+  cells: (string)[];
+}
+
 export interface CallRowView {
   key: string;
   when: string;
@@ -47,12 +55,27 @@ export interface CallView {
   timeline: TimelineView | null;
 }
 
+export interface ChartView {
+  key: string;
+  kind: "bars" | "lines";
+  top: number;
+  ticks: ([number, string])[];
+  values: ((number | null)[])[];
+  words: (string)[];
+}
+
 export interface CodeView {
   kinds: (string)[];
   kind: string;
   note: string;
   html: SafeHtml;
   isCell: boolean;
+}
+
+export interface ColumnView {
+  name: string;
+  kind: "word" | "number" | "status" | "text";
+  isMinor: boolean;
 }
 
 export interface ComposerView {
@@ -80,6 +103,14 @@ export interface ControlView {
   takesText: boolean;
 }
 
+export interface DashboardView {
+  filters: (FilterView)[];
+  isReading: boolean;
+  empty: string;
+  overview: OverviewView | null;
+  call: CallView | null;
+}
+
 export interface EndpointView {
   key: string;
   title: string;
@@ -100,17 +131,24 @@ export interface EventsView {
   hasLater: boolean;
 }
 
-export interface FactView {
-  key: string;
-  value: string;
-  note: string;
-}
-
 export interface FieldView {
   key: string;
   control: ControlView;
   text: string;
   fault: string;
+}
+
+export interface FigureView {
+  key: string;
+  value: string;
+  note: string;
+}
+
+export interface FilterView {
+  key: string;
+  label: string;
+  value: string;
+  choices: (string)[];
 }
 
 export interface FormView {
@@ -136,6 +174,24 @@ export interface HistoryView {
 
 export interface InspectorView {
   call: CallView;
+}
+
+export interface LineView {
+  key: string;
+  cells: (string)[];
+}
+
+export interface OverviewView {
+  figures: (FigureView)[];
+  note: string;
+  spans: (string)[];
+  ticks: ([number, string])[];
+  charts: (ChartView)[];
+  head: (string)[];
+  groups: (CallGroupView)[];
+  calls: RowsView;
+  hasSpan: boolean;
+  span: number | null;
 }
 
 export interface PairView {
@@ -178,10 +234,10 @@ export interface ProgressView {
   done: number;
   failed: number;
   running: number;
-  facts: (FactView)[];
+  facts: (FigureView)[];
   errors: string;
   head: (string)[];
-  rows: (RowView)[];
+  rows: (LineView)[];
   more: string;
   note: string;
   isStopping: boolean;
@@ -215,6 +271,14 @@ export interface RepliesView {
 export interface RowView {
   key: string;
   cells: (string)[];
+  label: string;
+  isFailed: boolean;
+}
+
+export interface RowsView {
+  title: string;
+  columns: (ColumnView)[];
+  rows: (RowView)[];
 }
 
 export interface RunStateView {
@@ -287,6 +351,17 @@ export interface ComposerIntents {
   show_version: { turn: number; version: number };
   stop: { pane?: string };
   tick: { box: string; isOn: boolean };
+}
+
+export interface DashboardIntents {
+  choose_span: { index: number | null };
+  close_call: {};
+  draw_timeline: { dark: boolean };
+  filter_events: { text: string };
+  open_call: { call: string };
+  read_part: { part: "request" | "response" | "events" };
+  set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
+  turn_events: { step: 1 | -1 };
 }
 
 export interface InspectorIntents {

@@ -12,6 +12,8 @@ import pytest
 import famnb
 from famnb.widget.dashboard.charts import MAX_GROUPS, MAX_SPANS, Groups, Timeline, draw_charts
 from famnb.widget.dashboard.overview import FEED_COLUMNS
+from famnb.widget.dashboard.views import ChartView
+from famnb.widget.runtime.view import Encoder
 
 START = datetime(2026, 3, 5, 10, 0, 7, tzinfo=UTC)
 
@@ -30,10 +32,10 @@ def frame_of(count: int, *, models: int = 3, over: timedelta = timedelta(hours=1
     return frame
 
 
-def draw(frame: pd.DataFrame) -> dict[str, dict[str, object]]:
+def draw(frame: pd.DataFrame) -> dict[str, ChartView]:
     """The charts by name."""
     timeline = Timeline.over(frame["started_at"].min().to_pydatetime(), frame["started_at"].max().to_pydatetime())
-    return {chart["name"]: chart for chart in draw_charts(frame, timeline, Groups.of(frame, "model"))["charts"]}
+    return {chart.key: chart for chart in draw_charts(frame, timeline, Groups.of(frame, "model"))}
 
 
 @pytest.mark.parametrize(
@@ -61,15 +63,15 @@ def test_every_call_is_in_its_span_and_sums_are_those_of_the_calls() -> None:
     """Counts, failures and costs add up; a median is of answers alone; words say what is left out."""
     frame = frame_of(600)
     charts = draw(frame)
-    total = {name: sum(value or 0 for column in chart["values"] for value in column) for name, chart in charts.items()}
+    total = {name: sum(value or 0 for column in chart.values for value in column) for name, chart in charts.items()}
     assert total["calls"] == 600
     assert total["errors"] == 60
     assert total["spend"] == pytest.approx(0.25 * 300, rel=1e-3)
-    assert charts["spend"]["words"][1] == "≥ $2.50 (10 of 20 calls without a price): " + ", ".join(
+    assert charts["spend"].words[1] == "≥ $2.50 (10 of 20 calls without a price): " + ", ".join(
         f"model-{number} ${amount:.2f}" for number, amount in ((0, 0.75), (1, 1.0), (2, 0.75))
     )
-    assert charts["errors"]["words"][1].startswith("2 of 20 calls failed: ")
-    assert charts["median time to first token"]["words"][1].startswith("of 18 answers: model-0 0.1")
+    assert charts["errors"].words[1].startswith("2 of 20 calls failed: ")
+    assert charts["median time to first token"].words[1].startswith("of 18 answers: model-0 0.1")
 
 
 def test_a_hundred_thousand_calls_are_a_few_kilobytes() -> None:
@@ -79,14 +81,14 @@ def test_a_hundred_thousand_calls_are_a_few_kilobytes() -> None:
     groups = Groups.of(frame, "model")
     assert len(groups.labels) == MAX_GROUPS + 1
     assert groups.labels[-1] == "23 others"
-    assert len(json.dumps(draw_charts(frame, timeline, groups))) < 40_000
+    assert len(json.dumps(Encoder().encode(draw_charts(frame, timeline, groups)))) < 40_000
 
 
 def test_an_axis_ends_at_a_round_number_above_its_values() -> None:
     """Its ticks are written as its values are; there is no half of one call."""
     charts = draw(frame_of(10, over=timedelta(seconds=30)))
-    assert charts["calls"]["top"] >= 1
-    assert [text for _, text in charts["errors"]["ticks"]] == ["0", "1"]
-    assert charts["spend"]["ticks"][-1][1].startswith("$")
+    assert charts["calls"].top >= 1
+    assert [text for _, text in charts["errors"].ticks] == ["0", "1"]
+    assert charts["spend"].ticks[-1][1].startswith("$")
     nothing = draw(frame_of(1).assign(cost_usd=np.nan, status="completed"))
-    assert (nothing["spend"]["top"], nothing["spend"]["ticks"]) == (0, [])
+    assert (nothing["spend"].top, nothing["spend"].ticks) == (0, ())

@@ -23,7 +23,8 @@ from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
 from famnb.service import Server
 from famnb.widget.experiment import run_view
-from famnb.widget.experiment.run_view import FactView, RunView, ShownRun, view_progress
+from famnb.widget.experiment.run_view import RunView, ShownRun, view_progress
+from famnb.widget.tables import FigureView
 from tests.support.waiting import wait_until
 from tests.widget.conftest import send_message
 
@@ -117,12 +118,12 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     assert view.summary == "7 of 10 done · 4 of them before · 1 failed · 2 running"
     assert (view.done, view.failed, view.running) == (60.0, 10.0, 20.0)
     spend, *times = view.facts
-    assert spend == FactView(key="spend", value="$1.00", note="$4.00 of the budget of $20.00 counted")
+    assert spend == FigureView(key="spend", value="$1.00", note="$4.00 of the budget of $20.00 counted")
     assert [fact.key for fact in times] == ["elapsed", "left", "calls a second"]
     assert view.errors == "1 × BadRequestError"
     assert [row.key for row in view.rows] == ["cold", "warm"]
-    assert sum(int(row.cells[1].split()[0]) for row in view.rows) == 2
-    assert {row.cells[1].split()[-1] for row in view.rows} == {"3"}
+    assert sum(int(row.cells[0].split()[0]) for row in view.rows) == 2
+    assert {row.cells[0].split()[-1] for row in view.rows} == {"3"}
     assert view.note == SIMULATED
 
 
@@ -157,7 +158,7 @@ def test_what_has_no_price_is_unknown_and_not_free(
     run = started()
     script.ends(*outcomes)
     wait_until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
-    assert view_progress(run).facts[0] == FactView(key="spend", value=value, note=small)
+    assert view_progress(run).facts[0] == FigureView(key="spend", value=value, note=small)
 
 
 def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:

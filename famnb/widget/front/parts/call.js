@@ -60,10 +60,10 @@ function Events({ call }) {
       ${events.rows.length > 0 &&
       html`<div class="famnb-scrolling" tabindex="0" role="region" aria-label="events" ref=${table}>
         <table class="famnb-grid">
-          <thead><tr>${["event", "arrived", "data"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+          <thead><tr><th scope="col">event</th><th scope="col">arrived</th><th scope="col" data-kind="text">data</th></tr></thead>
           <tbody>
             ${events.rows.map(
-              ({ key, time, text }) => html`<tr key=${key}><td>${key}</td><td>${time}</td><td class="famnb-data"><code>${text}</code></td></tr>`,
+              ({ key, time, text }) => html`<tr key=${key}><td>${key}</td><td>${time}</td><td data-kind="text"><code>${text}</code></td></tr>`,
             )}
           </tbody>
         </table>
@@ -82,4 +82,14 @@ export function CallPages({ call }) {
     Events: () => html`<${Events} call=${call} />`,
   };
   return html`<div class="famnb-sheet"><${Tabs} pages=${pages} /></div>`;
+}
+
+/** A call that was opened in a tool, below the list that it is of. @param {{call: CallView}} props */
+export function OpenedCall({ call }) {
+  const section = useRef(/** @type {any} */ (null));
+  useEffect(() => section.current.scrollIntoView({ block: "nearest" }), []);
+  return html`<section class="famnb-opened" aria-label="Call" ref=${section}>
+    <div class="famnb-bar"><strong>Call</strong><span class="famnb-space" /><${IntentButton} label="Close" intent="close_call" /></div>
+    <${CallPages} call=${call} />
+  </section>`;
 }

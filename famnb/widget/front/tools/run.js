@@ -3,6 +3,7 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { Button } from "../parts/button.js";
 import { SafeHtml } from "../parts/html.js";
+import { Grid, Headline } from "../parts/tables.js";
 import { defineTool, useTool } from "../runtime/tool.js";
 
 const UNHEARD_MS = 1500; // a kernel that runs no other cell has answered long before
@@ -47,20 +48,6 @@ function ProgressBar({ progress }) {
 }
 
 /** @param {{progress: ProgressView}} props */
-function VariantsTable({ progress }) {
-  return html`<div class="famnb-scrolling">
-    <table class="famnb-grid">
-      <thead><tr>${progress.head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>
-        ${progress.rows.map(
-          ({ key, cells: [name, ...values] }) => html`<tr key=${key}><th scope="row">${name}</th>${values.map((value) => html`<td>${value}</td>`)}</tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
-}
-
-/** @param {{progress: ProgressView}} props */
 function Progress({ progress }) {
   return html`
     <div class="famnb-bar">
@@ -68,15 +55,9 @@ function Progress({ progress }) {
       <span class="famnb-space" /><${StopButton} isStopping=${progress.isStopping} />
     </div>
     <${ProgressBar} progress=${progress} />
-    <dl class="famnb-headline">
-      ${progress.facts.map(
-        ({ key, value, note }) => html`<div key=${key} class="famnb-figure">
-          <dt>${key}</dt><dd class="famnb-value">${value}</dd>${note && html`<dd class="famnb-hint">${note}</dd>`}
-        </div>`,
-      )}
-    </dl>
+    <${Headline} figures=${progress.facts} />
     ${progress.errors && html`<p class="famnb-error">Errors: ${progress.errors}</p>`}
-    ${progress.rows.length > 0 && html`<${VariantsTable} progress=${progress} />`}
+    ${progress.rows.length > 0 && html`<${Grid} head=${progress.head} lines=${progress.rows} />`}
     ${progress.more && html`<p class="famnb-hint">${progress.more}</p>`}
     ${progress.note && html`<p class="famnb-hint">${progress.note}</p>`}
   `;

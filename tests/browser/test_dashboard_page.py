@@ -1,0 +1,81 @@
+"""The dashboard on a bare page beside its Python: charts and rows under mouse and keys, while calls come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import famnb
+from famnb.widget.dashboard.dashboard import Dashboard
+from tests.support.front_page import START, Bridge, serve_front
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(blank_page: Page) -> Iterator[Page]:
+    yield from serve_front(blank_page)
+
+
+@pytest.fixture
+def client(server: famnb.service.Server) -> Iterator[famnb.Client]:
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        yield client
+
+
+@pytest.fixture
+def bridge(page: Page, client: famnb.Client) -> Iterator[Bridge]:
+    """A dashboard of two calls on a page."""
+    dashboard = Dashboard(client)
+    bridge = Bridge(page, dashboard)
+    for prompt in ("one", "two"):
+        client.ask(prompt, model="fam-mini", endpoint="chat", stream=False)
+    dashboard.poll()
+    page.evaluate(START, ["/tools/dashboard.js", False])
+    bridge.deliver()
+    yield bridge
+    dashboard.close()
+
+
+def test_a_row_that_is_pressed_while_others_come_opens(bridge: Bridge, client: famnb.Client) -> None:
+    """Not the one that has moved under the mouse meanwhile."""
+    page = bridge.page
+    page.get_by_role("grid").get_by_text("two").hover()
+    page.mouse.down()
+    client.ask("three", model="fam-mini", endpoint="chat", stream=False)
+    bridge.tool.poll()
+    bridge.flush()
+    expect(page.get_by_role("grid").locator("tbody tr")).to_have_count(3)
+    page.mouse.up()
+    bridge.deliver()
+    expect(page.locator("tr[aria-selected=true]")).to_contain_text("two")
+    expect(page.get_by_role("region", name="Call")).to_contain_text("two")
+
+
+def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(bridge: Bridge) -> None:
+    """Each span in words; Enter and a click choose it, what is chosen stays marked, and its list says which it is."""
+    page = bridge.page
+    chart = page.get_by_role("img", name="calls over time")
+    figure = page.locator("figure", has=chart)
+    expect(figure.locator(".famnb-mark")).to_have_count(0)
+    chart.focus()
+    page.keyboard.press("Home")
+    expect(figure.get_by_role("status")).to_have_text(re.compile(r"to \d.*: \d calls?: fam-mini \d"))
+    page.keyboard.press("Enter")
+    bridge.deliver()
+    title = page.get_by_role("status").filter(has_text="Calls of")
+    expect(title).to_be_visible()
+    chart.blur()
+    expect(figure.get_by_role("status")).to_be_empty()
+    expect(figure.locator(".famnb-mark")).to_have_count(1)
+    page.get_by_role("button", name="Show all").click()
+    bridge.deliver()
+    expect(title).to_have_count(0)
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 60, box["y"] + 40)
+    bridge.deliver()
+    expect(title).to_be_visible()
