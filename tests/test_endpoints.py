@@ -188,32 +188,6 @@ def test_what_differs_between_endpoints_hangs_on_the_endpoint():
     assert matching.keys() == EXCEPTIONS.keys(), "an exception that is not needed any more must go"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from famnb.request import ChatRequest",
-        "isinstance(request, famnb.WebChatRequest)",
-        "endpoint.name == 'messages'",
-        "request.endpoint in ('web', 'chat')",
-        "ENDPOINTS['responses']",
-        "endpoint('web')",
-        "match at.name:\n    case 'chat' | 'web': pass",
-        "PREFIXES = {'chat': 'a', 'messages': 'b'}",
-    ],
-)
-def test_a_match_on_an_endpoint_is_seen(code: str):
-    """In each of the forms that it has had."""
-    assert [*matches(code)]
-
-
-@pytest.mark.parametrize(
-    "code", ["body['messages']", "{'messages': [], 'model': ''}", "names == ['one', 'two']", "'a chat with responses'"]
-)
-def test_a_field_of_the_same_name_is_not_an_endpoint(code: str):
-    """`messages` is a field of three endpoints, `responses` a key of OpenAPI."""
-    assert [*matches(code)] == []
-
-
 def matches(code: str) -> Iterator[str]:
     """The places where code names a request class, or asks which endpoint it has before it."""
     for node in ast.walk(ast.parse(code)):

@@ -37,7 +37,7 @@ from famnb.service.fault_injection import ConnectionCut, InjectedFaults
 from famnb.service.metrics import Metrics
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
-from famnb.service.request_body import parse_request, read_body, run_without_blocking
+from famnb.service.request_body import parse_request, read_body
 from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord
 from famnb.service.response_storage import find_items, store_events
 from famnb.service.settings import Options
@@ -128,7 +128,7 @@ class EndpointApp:
         """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
         context = self._context
         body = await self._read_body(http)
-        request, ignored = await self._read_request(body)
+        request, ignored = self._parse_request(body)
         record.model, record.streams = shorten(request.model, 100), request.streams
         header = http.headers.get(fault_injection.HEADER)
         if header is not None and not context.options.takes_faults:
@@ -136,9 +136,7 @@ class EndpointApp:
         faults = context.faults if header is None else fault_injection.parse_faults(header)
         record.ignored = ignored
         # From here on the body has been read: all that can still come from the caller is a disconnect.
-        await _run_until_disconnect(
-            self._answer(send, request, faults, record, named=named, size=len(body)), http.receive, record
-        )
+        await _run_until_disconnect(self._answer(send, request, faults, record, named=named), http.receive, record)
 
     async def _read_body(self, http: HTTPRequest) -> bytes:
         options = self._context.options
@@ -147,19 +145,11 @@ class EndpointApp:
         )
 
     async def _answer(
-        self,
-        send: Send,
-        request: Request,
-        faults: InjectedFaults,
-        record: RequestRecord,
-        *,
-        named: bool,
-        size: int,
+        self, send: Send, request: Request, faults: InjectedFaults, record: RequestRecord, *, named: bool
     ) -> None:
         """Generate the reply and send it, as a stream or whole."""
         dialect = self._choose_dialect(request)
-        opening = self._open_events(record, request, faults, dialect, size=size)
-        async with aclosing(await opening) as opened:
+        async with aclosing(await self._open_events(record, request, faults, dialect)) as opened:
             events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
             await self._context.shutdown.wait_for(faults.delay_or_refuse)
             if request.streams:
@@ -168,12 +158,10 @@ class EndpointApp:
             else:
                 await self._send_whole(dialect, events, faults, send, record)
 
-    async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
+    def _parse_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
         """Return the request in a body and its fields without effect; an unknown model becomes the endpoint's first."""
         options, endpoint = self._context.options, self._endpoint
-        request, ignored = await run_without_blocking(
-            lambda: parse_request(endpoint, body, strict=options.strict, compat=options.is_compatible), size=len(body)
-        )
+        request, ignored = parse_request(endpoint, body, strict=options.strict, compat=options.is_compatible)
         if options.is_compatible and not self._context.engine.takes_any_model and not endpoint.serves(request.model):
             request = request.model_copy(update={"model": endpoint.models[0]})
         if ignored and isinstance(self._choose_dialect(request), OpenResponsesDialect):
@@ -190,8 +178,8 @@ class EndpointApp:
             except ClientDisconnect:
                 http.scope["state"][RECORD].error = DISCONNECTED
                 return Response()
-            request, ignored = await self._read_request(body)
-            prompt = await run_without_blocking(lambda: build_prompt(request), size=len(body))
+            request, ignored = self._parse_request(body)
+            prompt = build_prompt(request)
             count = await context.shutdown.wait_for(lambda: context.engine.count_tokens(prompt))
         response = Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
         response.raw_headers += context.ignored_fields.headers(self._endpoint.name, ignored)
@@ -204,7 +192,7 @@ class EndpointApp:
         return self._endpoint.dialect
 
     async def _open_events(
-        self, record: RequestRecord, request: Request, faults: InjectedFaults, dialect: Dialect, *, size: int
+        self, record: RequestRecord, request: Request, faults: InjectedFaults, dialect: Dialect
     ) -> AsyncGenerator[Event]:
         """Return the events of the reply, stored as they pass where the request asks for it.
 
@@ -212,8 +200,7 @@ class EndpointApp:
         """
         is_kept = not request.streams or self._endpoint.conventions.repeats_text
         if request.continues is None and not request.stores_reply and not referenced_ids(request):
-            prompt = await run_without_blocking(lambda: build_prompt(request, is_kept=is_kept), size=size)
-            return self._generate(prompt, faults, record)
+            return self._generate(build_prompt(request, is_kept=is_kept), faults, record)
         store, key, previous_id = self._context.store, record.key, request.continues
         if ids := referenced_ids(request):
             items = await find_items(store, key, ids)
@@ -222,13 +209,11 @@ class EndpointApp:
             except pydantic.ValidationError as error:
                 raise ServiceError(400, f"input: {explain(type(request), error)}", param="input") from None
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
-        prompt, turns = await run_without_blocking(
-            lambda: (build_prompt(request, prior, is_kept=is_kept), read_turns(request)), size=size
-        )
+        prompt = build_prompt(request, prior, is_kept=is_kept)
         events = self._generate(prompt, faults, record)
         if not request.stores_reply:
             return events
-        response = StoredResponse(previous_id=previous_id, prior=prior, turns=turns, system=prompt.system)
+        response = StoredResponse(previous_id=previous_id, prior=prior, turns=read_turns(request), system=prompt.system)
         return store_events(
             store, key, events, dialect, endpoint=self._endpoint, response=response, streams=request.streams
         )

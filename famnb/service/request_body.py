@@ -1,17 +1,14 @@
 """Bodies of requests: read, decoded and validated.
 
-    read_body (400, 408, 413) ── parse_request (400) ── Request
-
-Large bodies are handled in a thread, so that other callers are served meanwhile.
+read_body (400, 408, 413) ── parse_request (400) ── Request
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 import pydantic
@@ -28,19 +25,8 @@ from famnb.wire import lenient_json
 # Far below Python's recursion limit of 1,000: schemas in a body are walked recursively, some calls a level.
 MAX_DEPTH = 100
 """How many levels of lists and objects a body may have."""
-# A smaller request takes a few milliseconds at most, during which other callers can wait.
-LARGE = 256_000
-"""The bytes, or characters, from which a request counts as large."""
-_MANY_OBJECTS = 10_000
-"""From how many objects on only those of a body's top are searched for fields without effect."""
-# Some editors and shells put it before what they write.
-_BOM = b"\xef\xbb\xbf"
 _OPEN_OBJECTS = frozenset({"parameters", "schema", "input_schema", "metadata"})
 """Fields whose content is the caller's own, so that a null in it means null."""
-
-_Result = TypeVar("_Result")
-# One thread: Python code in several would take the interpreter from the event loop for longer, and finish no sooner.
-_executor = ThreadPoolExecutor(1, thread_name_prefix="famnb-large")
 
 
 async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> bytes:  # noqa: ASYNC109 - it is reported
@@ -55,8 +41,9 @@ async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> byte
         raise ServiceError(400, message, code="invalid_json", param="content-encoding")
     content_length = request.headers.get("content-length", "")
     # Cut to 20 digits, more than any size has: `int` is slow for long texts, and raises beyond 4,300 digits.
+    too_large = ServiceError(413, f"the body is larger than {limit:,} bytes; send less")
     if content_length.isdecimal() and int(content_length[:20]) > limit:
-        raise _body_too_large_error(limit)
+        raise too_large
     chunks: list[bytes] = []
     size = 0
     try:
@@ -64,7 +51,7 @@ async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> byte
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:  # a chunked body has no content-length
-                    raise _body_too_large_error(limit)
+                    raise too_large
                 chunks.append(chunk)
     except TimeoutError:
         raise ServiceError(
@@ -80,10 +67,6 @@ async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> byte
         )
         raise ServiceError(400, message, code="invalid_json", param="upgrade", headers={"connection": "close"})
     return body
-
-
-def _body_too_large_error(limit: int) -> ServiceError:
-    return ServiceError(413, f"the body is larger than {limit:,} bytes; send less")
 
 
 def parse_request(
@@ -105,33 +88,28 @@ def parse_request(
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
-    # The walk through half a million messages takes as long as all the rest. An image of megabytes is one object.
-    is_deep = body.count(b"{") < _MANY_OBJECTS
-    ignored = list(_ignored_fields(fields, request, is_deep=is_deep))
+    ignored = list(_ignored_fields(fields, request))
     # As for nulls: hardly any request needs the second reading of its turns.
-    if is_deep and (b"image" in body or b'"name"' in body):
+    if b"image" in body or b'"name"' in body:
         ignored += _fields_lost_in_system_text(request, endpoint)
     return request, tuple(dict.fromkeys(ignored))
 
 
-def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request, *, is_deep: bool) -> Iterator[str]:
-    """Yield the paths of the fields that a model does not have, that are marked as unused, or idle beside others.
-
-    `is_deep` looks into the items of lists as well.
-    """
+def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request) -> Iterator[str]:
+    """Yield the paths of the fields that a model does not have, that are marked as unused, or idle beside others."""
     yield from model.idle_fields()
     known, unused = _attributes(type(model)), _unused_fields(type(model))
     for name, value in fields.items():
         if name not in known or (name in unused and value and value not in unused[name].neutral):
             yield name
-        elif type(value) is dict or (is_deep and type(value) is list):
+        elif type(value) is dict or type(value) is list:
             inner = getattr(model, known[name])
             is_list = isinstance(inner, list)
             path = f"{name}[]." if is_list else f"{name}."
             pairs: Iterable[tuple[Any, Any]] = zip(value, inner, strict=True) if is_list else [(value, inner)]
             for item, item_model in pairs:
                 if isinstance(item_model, StrictModel):
-                    yield from (path + rest for rest in _ignored_fields(item, item_model, is_deep=is_deep))
+                    yield from (path + rest for rest in _ignored_fields(item, item_model))
 
 
 @functools.cache
@@ -160,8 +138,12 @@ def _fields_lost_in_system_text(request: Request, endpoint: Endpoint) -> Iterato
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:
-    body = body.removeprefix(_BOM)
+    too_deep = ServiceError(
+        400, f"the body is nested more than {MAX_DEPTH} levels deep; flatten it", code="invalid_json"
+    )
     try:
+        # Some editors and shells put a byte order mark before what they write.
+        body = body.removeprefix(b"\xef\xbb\xbf")
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         problem = "the body is empty" if not body.strip() else f"the body is not valid JSON ({error})"
@@ -170,7 +152,7 @@ def _decode_object(body: bytes) -> dict[str, Any]:
         problem = f"the body is not valid UTF-8 (at byte {error.start:,} of a text)"
         raise ServiceError(400, f"{problem}; send one JSON object", code="invalid_json") from None
     except RecursionError:
-        raise _too_deep_error() from None
+        raise too_deep from None
     if not isinstance(value, dict):
         type_name = {type(None): "null", bool: "a boolean", str: "a string", list: "an array"}.get(
             type(value), "a number"
@@ -178,7 +160,7 @@ def _decode_object(body: bytes) -> dict[str, Any]:
         raise ServiceError(400, f"the body is {type_name}; send one JSON object", code="invalid_json")
     # Counting brackets is cheap, and settles it for all but large bodies.
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
-        raise _too_deep_error()
+        raise too_deep
     return value
 
 
@@ -195,10 +177,6 @@ def _without_nulls(value: Any) -> Any:
             return [_without_nulls(item) for item in value]
         case _:
             return value
-
-
-def _too_deep_error() -> ServiceError:
-    return ServiceError(400, f"the body is nested more than {MAX_DEPTH} levels deep; flatten it", code="invalid_json")
 
 
 def _is_deeper(value: dict[str, Any], limit: int) -> bool:
@@ -258,10 +236,3 @@ def _error_code(detail: Any) -> str:
     if detail["loc"] == ("model",) and isinstance(detail["input"], str):
         return "model_not_found"
     return "invalid_value"
-
-
-async def run_without_blocking(work: Callable[[], _Result], *, size: int) -> _Result:
-    """Return what `work()` returns; from a size of `LARGE` on it runs in a thread while the event loop goes on."""
-    if size < LARGE:
-        return work()
-    return await asyncio.get_running_loop().run_in_executor(_executor, work)

@@ -1,4 +1,4 @@
-"""The service under many streams, on one core, beside a bare Starlette response and another mock."""
+"""The service under many streams, on one core, beside a bare Starlette response."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import collections
 import contextlib
 import json
 import os
-import socket
 import sys
 import tempfile
 import urllib.request
@@ -19,9 +18,7 @@ import psutil
 from harness import Goal, Result, Table, median, ratio
 
 NAME = "service"
-TITLE = "famnb serve beside a bare StreamingResponse and another mock, each on one core"
-MOCK = "FAMNB_BENCH_MOCKLLM"
-"""A Python that has `mockllm` installed, which is too heavy to ask of everybody."""
+TITLE = "famnb serve beside a bare StreamingResponse, each on one core"
 KEY = "benchmark-key"
 PATH = "/v1/chat/completions"
 MODEL = "fam-mini"
@@ -29,8 +26,9 @@ GAP_S = 0.033
 """Between the events of a paced stream; the mean of the simulated model's own gaps at SCALE."""
 SCALE = 2.0
 SIMULATION, COMPAT, GATEWAY = OURS = ("famnb serve", "famnb serve --compat", "famnb serve --upstream")
-PIN = "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\n"
-EXEC = "os.execv(sys.argv[2], sys.argv[2:])"
+PIN = """import os, sys
+if hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})
+os.execv(sys.argv[2], sys.argv[2:])"""
 
 
 def run(quick: bool) -> Result:
@@ -47,13 +45,10 @@ def run(quick: bool) -> Result:
     notes = [
         f"{streams} streams of one answer each ({len(blocks)} events or so); a request, its validation and its "
         "connection are part of each event's cost. Every stream's text is compared with that of the whole reply.",
-        "The bare response sends events rendered before; famnb makes each from a typed event. mockllm's events are "
-        "characters of the same text, at its own server's settings.",
+        "The bare response sends events rendered before; famnb makes each from a typed event.",
         "The gateway stands before the bare response, on another core, which is the load's if there are two.",
         f"Paced: some {1 / gap_s:,.0f} events a second and stream.",
     ]
-    if MOCK not in os.environ:
-        notes.append(f"mockllm is skipped: set {MOCK} to a Python that has it (pip install mockllm).")
     return Result(
         tables=[_table("Flat out", flat), _table("Paced", paced)],
         goals=[
@@ -105,19 +100,15 @@ class _Servers:
         self._first = next(iter(texts.items()))
         self._blocks = folder / "blocks.json"
         self._blocks.write_text(json.dumps(blocks))
-        self._responses = folder / "responses.yml"
 
     def ways_to_start(self, scale: float, gap_s: float) -> dict[str, Start]:
         """A server for each name; those that say the same to everyone are asked the first prompt alone."""
-        ways: dict[str, Start] = {
+        return {
             SIMULATION: lambda: _famnb(scale, self._texts),
             "bare Starlette": lambda: self._bare(gap_s),
             COMPAT: lambda: _famnb(scale, self._texts, "--compat"),
             GATEWAY: lambda: self._gateway(gap_s),
         }
-        if MOCK in os.environ:
-            ways["mockllm"] = lambda: self._mock(gap_s)
-        return ways
 
     @contextlib.contextmanager
     def _bare(self, gap_s: float, *, is_engine: bool = False) -> Iterator[Running]:
@@ -130,21 +121,6 @@ class _Servers:
         with self._bare(gap_s, is_engine=True) as (url, _, texts), _famnb(0, texts, "--upstream", url) as running:
             yield running
 
-    @contextlib.contextmanager
-    def _mock(self, gap_s: float) -> Iterator[Running]:
-        prompt, text = self._first
-        settings = {"lag_enabled": bool(gap_s), "lag_factor": 0.1 / gap_s if gap_s else 10}
-        responses = {"responses": {}, "defaults": {"unknown_response": text[:200]}, "settings": settings}
-        self._responses.write_text(json.dumps(responses))  # JSON is YAML
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        # What it logs must not fill a pipe that nobody reads any more.
-        tell = f"print('{{\"port\": {port}}}', flush=True)\nos.dup2(2, 1)\n"
-        start = ["-m", "uvicorn", "mockllm.server:app", "--no-access-log", "--port", str(port)]
-        env = {"MOCKLLM_RESPONSES_FILE": str(self._responses)}
-        with harness.run_server(_pin(os.environ[MOCK], *start, tell=tell), env=env) as (_, pid):
-            yield f"http://127.0.0.1:{port}", pid, {prompt: text[:200]}
-
 
 @contextlib.contextmanager
 def _famnb(scale: float, texts: dict[str, str] | None = None, *options: str) -> Iterator[Running]:
@@ -153,10 +129,10 @@ def _famnb(scale: float, texts: dict[str, str] | None = None, *options: str) -> 
         yield line["url"], pid, texts or {}
 
 
-def _pin(*command: str, tell: str = "", core: int = -1) -> list[str]:
+def _pin(*command: str, core: int = -1) -> list[str]:
     """A command that runs on one core, by default the last of those there are, where the system can do that."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-    return [sys.executable, "-c", PIN + tell + EXEC, str(cores[core]), *command]
+    return [sys.executable, "-c", PIN, str(cores[core]), *command]
 
 
 Figures = dict[str, dict[str, Any]]

@@ -31,7 +31,7 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
         port = free.getsockname()[1]
     environment = {**os.environ, "HOME": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path / "config")}
     environment |= {"JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "JUPYTER_DATA_DIR": str(tmp_path / "data")}
-    # As in `tests/conftest.py`: building this grammar takes half of JupyterLab's start, which goes without it.
+    # Building this grammar takes half of JupyterLab's start, which goes without it.
     without = tmp_path / "without"
     without.mkdir()
     (without / "rfc3987_syntax.py").write_text("raise ImportError")
@@ -65,9 +65,9 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda ending: ending.name)
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM], ids=lambda ending: ending.name)
 def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, ending: signal.Signals):
-    """`famnb lab` serves the notebooks folder; Ctrl-C, a process manager, or a terminal that hangs up end both."""
+    """`famnb lab` serves the notebooks folder; Ctrl-C and a process manager end both."""
     with run_lab(tmp_path) as (child, lab, service):
         listing = json.loads(fetch(f"{lab}/api/contents") or b"")
         assert "01-start.ipynb" in [entry["name"] for entry in listing["content"]]
@@ -79,26 +79,19 @@ def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, endin
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("setsid"), reason="needs Linux's setsid")
-def test_closing_the_terminal_ends_both(tmp_path: Path):
-    """A real terminal whose window is closed: the system hangs up on what runs in it."""
+def test_no_question_covers_the_first_page_and_closing_the_terminal_ends_both(tmp_path: Path):
+    """JupyterLab does not ask for news, and lets widgets insert cells; a terminal whose window is closed hangs up."""
     window, terminal = os.openpty()
     with run_lab(tmp_path, terminal=terminal) as (child, lab, service):
-        os.close(terminal)
-        os.close(window)
-        child.wait(60)
-        wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=60)
-
-
-@pytest.mark.full
-def test_no_question_covers_the_first_page(tmp_path: Path):
-    """JupyterLab neither asks whether news are wanted nor looks for updates, and lets widgets insert cells."""
-    with run_lab(tmp_path) as (_, lab, _):
         page = (fetch(f"{lab}/lab") or b"").decode()
         config = json.loads(
             re.search(r'id="jupyter-config-data" type="application/json">(.*?)</script>', page, re.S)[1]
         )
-        assert config["news"] == {"disabled": True}
-        assert config["exposeAppInBrowser"] is True
+        assert (config["news"], config["exposeAppInBrowser"]) == ({"disabled": True}, True)
+        os.close(terminal)
+        os.close(window)
+        child.wait(60)
+        wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=60)
 
 
 def fetch(url: str) -> bytes | None:

@@ -163,21 +163,6 @@ def test_one_client_on_two_loops_and_four_threads(serve, connect):
     assert texts == ["Hello"] * 6
 
 
-def test_a_stream_is_awaited_from_a_loop_and_watched_from_a_thread(serve, connect):
-    """The same handle, two readers: both see every event."""
-    stream = connect(serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))).stream(STREAM)
-    seen: list[object] = []
-    thread = threading.Thread(target=lambda: seen.extend(stream))
-    thread.start()
-
-    async def await_text() -> str:
-        return (await stream).text
-
-    assert asyncio.run(await_text()) == "Hello"
-    thread.join()
-    assert seen == stream.events == list(stream.reply.events)
-
-
 def test_the_running_reply_grows(serve, connect):
     """`.reply` is the reply so far, `running` until it is over; `wait` says whether it is."""
     seen = threading.Event()

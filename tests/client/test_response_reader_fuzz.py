@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from famnb.client.response_reader import ResponseReader, reply_from_reads
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import APIStatusError, FamnbError
@@ -15,7 +13,7 @@ from famnb.wire import errors
 from tests.client.malformed_bodies import mutants
 
 MUTANTS = 1500
-"""Of each seed; a run of millions found what these now keep from coming back."""
+"""How many; a run of millions found what these now keep from coming back."""
 
 
 def read_in_chunks(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> Reply:
@@ -44,11 +42,10 @@ def use_everything(reply: Reply) -> None:
     assert serialize.unpack_reads([serialize.pack_reads(reply.reads)]) == reply.reads
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in (2, 3))])
-def test_no_answer_crashes_the_client(seed):
+def test_no_answer_crashes_the_client():
     """Fixtures with bytes, lines and values changed: read as a stream, as a whole body, and again from the record."""
-    chance = random.Random(seed)
-    for name, data in mutants(seed, MUTANTS):
+    chance = random.Random(1)
+    for name, data in mutants(1, MUTANTS):
         for streamed in (True, False):
             reply = read_in_chunks(name, data, streamed=streamed, chance=chance)
             use_everything(reply)
@@ -59,11 +56,10 @@ def test_no_answer_crashes_the_client(seed):
             assert again.blocks == reply.blocks
 
 
-@pytest.mark.parametrize("seed", [4, 5])
-def test_no_error_body_crashes_the_client(seed):
+def test_no_error_body_crashes_the_client():
     """The same bytes as the body of an error status, beside headers that are nonsense."""
-    chance = random.Random(seed)
-    for _, data in mutants(seed, MUTANTS):
+    chance = random.Random(2)
+    for _, data in mutants(2, MUTANTS):
         hints = ["", "-1", "nan", "1e400", "Thu, 99 Foo", data[:20].decode("latin-1")]
         headers = {name: chance.choice(hints) for name in ("retry-after", "retry-after-ms", "date", "x-request-id")}
         error = errors.read(chance.choice((400, 418, 429, 599)), headers, data)

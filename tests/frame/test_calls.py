@@ -18,7 +18,7 @@ import pytest
 
 import famnb
 from famnb.client.exchange import Exchange
-from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
+from famnb.errors import AuthenticationError, IdleTimeout
 from famnb.frame import CALLS, DELTAS, calls, deltas, describe
 from famnb.record import Ledger, prices
 from famnb.reply import Reply
@@ -305,13 +305,6 @@ def test_filters_choose_rows(ledger: Ledger) -> None:
     assert choose(limit=2) == [1, 2]
 
 
-@pytest.mark.parametrize("wrong", [{"endpoint": "chta"}, {"status": "done"}, {"definition": "tgi"}])
-def test_a_filter_that_can_never_match_is_refused(ledger: Ledger, wrong: dict[str, str]) -> None:
-    """A slip must not look like an empty ledger."""
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .* is not one of"):
-        calls(ledger, **wrong)
-
-
 def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Itself, its path, something that has it, or the default one."""
     ledger.on_close(exchange()).result()
@@ -326,22 +319,6 @@ def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: py
     assert [len(frame) for frame in each] == [1] * 5
     with pytest.raises(TypeError, match="expected a Ledger, a path, or a client that records"):
         calls(42)
-
-
-def test_a_ledger_that_cannot_be_read_says_so(tmp_path: Path) -> None:
-    """A broken file is an error, not an empty frame."""
-    (tmp_path / "bad.sqlite").write_bytes(b"no database " * 100)
-    with pytest.raises(LedgerError, match=r"bad.sqlite cannot be read"):
-        calls(tmp_path / "bad.sqlite")
-
-
-def test_metrics_are_read_without_the_bytes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The frame is made of stored columns; only another tool's definition needs what came from the socket."""
-    ledger.on_close(exchange()).result()
-    monkeypatch.setattr(Ledger, "reads", None)
-    assert len(calls(ledger)) == 1
-    with pytest.raises(TypeError):
-        calls(ledger, definition="vllm")
 
 
 MEASURED = [
@@ -499,21 +476,6 @@ def test_every_column_says_what_it_means() -> None:
     assert list(describe(DELTAS).index) == [column.name for column in DELTAS]
 
 
-def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
-    """A thousand rows, each with its own numbers, in the order of their start."""
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    for place in range(1000):
-        ledger.on_close(
-            exchange(
-                [at(place + 1, chunk({"content": "x"}), chunk(finish="stop"))],
-                started_at=start + timedelta(seconds=place),
-            )
-        )
-    frame = calls(ledger)
-    assert list((frame["ttft_s"] * 1e9 / MS).round()) == list(range(1, 1001))
-    assert frame["started_at"].is_monotonic_increasing
-
-
 @pytest.mark.parametrize(
     ("filters", "words"),
     [
@@ -554,21 +516,3 @@ def test_what_names_no_call_is_refused(ledger: Ledger, which: Any) -> None:
     """The message says what does."""
     with pytest.raises(TypeError, match=r"call_ids: expected an id, a Reply, a RecordedCall"):
         deltas(which, ledger)
-
-
-@pytest.mark.parametrize("limit", [None, 1])
-def test_calls_recorded_while_they_are_read_change_nothing(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, limit: int | None
-) -> None:
-    """Another tool's latencies take a second look at the ledger; each row keeps its own, whatever has come since."""
-    for each in (exchange(spoken("a", "b")), exchange(spoken("a", "b", "c"))):
-        ledger.on_close(each).result()
-    before = calls(ledger, definition="vllm", limit=limit)
-    select = Ledger.select
-
-    def late(self: Ledger, *arguments: Any, **options: Any) -> Any:
-        self.on_close(exchange(spoken("late"))).result()
-        return select(self, *arguments, **options)
-
-    monkeypatch.setattr(Ledger, "select", late)
-    assert calls(ledger, definition="vllm", limit=limit).equals(before)

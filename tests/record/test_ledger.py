@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,15 +40,6 @@ def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
     assert call.labels == {"experiment": "first", "seed": "1"}
     assert call.started_at == made.started_at
     assert (call.endpoint, call.status, call.error) == (made.endpoint, "completed", None)
-
-
-def test_the_reply_is_completed_before_it_is_handed_on(ledger: Ledger) -> None:
-    """Id, cost and service are on the reply as soon as `on_close` returns."""
-    made = exchange(spoken("Hi", counts=(4, 1)), service="sim")
-    ledger.on_close(made)
-    assert made.reply.call_id == made.id
-    assert made.reply.service == "sim"
-    assert str(made.reply.cost) == "$0.000002"
 
 
 def test_a_call_is_there_from_its_start(ledger: Ledger) -> None:
@@ -154,40 +144,6 @@ def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with Ledger(tmp_path / "a.sqlite") as ledger:
         ledger.on_close(exchange()).result()
         assert repr(ledger) == "<Ledger ~/a.sqlite, 1 calls>"
-
-
-def test_recording_needs_no_frames_and_no_plots() -> None:
-    """A script that only makes calls does not pay for pandas or matplotlib."""
-    code = "import sys, famnb.record; print({'pandas', 'matplotlib', 'ipywidgets'} & set(sys.modules))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
-
-
-def test_one_file_opened_twice_is_one_ledger(tmp_path: Path) -> None:
-    """What one writes the other reads, also after one of them is closed."""
-    first, second = Ledger(tmp_path / "a.sqlite"), Ledger(tmp_path / "." / "a.sqlite")
-    first.on_close(exchange())
-    second.on_close(exchange())
-    assert len(first) == len(second) == 2
-    first.close()
-    second.on_close(exchange())
-    assert len(first) == 3
-    second.close()
-
-
-def test_threads_share_a_ledger(ledger: Ledger) -> None:
-    """Eight threads write and read at once; nothing is lost."""
-
-    def work() -> None:
-        for _ in range(25):
-            ledger.on_close(exchange())
-            len(ledger)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ledger) == 200
 
 
 WRITE_50 = """

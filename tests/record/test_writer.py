@@ -359,16 +359,3 @@ def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str)
         assert dict(ledger.reads([broken.id, sound.id]))[sound.id] == tuple(sound.reads)
         assert ledger.call(sound.id).reply == sound.reply
     assert all(f"of {broken.id} cannot be read" in str(warning.message) for warning in caught)
-
-
-@pytest.mark.parametrize("what", ["the bytes that came", "the request"])
-def test_what_is_damaged_is_said(ledger: Ledger, what: str) -> None:
-    """A call of which a part cannot be read shows the rest, with a warning that names it."""
-    made = exchange()
-    ledger.on_close(made).result()
-    with sqlite3.connect(ledger.path) as connection:
-        column = "pieces SET reads = x'00'" if what == "the bytes that came" else "requests SET body = 'no JSON'"
-        connection.execute(f"UPDATE {column}")
-    with pytest.warns(RuntimeWarning, match=f"the ledger is damaged: {what} of {made.id} cannot be read"):
-        reply = ledger.call(made.id).reply
-    assert (reply.status, reply.call_id) == ("completed", made.id)

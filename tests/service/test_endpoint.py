@@ -13,7 +13,7 @@ from jsonschema import validate
 from famnb.endpoints import ENDPOINTS
 from famnb.events import COUNTS
 from tests.support.fault_server import FaultServer
-from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.service_requests import PATHS, ServiceClient
 from tests.support.upstream_servers import fetch_reply
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
@@ -268,14 +268,3 @@ def test_an_image_is_counted_and_never_fetched(api: ServiceClient, endpoint: str
         )
         assert with_ > without
         assert somewhere.connections == 0
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_fields_that_do_not_exist_change_nothing(api: ServiceClient, endpoint: str, stream: bool) -> None:
-    """At any depth, and also where the vendors' interfaces have them."""
-    unknown = {"user": "me", "n": 3, "parallel_tool_calls": False, "seed": "x", "logprobs": None, "extra": [{}]}
-    body = minimal_body(endpoint, "Write 30 words.", stream=stream)
-    more = {**body, **unknown}
-    if endpoint != "responses":
-        more["messages"] = [{**body["messages"][0], "cache_control": {"type": "ephemeral"}}]
-    assert fetch_reply(api, endpoint, "", **more).text == fetch_reply(api, endpoint, "", **body).text

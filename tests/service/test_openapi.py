@@ -29,7 +29,7 @@ def service() -> Iterator[Server]:
 
 @pytest.mark.full
 @schema.parametrize()
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_service_is_as_it_describes_itself(case: Any, service: Server) -> None:
     """Every request drawn from the description, sound or not, gets the status, type and shape that it promises."""
     answer = case.call(base_url=service.url)

@@ -89,15 +89,6 @@ def test_the_key_is_shown_nowhere() -> None:
         assert httpx.post(server.url + PATHS["web"], headers=sent, json=minimal_body("web")).status_code == 200
 
 
-def test_every_service_has_a_key_of_its_own() -> None:
-    """Without a key a random one is made up, unguessable and different each time."""
-    with serve() as one, serve() as other:
-        assert one.key.startswith("famnb-")
-        assert len(one.key) > 30
-        assert one.key != other.key
-        assert one.url != other.url
-
-
 def test_a_key_in_the_environment_of_the_parent_is_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `famnb lab` left in the environment belongs to its own service."""
     monkeypatch.setenv("FAMNB_SERVICE_KEY", "another-services-key")

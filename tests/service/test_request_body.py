@@ -8,7 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,25 +57,6 @@ def test_the_default_limit_is_20_megabytes(api: ServiceClient) -> None:
     body = json.dumps(minimal_body("web")).encode()
     assert api.post(PATHS["web"], content=body.ljust(20_000_000)).status_code == 200
     assert api.post(PATHS["web"], content=body.ljust(20_000_001)).status_code == 413
-
-
-def test_a_large_upload_does_not_stop_others(server: Server, make_client: Callable[[Server], ServiceClient]) -> None:
-    """While one caller uploads without end, another is answered."""
-    uploading = threading.Event()
-    served = threading.Event()
-
-    def endless() -> Iterator[bytes]:
-        yield b'{"a": "'
-        uploading.set()
-        served.wait(60)
-        yield b'"}'
-
-    slow = threading.Thread(target=lambda: make_client(server).post(PATHS["web"], content=endless()))
-    slow.start()
-    assert uploading.wait(60)
-    assert make_client(server).ask("web").status_code == 200
-    served.set()
-    slow.join()
 
 
 def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
@@ -344,11 +324,6 @@ def test_a_prompt_beyond_the_context_window_is_refused(api: ServiceClient) -> No
     """`fam-mini` reads at most 256K tokens; more is `context_length_exceeded`."""
     answer = api.ask("chat", "word " * 256_001)
     assert (answer.status_code, error_of("chat", answer.json())["code"]) == (400, "context_length_exceeded")
-
-
-def test_minimal_requests_are_valid(api: ServiceClient, endpoint: str) -> None:
-    """The request that the other tests spoil is itself answered."""
-    assert api.post(PATHS[endpoint], json=minimal_body(endpoint)).status_code == 200
 
 
 def optional_fields(model: type[BaseModel]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,29 +86,3 @@ def test_what_broke_inside_a_stream_is_said(logged: Logged) -> None:
     wait_until(lambda: 'requests_in_flight{endpoint="web"} 0' in logged.caller.get("/metrics").text)
     lines = [line for line in logged.lines() if line["endpoint"] == "web"]
     assert [(line["status"], line["error"]) for line in lines] == [(200, "server_error"), (200, "disconnected")]
-
-
-def test_warnings_are_lines_too() -> None:
-    """Here that the service can be reached from elsewhere."""
-    command = [sys.executable, "-m", "famnb", "serve", "--key", "short", "--host", "0.0.0.0", "--log-format", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.terminate()
-        lines = [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]
-    assert {line["level"] for line in lines} == {"warning"}
-    assert [word for word in ("plain HTTP", "shorter than 16") if any(word in line["message"] for line in lines)] == [
-        "plain HTTP",
-        "shorter than 16",
-    ]
-
-
-def test_a_caller_who_leaves_during_the_upload_is_a_line(logged: Logged) -> None:
-    """Without a status, since nobody is left to answer."""
-    url = logged.caller.base_url
-    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-length: 100\r\n\r\n{{"
-    with socket.create_connection((url.host, url.port), timeout=60) as connection:
-        connection.sendall(head.encode())
-    wait_until(lambda: 'requests_total{endpoint="chat",status="499"} 1' in logged.caller.get("/metrics").text)
-    (line,) = [line for line in logged.lines() if line["endpoint"] == "chat"]
-    assert (line["status"], line["error"]) == (None, "disconnected")

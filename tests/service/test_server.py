@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import ConnectError
 from famnb.service import Server, serve
 from tests.support.service_requests import PATHS, minimal_body
 
@@ -126,24 +125,3 @@ def test_one_process_listens_at_both_and_ends_for_both() -> None:
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", port)) != 0
     client.close()
-
-
-def test_a_taken_alternative_port_is_said() -> None:
-    """As for the first port."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConnectError, match=rf"cannot listen at 127\.0\.0\.1 port {port} .*choose"):
-            serve(alt_port=port)
-
-
-def test_the_command_line_says_both_addresses() -> None:
-    """`famnb serve --alt-port 0` names them in its first line."""
-    command = [sys.executable, "-m", "famnb", "serve", "--alt-port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stdout is not None
-            line = json.loads(child.stdout.readline())
-            assert line["url"] != line["alt_url"]
-            assert httpx.get(f"{line['alt_url']}/health").status_code == 200
-        finally:
-            child.terminate()

@@ -46,12 +46,6 @@ def test_a_wrong_option_is_refused(options: dict[str, object]) -> None:
     assert {child.pid for child in psutil.Process().children()} <= before
 
 
-def test_a_burst_of_no_allowance_is_refused() -> None:
-    """It would limit nothing, which nobody means."""
-    with pytest.raises(InvalidRequest, match="requests_per_minute"):
-        serve(burst=5)
-
-
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
     """As with any function."""
     with pytest.raises(TypeError, match="speed"):

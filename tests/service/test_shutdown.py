@@ -149,22 +149,6 @@ def test_uploads_under_way_are_answered() -> None:
         assert has_ended(server)
 
 
-def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None:
-    """After the restart it has what was sent, and cannot be continued."""
-    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server:
-        call = Call(server, "responses", stream=True)
-        assert call.begun.wait(60)
-        server.close()
-        call.join(60)
-    last = decode_stream(call.content)[-1]["response"]
-    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
-        stored = caller.get(f"{PATHS['responses']}/{last['id']}").json()
-        assert (stored["status"], stored["error"], stored["output"]) == ("failed", last["error"], last["output"])
-        assert stored["output"][0]["content"][0]["text"]
-        assert stored["output"][0]["status"] == "incomplete"
-        assert caller.ask("responses", previous_response_id=last["id"]).status_code == 400
-
-
 def connect(server: Server) -> socket.socket:
     """A connection of one's own."""
     host, port = server.url.removeprefix("http://").split(":")

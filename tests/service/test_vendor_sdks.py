@@ -51,29 +51,6 @@ def test_chat_completions(chat: tuple[openai.OpenAI, str]) -> None:
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_the_stream_helper_of_chat_completions(server: Server) -> None:
-    """The SDK's accumulating helper finds content, usage and tool calls."""
-    tool: openai.types.chat.ChatCompletionToolParam = {
-        "type": "function",
-        "function": {"name": "get_weather", "strict": True, "parameters": {"type": "object", "properties": {}}},
-    }
-    with (
-        openai.OpenAI(base_url=f"{server.url}/v1/web", api_key=server.key) as client,
-        client.chat.completions.stream(
-            model="fam-2-5-pro",
-            messages=[{"role": "user", "content": "How is the weather?"}],
-            tools=[tool],
-            stream_options={"include_usage": True},
-        ) as stream,
-    ):
-        final = stream.get_final_completion()
-    assert final.choices[0].finish_reason == "tool_calls"
-    (call,) = final.choices[0].message.tool_calls or ()
-    assert (call.function.name, call.function.arguments) == ("get_weather", "{}")
-    assert final.usage is not None
-    assert final.usage.completion_tokens > 0
-
-
 def test_a_tool_is_called_and_its_result_read(server: Server) -> None:
     """A whole reply's call goes back beside the tool's result, as the SDK has both, and the answer comes."""
     weather: openai.types.chat.ChatCompletionToolParam = {"type": "function", "function": {"name": "get_weather"}}
@@ -164,20 +141,6 @@ def test_a_signed_thinking_block_is_taken_back(strict: anthropic.Anthropic) -> N
     answer: Any = {"role": "assistant", "content": [block.model_dump() for block in first.content]}
     later: Any = [*ASK["messages"], answer, {"role": "user", "content": "And now?"}]
     assert strict.messages.create(**{**ASK, "messages": later}, **THINK).stop_reason == "end_turn"
-
-
-def test_without_the_sdk_s_header_nothing_is_added(api: ServiceClient) -> None:
-    """No signature, no `request-id`, and only what the document names in the end of a stream."""
-    whole = api.ask("messages", **THINK, max_tokens=2000)
-    assert "request-id" not in whole.headers
-    assert whole.json()["content"][0].keys() == {"type", "thinking", "thinking_latency_ms"}
-    events = api.events("messages", **THINK, max_tokens=2000)
-    assert events[1]["content_block"] == {"type": "thinking", "thinking": ""}
-    assert {event["delta"]["type"] for event in events[:-1] if event["type"] == "content_block_delta"} == {
-        "thinking_delta",
-        "text_delta",
-    }
-    assert (events[-2]["delta"].keys(), events[-2]["usage"].keys()) == ({"stop_reason"}, {"output_tokens"})
 
 
 def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClient) -> None:

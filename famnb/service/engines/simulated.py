@@ -28,7 +28,6 @@ from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, laten
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
-from famnb.service.request_body import LARGE, run_without_blocking
 
 # About what the chat templates of real models put around a message: its role and the marks of its start and end.
 TURN_TOKENS = 4
@@ -37,8 +36,6 @@ IMAGE_TOKENS = 256
 """The tokens that each image counts; it is never opened."""
 _MAX_THINKING = 20_000
 """The maximum of thinking tokens, however large the budget."""
-_TURN_SIZE = 30
-"""What a turn adds to the size of a prompt beside its text, in characters that take as long to count."""
 # Some two megabytes: one digest and one number a request.
 _MAX_REMEMBERED = 10_000
 """The number of different requests whose repetitions are counted."""
@@ -91,7 +88,7 @@ class SimulatedEngine:
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         arrived = self._clock()
-        plan = await run_without_blocking(lambda: plan_reply(prompt, seed=self._seed), size=_estimate_size(prompt))
+        plan = plan_reply(prompt, seed=self._seed)
         blocks = plan.blocks
         shows_thinking = blocks[0].kind == "thinking"
         # Thinking that is shown takes its time token by token, hidden reasoning before the first token.
@@ -158,13 +155,6 @@ class SimulatedEngine:
         if len(self._repetitions) > _MAX_REMEMBERED:
             del self._repetitions[next(iter(self._repetitions))]
         return create_rng(f"{plan.identity.hex()} {repetition}")
-
-
-def _estimate_size(prompt: GenerationPrompt) -> int:
-    """Return about how many characters a prompt has, a turn counting as some."""
-    size = len(prompt.turns) * _TURN_SIZE
-    # Where there are many turns, their texts are not looked at: that would take long in itself.
-    return size if size > LARGE else size + len(prompt.system) + sum(len(turn.text) for turn in prompt.turns)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -199,27 +199,6 @@ def test_a_transport_that_is_closed_while_it_connects_leaves_nothing(over, certi
         assert count == 0
 
 
-@pytest.mark.parametrize("event", ["connection.connect_tcp.complete", "http11.send_request_headers.started"])
-@pytest.mark.parametrize("is_kept", [False, True])
-def test_a_trace_that_fails_leaves_nothing(serve, over, event, is_kept):
-    """It is the caller's own error, and the connection is closed."""
-    server = serve(HELLO)
-
-    async def fail(name, _details):
-        if name == event:
-            raise KeyError(name)
-
-    async def run():
-        async with over() as (client, transport):
-            if is_kept:
-                await client.post(server.url)
-            with contextlib.suppress(KeyError):
-                await client.post(server.url, extensions={"trace": fail})
-            return len(transport._open) - len(transport._idle)
-
-    assert asyncio.run(run()) == 0
-
-
 def test_a_peer_that_the_kernel_gives_up_is_an_error_in_words(over, monkeypatch):
     """ETIMEDOUT, which Python calls a TimeoutError, and no time limit of ours has passed."""
     make = pool._make_socket
@@ -254,23 +233,6 @@ def test_a_host_that_cannot_be_a_name_is_an_error_in_words(over, host):
 
     with pytest.raises(httpx.ConnectError, match="label"):
         asyncio.run(run())
-
-
-def test_connections_are_kept_alive_as_the_vendors_do(serve, over, monkeypatch):
-    """The kernel asks a silent peer after a minute."""
-    made, make = [], pool._make_socket
-    monkeypatch.setattr(pool, "_make_socket", lambda info: made.append(make(info)) or made[-1])
-    server = serve(HELLO)
-
-    async def run():
-        async with over() as (client, _):
-            await client.post(server.url)
-            [sock] = made
-            options = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
-            values = [sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in options]
-            return sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), values
-
-    assert asyncio.run(run()) == (1, [60, 60, 5])
 
 
 def test_other_event_loops_say_what_is_needed(serve):

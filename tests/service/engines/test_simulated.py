@@ -301,12 +301,6 @@ def test_what_a_prompt_costs() -> None:
     assert {answer_of(name, "Why?").usage.input_tokens for name in ENDPOINTS} == {plain}
 
 
-def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -> None:
-    """Counting in a thread gives what counting in place gives."""
-    reply = answer_of("web", "word " * 50_000, max_tokens=1)
-    assert reply.usage.input_tokens == simulated.count_tokens("word " * 50_000) + 4
-
-
 @pytest.mark.parametrize(
     ("pieces", "stops", "text", "stop"),
     [
