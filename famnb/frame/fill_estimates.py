@@ -137,7 +137,6 @@ def _store(
     if not mask.any():
         return
     sources = columns[f"{count}_source"]
-    columns[count] = np.array(columns[count])  # what was read may be a column of no values, which cannot be written
     columns[count][rows[mask]] = values[mask].astype(np.int64)
     sources.codes[rows[mask]] = sources.code_of(source)
 

@@ -108,6 +108,27 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def create_server(app: ServiceApp, *, log_config: dict[str, Any] | None = None) -> uvicorn.Server:
+    """Return the web server of an application; `log_config` is applied to the process unless it is None."""
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=log_config,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # nothing uses the caller's address
+        server_header=False,
+        headers=[("server", "famnb")],
+        # Longer than clients keep idle connections (ours 30 s), so that it is they who close them: a request that
+        # crosses a server's close on its way is lost.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    return _Server(config, app.shutdown)
+
+
 def run(*, until_eof: bool = False, **fields: Any) -> int:
     """Serve until interrupted, with `until_eof` also until the end of standard input; returns the exit status.
 
@@ -124,25 +145,9 @@ def run(*, until_eof: bool = False, **fields: Any) -> int:
     url, alt_url = _url(options.host, ports[0]), _url(options.host, ports[-1])
     line = msgspec.json.encode({"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url})
     app = ServiceApp(options, keys=keys, alt_port=None if options.alt_port is None else ports[-1], first_line=line)
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=log_settings(options.log_format),
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,  # nothing uses the caller's address
-        server_header=False,
-        headers=[("server", "famnb")],
-        # Longer than clients keep idle connections (ours 30 s), so that it is they who close them: a request that
-        # crosses a server's close on its way is lost.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=_GRACE_S,
-    )
+    server = create_server(app, log_config=log_settings(options.log_format))
     for warning in options.warnings(keys):
         _log.warning("famnb: %s", warning)
-    server = _Server(config, app.shutdown)
     if until_eof:
         threading.Thread(target=_end_with_stdin, args=[server], name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):

@@ -10,6 +10,7 @@ import httpx
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.service import Server
 from famnb.wire.sse import Decoder
+from tests.support.thread_service import ThreadService
 
 PATHS = {name: endpoint.path for name, endpoint in ENDPOINTS.items()}
 
@@ -17,7 +18,7 @@ PATHS = {name: endpoint.path for name, endpoint in ENDPOINTS.items()}
 class ServiceClient(httpx.Client):
     """Sends what it is told to the endpoints of one service, with its key."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server | ThreadService) -> None:
         super().__init__(base_url=server.url, headers={"authorization": f"Bearer {server.key}"}, timeout=60)
 
     def ask(self, endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> httpx.Response:

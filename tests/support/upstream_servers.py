@@ -9,10 +9,10 @@ from typing import Any
 
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
-from famnb.service import serve
 from famnb.wire.sse import Decoder
 from tests.support.fault_server import DONE, FaultServer, Received, Script, chunked, event, whole
 from tests.support.service_requests import ServiceClient
+from tests.support.thread_service import run_service
 
 MODEL = "their-model"
 COUNTS = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
@@ -65,7 +65,8 @@ def decode_body(request: Received) -> dict[str, Any]:
 def start_gateway(upstream: FaultServer | str, **options: Any) -> Iterator[ServiceClient]:
     """A service in front of an upstream, and a caller of it."""
     url = upstream if isinstance(upstream, str) else upstream.url
-    with serve(upstream=url, **{"upstream_model": MODEL, **options}) as server, ServiceClient(server) as caller:
+    fields = {"upstream": url, "upstream_model": MODEL, **options}
+    with run_service(**fields) as service, ServiceClient(service) as caller:
         yield caller
 
 
