@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.service.auth import RateLimiter
 from famnb.service.errors import ServiceError
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
@@ -183,7 +184,7 @@ def test_concurrency_counts_only_what_runs() -> None:
 
 def test_a_limited_service_answers_429_in_shape(make_client: Callable[[Server], ServiceClient], endpoint: str) -> None:
     """Over the wire: two pass, the rest are 429 with both forms of `Retry-After`."""
-    with serve(time_scale=0, requests_per_minute=1, burst=2) as limited:
+    with run_service(time_scale=0, requests_per_minute=1, burst=2) as limited:
         caller = make_client(limited)
         answers = [caller.ask(endpoint) for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 429, 429]
@@ -196,7 +197,7 @@ def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(
     make_client: Callable[[Server], ServiceClient],
 ) -> None:
     """15 callers at the same moment, 10 allowed: 10 answers and 5 × 429, and nobody's request counts twice."""
-    with serve(time_scale=0, requests_per_minute=10) as limited:
+    with run_service(time_scale=0, requests_per_minute=10) as limited:
         caller = make_client(limited)
         with ThreadPoolExecutor(15) as pool:
             statuses = list(pool.map(lambda _: caller.ask("messages").status_code, range(15)))
@@ -205,7 +206,7 @@ def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(
 
 def test_a_stream_holds_its_place_until_it_ends(make_client: Callable[[Server], ServiceClient]) -> None:
     """While a stream is open another request is 429; afterwards it passes."""
-    with serve(time_scale=0, concurrency=1) as limited:
+    with run_service(time_scale=0, concurrency=1) as limited:
         caller = make_client(limited)
         headers = {"x-famnb-fault": "stall=1"}
         with caller.stream("POST", "/v1/responses", json=_stream_body(), headers=headers) as stream:

@@ -11,9 +11,10 @@ import openai
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.service import Server, serve
+from famnb.service import Server
 from tests.support.fault_server import DONE, Action, FaultServer, Received, Script, chunked, whole
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.thread_service import run_service
 from tests.support.upstream_servers import answer_hello, chunk, completion, decode_body, fetch_reply, start_gateway
 from tests.support.waiting import wait_until
 
@@ -34,7 +35,7 @@ PROMPT = "How is the weather in Oslo?"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A service that understands the vendors' own fields."""
-    with serve(time_scale=0, compat=True) as running:
+    with run_service(time_scale=0, compat=True) as running:
         yield running
 
 
@@ -47,7 +48,7 @@ def api(server: Server) -> Iterator[ServiceClient]:
 @pytest.fixture(scope="module")
 def plain() -> Iterator[ServiceClient]:
     """A caller of a service that understands the document alone."""
-    with serve(time_scale=0) as running, ServiceClient(running) as caller:
+    with run_service(time_scale=0) as running, ServiceClient(running) as caller:
         yield caller
 
 

@@ -17,9 +17,10 @@ import pytest
 from famnb.client.transport import StampedTransport
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.wire.sse import Decoder
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, minimal_body
+from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
@@ -155,7 +156,7 @@ def open_connection(server: Server, body: dict[str, Any], path: str) -> socket.s
 @pytest.fixture(scope="module")
 def lifelike() -> Iterator[Server]:
     """A service that takes its time, if less than a model would."""
-    with serve(time_scale=0.2) as running:
+    with run_service(time_scale=0.2) as running:
         yield running
 
 
@@ -195,7 +196,7 @@ def test_each_event_is_a_write_of_its_own(server: Server) -> None:
 @pytest.mark.parametrize("streams", [True, False])
 def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server], ServiceClient], streams: bool) -> None:
     """A place that a departed caller held is free again long before its answer would have ended."""
-    with serve(time_scale=1, concurrency=1) as slow:
+    with run_service(time_scale=1, concurrency=1) as slow:
         caller = make_client(slow)
         body = minimal_body("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
         with open_connection(slow, body, PATHS["responses"]) as connection:

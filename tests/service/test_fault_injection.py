@@ -8,11 +8,12 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from famnb.service import Server, serve
+from famnb.service import Server
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import HEADER, InjectedFaults, parse_faults
 from tests.support.fault_server import FaultServer
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
+from tests.support.thread_service import run_service
 from tests.support.upstream_servers import answer_hello
 
 
@@ -99,7 +100,7 @@ def test_a_stall_says_nothing_more(api: ServiceClient) -> None:
 
 def test_faults_can_be_committed_by_default(make_client: Callable[[Server], ServiceClient]) -> None:
     """The option works like the header, which takes its place."""
-    with serve(time_scale=0, fault="status=503") as broken:
+    with run_service(time_scale=0, fault="status=503") as broken:
         caller = make_client(broken)
         assert caller.ask("web").status_code == 503
         assert post_with_fault(caller, "web", "").status_code == 200
@@ -127,7 +128,7 @@ def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str
     with FaultServer(choose=answer_hello) as upstream:
         for options in ({"host": "0.0.0.0"}, {"upstream": upstream.url}):
             for allow, status in ((False, 200), (True, 429)):
-                with serve(time_scale=0, allow_faults=allow, **options) as server, ServiceClient(server) as api:
+                with run_service(time_scale=0, allow_faults=allow, **options) as server, ServiceClient(server) as api:
                     answer = post_with_fault(api, endpoint, "status=429")
                     assert answer.status_code == status
                     assert (answer.headers.get("x-famnb-ignored") == HEADER) is not allow
@@ -135,5 +136,5 @@ def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str
 
 def test_the_operator_s_own_faults_need_no_leave() -> None:
     """`--fault` is his choice already."""
-    with serve(host="0.0.0.0", fault="status=503") as server, ServiceClient(server) as api:
+    with run_service(host="0.0.0.0", fault="status=503") as server, ServiceClient(server) as api:
         assert api.ask("web").status_code == 503

@@ -8,11 +8,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from famnb.service import serve
 from famnb.service.metrics import Metrics
 from famnb.service.request_log import RequestRecord
 from tests.support.fault_server import FaultServer, whole
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.thread_service import run_service
 from tests.support.upstream_servers import answer_hello, start_gateway
 from tests.support.waiting import wait_until
 
@@ -35,7 +35,7 @@ def finished(**fields: Any) -> RequestRecord:
 
 def test_requests_tokens_and_times_are_counted(endpoint: str) -> None:
     """Whole, streamed and refused ones, as the usage says."""
-    with serve(time_scale=0) as server, ServiceClient(server) as api:
+    with run_service(time_scale=0) as server, ServiceClient(server) as api:
         usage = api.ask(endpoint).json()["usage"]
         assert api.ask(endpoint, stream=True).status_code == 200
         assert api.ask(endpoint, model=5).status_code == 400
@@ -100,7 +100,7 @@ def test_the_upstream_s_state_is_told(status: int, state: str) -> None:
 def test_metrics_want_the_key_unless_they_are_open() -> None:
     """As everything but `/health` and the description does."""
     for is_open, status in ((False, 401), (True, 200)):
-        with serve(metrics_open=is_open) as server:
+        with run_service(metrics_open=is_open) as server:
             answer = httpx.get(f"{server.url}/metrics")
             assert answer.status_code == status
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"

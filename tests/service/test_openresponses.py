@@ -15,6 +15,7 @@ from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
 from famnb.service import serve
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, minimal_body
+from tests.support.thread_service import run_service
 
 CASES: dict[str, list[dict[str, Any]]] = {
     "basic response": [{"role": "user", "content": "Say hello in three words."}],
@@ -134,7 +135,7 @@ EVENTS = {
 @pytest.fixture(scope="module")
 def profile_api() -> Iterator[ServiceClient]:
     """A caller of a service with the profile that knows tools at this endpoint."""
-    with serve(time_scale=0, profile="openresponses", compat=True) as server, ServiceClient(server) as caller:
+    with run_service(time_scale=0, profile="openresponses", compat=True) as server, ServiceClient(server) as caller:
         yield caller
 
 

@@ -18,8 +18,9 @@ from pydantic import BaseModel
 
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import fold
-from famnb.service import Server, serve
+from famnb.service import Server
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.thread_service import run_service
 
 
 def raw(server: Server, request: bytes) -> bytes:
@@ -36,7 +37,7 @@ def raw(server: Server, request: bytes) -> bytes:
 @pytest.fixture(scope="module")
 def small() -> Iterator[Server]:
     """A service that takes bodies of 10,000 bytes within a fraction of a second."""
-    with serve(time_scale=0, body_limit=10_000, upload_timeout=0.3) as running:
+    with run_service(time_scale=0, body_limit=10_000, upload_timeout=0.3) as running:
         yield running
 
 
@@ -70,7 +71,7 @@ def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
 
 def test_unknown_fields_are_refused_only_when_strict(make_client: Callable[[Server], ServiceClient]) -> None:
     """`strict` makes a field that does not exist a 400 that names it, at every depth."""
-    with serve(time_scale=0, strict=True) as strict:
+    with run_service(time_scale=0, strict=True) as strict:
         caller = make_client(strict)
         answer = caller.ask("web", max_tokens=5)
         assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, "max_tokens")

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.service import serve
 from famnb.service.settings import is_loopback, names_this_machine
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.thread_service import run_service
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_page_that_renamed_this_machine_gets_nothing(api: ServiceClient, path:
 
 def test_a_proxy_s_name_can_be_allowed() -> None:
     """With or without a port, in any case of letters; others stay out."""
-    with serve(time_scale=0, allow_host=["models.example.com"]) as server:
+    with run_service(time_scale=0, allow_host=["models.example.com"]) as server:
         for host, status in {"models.example.com": 200, "Models.Example.Com:443": 200, "example.com": 421}.items():
             assert httpx.get(f"{server.url}/health", headers={"host": host}).status_code == status
 
 
 def test_beyond_loopback_any_name_will_do() -> None:
     """Which names a service has there is not known to it."""
-    with serve(host="0.0.0.0") as server:
+    with run_service(host="0.0.0.0") as server:
         assert httpx.get(f"{server.url}/health", headers={"host": "models.example.com"}).status_code == 200
