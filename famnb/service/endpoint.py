@@ -213,7 +213,8 @@ class EndpointApp:
         events = self._generate(prompt, faults, record)
         if not request.stores_reply:
             return events
-        response = StoredResponse(previous_id=previous_id, prior=prior, turns=read_turns(request), system=prompt.system)
+        conversation = PriorConversation((*prior.turns, *read_turns(request)), prompt.system)
+        response = StoredResponse(conversation=conversation)
         return store_events(
             store, key, events, dialect, endpoint=self._endpoint, response=response, streams=request.streams
         )

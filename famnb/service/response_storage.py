@@ -16,6 +16,7 @@ from famnb.events import Done, Ended, Event, Started, Status
 from famnb.reply import Reply, ReplyBuilder
 from famnb.request.neutral import PromptToolCall, PromptTurn
 from famnb.service.errors import ServiceError
+from famnb.service.prompt import PriorConversation
 from famnb.service.store import ResponseStore, StoredResponse
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
@@ -100,7 +101,7 @@ def _final_response(response: StoredResponse, reply: Reply, dialect: Dialect) ->
     """Return a response that will not change any more."""
     body = dialect.write(reply)
     calls = tuple(PromptToolCall(call.id, call.name, call.text) for call in reply.tool_calls)
-    turns = (*response.turns, PromptTurn("assistant", reply.text, (), calls))
-    return dataclasses.replace(
-        response, id=reply.id, status=body["status"], body=lenient_json.encode(body), turns=turns
-    )
+    turns = (*response.conversation.turns, PromptTurn("assistant", reply.text, (), calls))
+    conversation = PriorConversation(turns, response.conversation.system)
+    data = lenient_json.encode(body)
+    return dataclasses.replace(response, id=reply.id, status=body["status"], body=data, conversation=conversation)

@@ -1,9 +1,8 @@
 """The responses of each API key, in an SQLite file or in memory, used by one thread: no stream waits for a disk.
 
-    responses   a response each; `parent` is the `seq` of the response it continues, `turns` those it added
-    owners      how many responses an owner has; an owner is the hash of an API key
+    responses   a response each, with all of its conversation; its owner is the hash of an API key
     salt        the key of this file's hashes
-A deleted response keeps its row, without the body, for as long as others continue it. A service locks its file.
+A service locks its file.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from famnb.errors import InvalidRequest
-from famnb.request.neutral import PromptTurn
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import PriorConversation
 from famnb.wire import lenient_json
@@ -55,24 +53,8 @@ class StoredResponse:
     status: str = "in_progress"
     body: bytes = b""
     """The response object as JSON, as a whole reply has it."""
-    previous_id: str | None = None
-    """The id of the response that it continues."""
-    prior: PriorConversation = dataclasses.field(default_factory=PriorConversation)
-    """The conversation up to that response."""
-    turns: tuple[PromptTurn, ...] = ()
-    """The turns it added: those of the request, then the answer."""
-    system: str = ""
-    """The system text under which the engine saw all of them."""
-
-    @property
-    def is_continuable(self) -> bool:
-        """Whether a request may continue it: not while it runs, nor after it failed or was cancelled."""
-        return self.status in ("completed", "incomplete")
-
-    @property
-    def conversation(self) -> PriorConversation:
-        """The conversation up to and including this response."""
-        return PriorConversation((*self.prior.turns, *self.turns), self.system)
+    conversation: PriorConversation = dataclasses.field(default_factory=PriorConversation)
+    """The conversation up to and including it."""
 
 
 class ResponseStore:
@@ -105,11 +87,18 @@ class ResponseStore:
             self._running.add((owner, response.id))
 
         def add(connection: sqlite3.Connection) -> None:
-            _insert_response(connection, owner, response)
-            (count,) = connection.execute("SELECT count FROM owners WHERE owner = ?", (owner,)).fetchone()
-            if count > self._max_responses:
-                _delete_oldest(connection, "owner = ?", (owner,))
-            while self._takes_too_much(connection) and _delete_oldest(connection):
+            connection.execute(
+                "INSERT INTO responses (owner, id, status, body, conversation) VALUES (?, ?, ?, ?, ?)",
+                (owner, _encode_id(response.id), *_encode_content(response)),
+            )
+            connection.execute(
+                """
+                DELETE FROM responses WHERE owner = ?1 AND seq <=
+                (SELECT seq FROM responses WHERE owner = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)""",
+                (owner, self._max_responses),
+            )
+            oldest = "DELETE FROM responses WHERE seq = (SELECT min(seq) FROM responses)"
+            while self._takes_too_much(connection) and connection.execute(oldest).rowcount:
                 pass
 
         await self._run(add)
@@ -117,15 +106,17 @@ class ResponseStore:
     async def finish(self, key: str, response: StoredResponse, /) -> None:
         """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
         owner = self._owner(key)
+        sql = "UPDATE responses SET status = ?, body = ?, conversation = ? WHERE owner = ? AND id = ?"
+        values = (*_encode_content(response), owner, _encode_id(response.id))
         try:
-            await self._run(lambda connection: _update_response(connection, owner, response))
+            await self._run(lambda connection: connection.execute(sql, values))
         finally:
             self._running.discard((owner, response.id))
 
     async def get(self, key: str, id_: str, /) -> bytes:
         """Return the response object as JSON. Raises ServiceError 404."""
         owner = self._owner(key)
-        row = await self._run(lambda connection: _select_response(connection, owner, id_))
+        row = await self._select("status, body", owner, id_)
         if row is None:
             raise _not_found_error(id_)
         status, body = row
@@ -133,21 +124,23 @@ class ResponseStore:
 
     async def delete(self, key: str, id_: str, /) -> None:
         """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
-        owner = self._owner(key)
-        if not await self._run(lambda connection: _delete_response(connection, owner, _encode_id(id_))):
+        values = (self._owner(key), _encode_id(id_))
+        sql = "DELETE FROM responses WHERE owner = ? AND id = ?"
+        if not await self._run(lambda connection: connection.execute(sql, values).rowcount):
             raise _not_found_error(id_)
 
     async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
         """Return the conversation up to and including a response. Raises ServiceError 400 if it cannot be continued."""
         owner = self._owner(key)
-        row = await self._run(lambda connection: _select_conversation(connection, owner, id_))
+        row = await self._select("status, conversation", owner, id_)
         if row is None:
             raise _not_continuable_error(id_, "is not stored for this key")
         status, conversation = row
-        if not StoredResponse(status=status).is_continuable:
+        # Not while it runs, nor after it failed or was cancelled.
+        if status not in ("completed", "incomplete"):
             status = "failed" if self._has_died(owner, id_, status) else status
             raise _not_continuable_error(id_, f"cannot be continued: it is {status}")
-        return conversation
+        return msgspec.convert(lenient_json.decode(conversation), PriorConversation)
 
     async def aclose(self) -> None:
         """Finish pending changes and close the store."""
@@ -169,6 +162,11 @@ class ResponseStore:
         names = ("page_count", "freelist_count", "page_size")
         pages, free_pages, page_size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
         return bool((pages - free_pages) * page_size > self._max_bytes)
+
+    async def _select(self, columns: str, owner: bytes, id_: str) -> Any:
+        """Return these columns of a response; None if there is none."""
+        sql = f"SELECT {columns} FROM responses WHERE owner = ? AND id = ?"  # noqa: S608 - own text
+        return await self._run(lambda connection: connection.execute(sql, (owner, _encode_id(id_))).fetchone())
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` returns, in one transaction, once that is committed."""
@@ -207,14 +205,12 @@ Step = Callable[[sqlite3.Connection], object]
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("""
         CREATE TABLE responses (
-            seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id BLOB NOT NULL, parent INTEGER,
-            status TEXT NOT NULL, body BLOB, turns BLOB
+            seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id BLOB NOT NULL,
+            status TEXT NOT NULL, body BLOB NOT NULL, conversation BLOB NOT NULL
         )""")
     connection.execute("CREATE UNIQUE INDEX responses_by_id ON responses (owner, id)")
     # For the oldest response of an owner, when it has too many.
-    connection.execute("CREATE INDEX responses_by_age ON responses (owner, seq) WHERE body IS NOT NULL")
-    connection.execute("CREATE INDEX responses_by_parent ON responses (parent)")
-    connection.execute("CREATE TABLE owners (owner BLOB PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID")
+    connection.execute("CREATE INDEX responses_by_age ON responses (owner, seq)")
     connection.execute("CREATE TABLE salt (value BLOB NOT NULL)")
     connection.execute("INSERT INTO salt VALUES (randomblob(16))")
 
@@ -261,10 +257,9 @@ def _prepare(connection: sqlite3.Connection, path: Path | str) -> None:
     # Always written, so that a full disk and a file that is read-only show at once.
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    rows = connection.execute("SELECT owner, id, body FROM responses WHERE status = 'in_progress'").fetchall()
-    for owner, id_, body in rows:
-        failed = StoredResponse(id=id_.decode("utf-8", "surrogatepass"), status="failed", body=_fail_body(body))
-        _update_response(connection, owner, failed)
+    rows = connection.execute("SELECT seq, body FROM responses WHERE status = 'in_progress'").fetchall()
+    for seq, body in rows:
+        connection.execute("UPDATE responses SET status = 'failed', body = ? WHERE seq = ?", (_fail_body(body), seq))
     connection.commit()
 
 
@@ -294,124 +289,15 @@ def _unusable_file_error(path: Path | str, reason: str) -> InvalidRequest:
     return InvalidRequest(f"store: {path} cannot be used ({reason}); free it, or choose another file")
 
 
-def _insert_response(connection: sqlite3.Connection, owner: bytes, response: StoredResponse) -> None:
-    parent = None
-    if response.previous_id is not None:
-        row = connection.execute(
-            "SELECT seq FROM responses WHERE owner = ? AND id = ?", (owner, _encode_id(response.previous_id))
-        ).fetchone()
-        parent = row and row[0]
-    turns = _encode_turns(response, inherits=parent is not None)
-    connection.execute(
-        "INSERT INTO responses (owner, id, parent, status, body, turns) VALUES (?, ?, ?, ?, ?, ?)",
-        (owner, _encode_id(response.id), parent, response.status, response.body, turns),
-    )
-    connection.execute("INSERT INTO owners VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", (owner,))
-
-
-def _update_response(connection: sqlite3.Connection, owner: bytes, response: StoredResponse) -> None:
-    """Store the end of a response that was running; one that was deleted stays deleted."""
-    row = connection.execute(
-        "SELECT seq, parent FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL",
-        (owner, _encode_id(response.id)),
-    ).fetchone()
-    if row is None:
-        return
-    seq, parent = row
-    turns = _encode_turns(response, inherits=parent is not None)
-    # A response that cannot be continued needs no parent, whose row may then go.
-    connection.execute(
-        "UPDATE responses SET parent = ?, status = ?, body = ?, turns = ? WHERE seq = ?",
-        (parent if turns else None, response.status, response.body, turns, seq),
-    )
-    if not turns:
-        _remove_unused_rows(connection, parent)
-
-
-def _select_response(connection: sqlite3.Connection, owner: bytes, id_: str) -> tuple[str, bytes] | None:
-    """Return the status and the body of a response; None if there is none."""
-    row = connection.execute(
-        "SELECT status, body FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL", (owner, _encode_id(id_))
-    ).fetchone()
-    return row and (row[0], row[1])
-
-
-def _delete_response(connection: sqlite3.Connection, owner: bytes, id_: bytes) -> bool:
-    """Delete a response; returns whether there was one."""
-    rows = connection.execute(
-        "UPDATE responses SET body = NULL WHERE owner = ? AND id = ? AND body IS NOT NULL RETURNING seq",
-        (owner, id_),
-    ).fetchall()
-    for (seq,) in rows:
-        connection.execute("UPDATE owners SET count = count - 1 WHERE owner = ?", (owner,))
-        _remove_unused_rows(connection, seq)
-    return bool(rows)
-
-
-def _delete_oldest(connection: sqlite3.Connection, where: str = "TRUE", values: tuple[bytes, ...] = ()) -> bool:
-    """Delete the response that was added first; returns whether there was one."""
-    row = connection.execute(
-        f"SELECT owner, id FROM responses WHERE body IS NOT NULL AND {where} ORDER BY seq LIMIT 1",  # noqa: S608 - own text
-        values,
-    ).fetchone()
-    return row is not None and _delete_response(connection, *row)
-
-
-def _select_conversation(
-    connection: sqlite3.Connection, owner: bytes, id_: str
-) -> tuple[str, PriorConversation] | None:
-    """Return the status of a response and the conversation up to and including it; None if there is none."""
-    rows = connection.execute(
-        """
-        WITH RECURSIVE chain (depth, parent, status, turns) AS (
-            SELECT 0, parent, status, turns FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL
-            UNION ALL
-            SELECT depth + 1, responses.parent, responses.status, responses.turns
-            FROM responses JOIN chain ON responses.seq = chain.parent
-        )
-        SELECT status, turns FROM chain ORDER BY depth DESC""",
-        (owner, _encode_id(id_)),
-    ).fetchall()
-    if not rows:
-        return None
-    turns: list[PromptTurn] = []
-    system = ""
-    for _, data in rows:
-        # The last row's system text counts: each response was generated under its own.
-        system, added = (
-            msgspec.convert(lenient_json.decode(data), tuple[str, tuple[PromptTurn, ...]]) if data else ("", ())
-        )
-        turns += added
-    return rows[-1][0], PriorConversation(tuple(turns), system)
-
-
-def _encode_turns(response: StoredResponse, *, inherits: bool) -> bytes | None:
-    """Return the system text and the turns for the column `turns`; None for a response that cannot be continued.
-
-    The turns are those that the response added. Unless it `inherits` the others from its parent's row, since that was
-    deleted meanwhile, they are the whole conversation.
-    """
-    if not response.is_continuable:
-        return None
-    turns = response.turns if inherits else response.conversation.turns
-    return lenient_json.encode([response.system, msgspec.to_builtins(turns)])
+def _encode_content(response: StoredResponse) -> tuple[str, bytes, bytes]:
+    """Return what a row has of a response besides its owner and id."""
+    conversation = lenient_json.encode(msgspec.to_builtins(response.conversation))
+    return response.status, response.body, conversation
 
 
 def _fail_body(body: bytes) -> bytes:
     """Return the response object of a response that was running when its service died."""
     return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": _INTERRUPTED_ERROR})
-
-
-def _remove_unused_rows(connection: sqlite3.Connection, seq: int | None) -> None:
-    """Remove a deleted response's row if nothing continues it, then its parent's likewise, and so on."""
-    while seq is not None:
-        rows = connection.execute(
-            """
-            DELETE FROM responses WHERE seq = ?1 AND body IS NULL
-            AND NOT EXISTS (SELECT 1 FROM responses WHERE parent = ?1) RETURNING parent""",
-            (seq,),
-        ).fetchall()
-        seq = rows[0][0] if rows else None
 
 
 def _encode_id(id_: str) -> bytes:

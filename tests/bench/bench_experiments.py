@@ -10,13 +10,11 @@ from harness import Goal, Result, Table, ratio
 
 NAME = "experiments"
 TITLE = "An experiment of many calls, here and on two Dask workers, beside send_many and a bare httpx loop"
-KILLED = "run(on=), one killed"
 WAYS = {
     "Experiment.run": "experiment",
     "client.send_many": "send_many",
     "bare httpx loop": "httpx",
     "run(on=), 2 workers": "dask",
-    KILLED: "killed",
 }
 GROWTH_MB = 16.0
 """What memory may move by while the second half of the calls finishes: noise of the allocator, no call kept."""
@@ -27,8 +25,6 @@ NOTES = (
     "famnb decodes, times and records every event, the experiment keeps a budget; the loop drops the bytes.",
     "On Dask the workers decode and time; this process, which is Dask's scheduler too, counts and records. "
     "All of it shares the machine with the service: calls a second on a cluster are others.",
-    "One worker gets SIGKILL when half of the calls are over, and another takes its place: what it had in "
-    "flight is recorded as interrupted, and made again.",
 )
 
 
@@ -47,13 +43,13 @@ def run(quick: bool) -> Result:
             Table(title=f"{calls:,} streamed calls, {concurrency} at once", rows=rows),
             Table(title="The same as ratios, × Experiment.run", rows=[_ratios(row, rows[0]) for row in rows]),
         ],
-        goals=_goals(rows, calls, concurrency),
+        goals=_goals(rows, calls),
         notes=NOTES,
     )
 
 
-def _goals(rows: list[dict[str, Any]], calls: int, concurrency: int) -> list[Goal]:
-    ours, by_hand, _, dask, killed = rows
+def _goals(rows: list[dict[str, Any]], calls: int) -> list[Goal]:
+    ours, by_hand, _, dask = rows
     return [
         Goal(claim="calls of the experiment that are not answered", limit=0, value=calls - ours["answered"]),
         Goal(claim="answered calls of the experiment not recorded", limit=0, value=ours["answered"] - ours["rows"]),
@@ -65,9 +61,6 @@ def _goals(rows: list[dict[str, Any]], calls: int, concurrency: int) -> list[Goa
         ),
         Goal(claim="on Dask, cells not answered exactly once", limit=0, value=calls - dask["cells once"]),
         Goal(claim="on Dask, the driver's memory growth, MB", limit=GROWTH_MB, value=_growth(dask)),
-        Goal(claim="a worker killed, cells not answered exactly once", limit=0, value=calls - killed["cells once"]),
-        Goal(claim="a worker killed, calls cut off", limit=1, value=killed["rows"] - calls, at_least=True),
-        Goal(claim="a worker killed, calls made again", limit=concurrency, value=killed["rows"] - calls),
     ]
 
 
@@ -94,7 +87,7 @@ def _ratios(row: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
         "way": row["way"],
         "× calls/s": ratio(row["calls/s"], base["calls/s"]),
         "× CPU, this process": ratio(row["CPU ms/call"], base["CPU ms/call"]),
-        "× CPU, workers too": None if row["way"] == KILLED else ratio(every, base["CPU ms/call"]),
+        "× CPU, workers too": ratio(every, base["CPU ms/call"]),
         "× MB at the end": ratio(row["MB at the end"], base["MB at the end"]),
     }
 

@@ -3,7 +3,6 @@
 usage: runs.py WAY URL KEY CALLS CONCURRENCY
     experiment   famnb.Experiment.run: recorded, within a budget, no reply kept
     dask         the same, carried by two Dask workers on this machine, a process with one thread each
-    killed       the same, one of the workers killed when half of the calls are over
     send_many    famnb's client: recorded, every reply kept
     httpx        a bare loop: a semaphore, and the bytes of each answer read and dropped; nothing decoded or recorded
 """
@@ -14,7 +13,6 @@ import asyncio
 import collections
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -86,7 +84,7 @@ def by_famnb(way: str, url: str, key: str, calls: int, concurrency: int) -> dict
                 case "experiment":
                     figures = run_experiment(plan, ledger, concurrency)
                 case _:
-                    figures = run_on_dask(plan, ledger, concurrency, key, kill=way == "killed")
+                    figures = run_on_dask(plan, ledger, concurrency, key)
         return {**figures, "recorded": len(ledger)}
 
 
@@ -107,9 +105,7 @@ def run_experiment(plan: famnb.Experiment, ledger: CountingLedger, concurrency: 
     return {**figures, "answered": report.completed, "once": once}
 
 
-def run_on_dask(
-    plan: famnb.Experiment, ledger: CountingLedger, concurrency: int, key: str, *, kill: bool
-) -> dict[str, Any]:
+def run_on_dask(plan: famnb.Experiment, ledger: CountingLedger, concurrency: int, key: str) -> dict[str, Any]:
     import distributed
 
     with (
@@ -119,18 +115,6 @@ def run_on_dask(
         distributed.Client(cluster) as dask_client,
     ):
         pids = list(dask_client.run(os.getpid).values())
-
-        def kill_one() -> None:
-            while ledger.over < len(plan.cells) / 2:
-                time.sleep(0.005)
-            # Calls come in waves: it is to be killed with some in hand.
-            while len(ledger.select("status = 'running'")) <= concurrency / 2:
-                time.sleep(0.001)
-            os.kill(pids[0], signal.SIGKILL)
-
-        if kill:
-            threading.Thread(target=kill_one, daemon=True).start()
-            return run_experiment(plan, ledger, concurrency, dask_client)
         before = cpu_s(pids)
         figures = run_experiment(plan, ledger, concurrency, dask_client)
         return {**figures, "workers_cpu_s": cpu_s(pids) - before}

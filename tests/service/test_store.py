@@ -202,12 +202,10 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]
 
 
-def response(id_: str, **fields: object) -> StoredResponse:
-    """A finished response to one turn."""
+def response(id_: str, *turns: PromptTurn) -> StoredResponse:
+    """A finished response."""
     body = json.dumps({"id": id_}).encode()
-    return StoredResponse(
-        **{"id": id_, "status": "completed", "body": body, "turns": (PromptTurn("user", id_),), **fields}
-    )
+    return StoredResponse(id=id_, status="completed", body=body, conversation=PriorConversation(turns))
 
 
 def test_the_oldest_response_of_a_key_makes_room() -> None:
@@ -216,8 +214,8 @@ def test_the_oldest_response_of_a_key_makes_room() -> None:
     async def use(store: ResponseStore) -> tuple[list[bool], PriorConversation]:
         await store.add("other", response("a"))
         before = PriorConversation()
-        for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
-            await store.add("key", response(id_, previous_id=previous, prior=before))
+        for id_ in "abcd":
+            await store.add("key", response(id_, *before.turns, PromptTurn("user", id_)))
             before = await store.get_conversation("key", id_)
         stored = []
         for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
@@ -249,13 +247,13 @@ def test_without_a_file_the_oldest_responses_make_room() -> None:
 
     async def fill() -> None:
         for number in range(20):
-            await store.add("key", response(str(number), turns=(PromptTurn("user", "x" * 50_000),)))
+            await store.add("key", response(str(number), PromptTurn("user", "x" * 50_000)))
 
     asyncio.run(fill())
     stored = find_stored(store, [str(number) for number in range(20)])
     assert 5 <= len(stored) < 10
     assert stored[-1] == "19"
-    asyncio.run(store.add("key", response("large", turns=(PromptTurn("user", "x" * 600_000),))))
+    asyncio.run(store.add("key", response("large", PromptTurn("user", "x" * 600_000))))
     assert find_stored(store, ["19", "large"]) == []
 
 
