@@ -1,7 +1,7 @@
 """The typed events of a stream, the same for every dialect: `wire` reads and writes them, `reply.fold` adds them up.
 
     Started ── Opened ── Delta … ── Closed ── (next block) ── Ended ── Usage ── Done
-               └ any of these may be missing; a Delta alone opens its block; Noted may come anywhere
+               └ any of these may be missing; a Delta alone opens its block; Opaque and Noted may come anywhere
 
 `Usage` and `Fault` are also the token counts and the error of a whole reply.
 """
@@ -43,7 +43,7 @@ COUNTS: tuple[Count, ...] = (
 Source: TypeAlias = Literal["reported", "derived", "estimated", "absent"]
 """Where a token count comes from."""
 
-ATTACHED_KINDS = frozenset({"citations", "annotations", "logprobs"})
+ATTACHED_KINDS = frozenset({"citations", "search_results", "annotations", "logprobs", "content_filter_results"})
 """Kinds of block that say something about a text and are no content: each delta is a JSON value, the block's text is
 the JSON list of them."""
 
@@ -64,18 +64,21 @@ class Opened(msgspec.Struct, frozen=True):
 
     at: Address
     kind: str
-    """`thinking`, `text`, `tool_call`, `refusal`, `citations`, `annotations` or `logprobs`; any other kind, such as a
-    server's call of its own tools, is passed through as the server wrote it."""
+    """`thinking`, `text`, `tool_call`, `refusal`, `image` or one of the ATTACHED_KINDS; any other kind, such as a
+    server's call of its own tools, is passed through as the server wrote it, with its JSON as the text."""
     id: str = ""
-    """A tool call's id."""
+    """A tool call's id, or that of a block of another kind that has one."""
     name: str = ""
-    """A tool call's function name."""
+    """A tool call's function name, or that of a block of another kind that has one."""
 
 
 # By far the most frequent event. `gc=False`: it holds only text and integers, so it cannot be part of a cycle, and the
 # garbage collector need not visit the deltas that a long stream keeps alive.
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a block; the text of a `tool_call` is its JSON arguments, that of the ATTACHED_KINDS a JSON value."""
+    """A piece of a block.
+
+    The text of a `tool_call` is its JSON arguments, that of an `image` its URL, and of the ATTACHED_KINDS a JSON value.
+    """
 
     at: Address
     kind: str
@@ -91,6 +94,44 @@ class Closed(msgspec.Struct, frozen=True):
     """The whole text, if the server repeats it; it replaces the text of the deltas."""
     latency_ms: int | None = None
     """How long a thinking block took, in milliseconds, as the service measured it."""
+
+
+class Opaque(msgspec.Struct, frozen=True):
+    """What the service sent with a block, or with the whole answer, and wants back unchanged in the next request."""
+
+    at: Address
+    """The block that it belongs to, or where it stands between the blocks."""
+    text: str
+    """A JSON object: the block as the service wrote it, or the fields of it that no event says."""
+
+
+class Iteration(msgspec.Struct, frozen=True):
+    """One of the passes of a model that a call is billed for."""
+
+    model: str
+    """Empty for the model of the reply."""
+    input_tokens: int
+    """With those that were read from the cache or written to it."""
+    output_tokens: int
+    cached_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+
+
+class Billing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call is billed for besides its tokens, and which of them have a price of their own."""
+
+    tier: str = ""
+    """The capacity that answered, such as `flex`, `priority` or `batch`; empty for the ordinary one."""
+    audio_input_tokens: int = 0
+    audio_output_tokens: int = 0
+    image_output_tokens: int = 0
+    searches: int = 0
+    """Searches of the web that the service made."""
+    iterations: tuple[Iteration, ...] = ()
+    """The passes that are billed, where they are not those of the counts."""
+    unpriced: tuple[str, ...] = ()
+    """What is billed and has no price per token, in the service's own words."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -112,6 +153,7 @@ class Usage(msgspec.Struct, frozen=True):
     """Of `cache_write_tokens`, those that are kept for an hour."""
     cost_usd: float | None = None
     """What the service says that the call costs, in USD."""
+    billing: Billing = Billing()
 
     def __repr__(self) -> str:
         known = [name for name in COUNTS if getattr(self, name) is not None]
@@ -139,9 +181,11 @@ class Usage(msgspec.Struct, frozen=True):
         newer = {count for count in COUNTS if getattr(later, count) is not None}
         values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
         further = {name: getattr(self if getattr(later, name) is None else later, name) for name in _FURTHER_FIGURES}
+        newer_items = {name: value for name, value in msgspec.structs.asdict(later.billing).items() if value}
         return Usage(
             **values,
             **further,
+            billing=msgspec.structs.replace(self.billing, **newer_items),
             derived=_merge_sources(self.derived, later.derived, newer),
             estimated=_merge_sources(self.estimated, later.estimated, newer),
         )
@@ -154,25 +198,6 @@ class Usage(msgspec.Struct, frozen=True):
             return False
         # None of the three is None, which mypy does not see in a tuple.
         return self.input_tokens + self.output_tokens != self.total_tokens  # type: ignore[operator]
-
-    def without_placeholders(self) -> Usage:
-        """Return this usage of a reply with content, without the zeros that servers write for counts unknown to them.
-
-        No input is empty, and content is at least one token. A cached count may truly be zero, but is believed only
-        beside an input that is known.
-        """
-        dropped: list[Count] = [count for count in ("input_tokens", "output_tokens") if getattr(self, count) == 0]
-        if not dropped:
-            return self
-        if "input_tokens" in dropped:
-            dropped += [count for count in ("cached_tokens", "cache_write_tokens") if getattr(self, count) == 0]
-        if "output_tokens" in dropped and self.reasoning_tokens == 0:
-            dropped.append("reasoning_tokens")
-        # A total that a zero was added to is none.
-        if self.total_tokens == (self.input_tokens or 0) + (self.output_tokens or 0):
-            dropped.append("total_tokens")
-        marks = {name: tuple(c for c in getattr(self, name) if c not in dropped) for name in ("derived", "estimated")}
-        return msgspec.structs.replace(self, **dict.fromkeys(dropped, None), **marks)
 
     def with_total(self) -> Usage:
         """Return this usage with `total_tokens` derived from input and output if the server sent no total."""
@@ -230,4 +255,4 @@ class Other(msgspec.Struct, frozen=True):
     type: str = ""
 
 
-Event: TypeAlias = Started | Opened | Delta | Closed | Usage | Ended | Done | Noted | Other
+Event: TypeAlias = Started | Opened | Delta | Closed | Opaque | Usage | Ended | Done | Noted | Other

@@ -206,14 +206,15 @@ def format_estimate(
     """A figure that its low and high end hold for certain, an amount of USD unless `format_value` says otherwise.
 
     `$0.0012` where the ends are one, `≈ $0.0012 ($0.001–$0.0021)`, or `at most $0.0098` where they are more than
-    MAX_FACTOR apart; `not known` for NaN. If `brief`, for a cell of a table, `≈$0.0012` without the ends.
+    MAX_FACTOR apart, `≥ $0.0012` without a high end; `not known` for NaN. If `brief`, for a cell of a table,
+    `≈$0.0012` without the ends.
     """
     format_one = format_usd if format_value is None else format_value
     value, low, high = float(value), float(low), float(high)
     if not math.isfinite(value):
         return "not known"
     if not math.isfinite(high):
-        return f"at least {format_one(low)}" if math.isfinite(low) else f"{ESTIMATE_MARK}{format_one(value)}"
+        return f"≥ {format_one(low)}" if math.isfinite(low) else f"{ESTIMATE_MARK}{format_one(value)}"
     if is_same(low, high):
         return format_one(value)
     if high > MAX_FACTOR * low:

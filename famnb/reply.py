@@ -19,6 +19,7 @@ from famnb.events import (
     Event,
     Fault,
     Noted,
+    Opaque,
     Opened,
     Other,
     Started,
@@ -92,6 +93,9 @@ class Reply:
     """The failure the service reported inside the reply."""
     warnings: tuple[str, ...] = ()
 
+    # Not compared: a reply that is written anew, as a gateway does, says the same without it.
+    opaque: tuple[Opaque, ...] = dataclasses.field(default=(), compare=False)
+    """What the service wants back with the answer, in the order of the blocks; requests of its own kind write it."""
     call_id: str | None = dataclasses.field(default=None, compare=False)
     """The call's id in the ledger."""
     endpoint: str = dataclasses.field(default="", compare=False)
@@ -186,6 +190,7 @@ class ReplyBuilder:
 
     __slots__ = (
         "_blocks",
+        "_opaque",
         "_started",
         "answer_deltas",
         "content_deltas",
@@ -208,6 +213,7 @@ class ReplyBuilder:
         self.usage = Usage()
         self._started = Started()
         self._blocks: dict[Address, _BlockBuilder] = {}
+        self._opaque: dict[Address, Opaque] = {}
         self.notes: list[str] = []
         """What the dialect has noted."""
 
@@ -239,6 +245,8 @@ class ReplyBuilder:
                 self.done = True
             case Delta():
                 self.add_delta(event)
+            case Opaque():
+                self._opaque[event.at] = event
             case Noted():
                 self.notes.append(event.text)
             case Other():
@@ -288,7 +296,7 @@ class ReplyBuilder:
         if ended is None and self.done:
             # `[DONE]` proves that the transport ended in order, not that generation did.
             warnings.append("the stream said [DONE] without a finish reason: nothing proves that the reply is complete")
-        usage = self.usage.without_placeholders() if any(block.text for block in blocks) else self.usage
+        usage = self.usage
         if usage.is_contradictory:
             warnings.append(
                 f"the usage contradicts itself: {usage.input_tokens} tokens of input and {usage.output_tokens} of "
@@ -307,6 +315,7 @@ class ReplyBuilder:
             usage=usage.with_total(),
             fault=ended.fault if ended else None,
             warnings=tuple(warnings),
+            opaque=tuple(opaque for _, opaque in sorted(self._opaque.items())),
         )
 
 

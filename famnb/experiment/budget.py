@@ -88,7 +88,8 @@ class CallOutcome:
         return cls(
             status=reply.status,
             call_id=reply.call_id,
-            high=getattr(reply.cost, "high", None),
+            # A cost without an upper end is one that is not known.
+            high=high if (high := getattr(reply.cost, "high", None)) is None or high.is_finite() else None,
             http_status=http_status,
             attempts=attempts,
             error=None if reply.error is None else type(reply.error).__name__,

@@ -15,6 +15,7 @@ A call that another service answered than the one that the cell is planned for i
 from __future__ import annotations
 
 import dataclasses
+import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
@@ -119,7 +120,7 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
             CallOutcome(
                 status=status,
                 call_id=call_id,
-                high=None if high is None else Decimal(str(high)),
+                high=None if high is None or math.isinf(high) else Decimal(str(high)),
                 http_status=http_status,
                 attempts=attempts or 0,
                 error=error,

@@ -259,6 +259,9 @@ class PriceBook:
             )
         best = bounds[0][0]
         low, high = min(bound_low for _, bound_low, _ in bounds), max(bound_high for _, _, bound_high in bounds)
+        # No prompt is empty: a service that reports no input has not counted it, or bills it elsewhere.
+        if usage.input_tokens == 0:
+            high = Decimal("Infinity")
         return Cost(best / MILLION, low / MILLION, high / MILLION)
 
     def __repr__(self) -> str:

@@ -1,8 +1,10 @@
 """Reads and writes the chat-completions dialect of both chat endpoints, whole and streamed.
 
 {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
-Thinking, text and refusals have the addresses (0, n) in the order of their appearance, tool calls (1, index): calls
-come last in a reply, whenever they appear, but for annotations (2, 0) and log-probabilities (3, 0). Thinking is read
+Thinking, text, refusals and images have the addresses (0, n) in the order of their appearance, tool calls (1, index):
+calls come last in a reply, whenever they appear, but for what is said about the text, (2, n) and (3, 0), and for audio
+and the calls that the service made itself, (4, n). What the service wants back with the message is at (-1, 0), what it
+wants back with a call at the address of the call. Thinking is read
 from the fields in which servers send it, and from `<think>…</think>` at the head of the text: servers of open models
 that do not know the model's thinking format pass its tags through as content. It is never written: the API's document
 shows none in this dialect.
@@ -16,10 +18,34 @@ from typing import Any
 
 import msgspec
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Usage
+from famnb.events import (
+    Address,
+    Closed,
+    Count,
+    Delta,
+    Done,
+    Ended,
+    Event,
+    Fault,
+    Noted,
+    Opaque,
+    Opened,
+    Other,
+    Started,
+    Usage,
+)
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
+from famnb.wire.dialect import (
+    Conventions,
+    Sdk,
+    StreamReader,
+    join_pieces,
+    read_attached,
+    read_foreign,
+    read_identity,
+    read_usage,
+)
 from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
@@ -49,6 +75,12 @@ _FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length", "end_t
 # A server that sets several of them sends the same text in each, so only the first that is set is read.
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """The fields in which servers send thinking."""
+WANTED_BACK = ("reasoning_content", "reasoning_details", "extra_content")
+"""The fields of a message that some services want back with it: DeepSeek, Kimi and GLM, OpenRouter, Gemini."""
+_FOREIGN_FIELDS = ("audio", "executed_tools")
+"""The fields of a message with contents that are blocks of their own."""
+_SOURCES = ("citations", "search_results")
+"""The fields beside the choices that name the sources of the answer."""
 
 
 # Nearly all chunks of a stream hold one piece of text. A decoder for just these is several times faster than one that
@@ -98,7 +130,7 @@ class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tr
     usage: None = None
 
 
-_ONE_CHOICE = Noted("the service sent more than one choice; only the first is read, `reply.raw` has all")
+_ONE_CHOICE = Noted("the service sent more than one choice; only that of index 0 is read, `reply.raw` has all")
 
 _TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
 _decode_text_chunk, _decode_text_lines = _TEXT_CHUNKS.decode, _TEXT_CHUNKS.decode_lines
@@ -109,20 +141,23 @@ def read(body: Any) -> list[Event]:
     fields = as_object(body)
     if errors.is_failure(fields):
         return [*read_identity(fields, "created"), errors.read_failure(body)]
-    choices = as_list(fields.get("choices"))
-    choice = as_object(choices[0] if choices else None)
+    choices = [choice for choice in as_list(fields.get("choices")) if isinstance(choice, dict)]
+    choice = next((choice for choice in choices if choice.get("index") == 0), choices[0] if choices else {})
     message = choice.get("message")
-    if not isinstance(message, dict):
+    # Azure leaves the message out where a filter has removed it.
+    if not isinstance(message, dict) and not (message is None and choice.get("finish_reason")):
         raise lenient_json.not_a_reply_error(body, "a chat completion with `choices[0].message`")
     content = _MessageReader()
     return [
         *read_identity(fields, "created"),
         *([_ONE_CHOICE] if len(choices) > 1 else []),
-        *content.add(message, whole=True),
+        *content.add(as_object(message), whole=True),
         *content.add_logprobs(choice.get("logprobs")),
         *content.close(),
-        _read_end(choice.get("finish_reason")),
-        *_read_usage(fields.get("usage")),
+        *content.end_of(choice),
+        *_read_filters(choice, fields),
+        *(event for n, name in enumerate(_SOURCES, 1) for event in read_attached((2, n), name, fields.get(name))),
+        *_read_usage(fields.get("usage"), fields, content.foreign_kinds),
     ]
 
 
@@ -132,9 +167,18 @@ def reader() -> ChatReader:
 
 
 class ChatReader(StreamReader):
-    """Reads the chunks of one completion; of several choices only the one that comes first."""
+    """Reads the chunks of one completion; of several choices only that of index 0, or else the first."""
 
-    __slots__ = ("_choice", "_chunks_are_plain", "_content", "_has_identity", "_has_noted_choice", "_started")
+    __slots__ = (
+        "_choice",
+        "_chunks_are_plain",
+        "_content",
+        "_has_identity",
+        "_has_noted_choice",
+        "_held",
+        "_sources",
+        "_started",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +193,11 @@ class ChatReader(StreamReader):
         """Whether the reply's id and model are known, which later chunks only repeat."""
         self._has_noted_choice = False
         self._choice: int | None = -1
-        """The index of the choice that is read; -1 before the first, None if the server numbers none."""
+        """The index of the choice that is read; -1 before it is known, None if the server numbers none."""
+        self._held: list[dict[str, Any]] = []
+        """The choices of other indices that came before one of index 0."""
+        self._sources: dict[str, Any] = {}
+        """The sources of the answer, of which every chunk has the whole list."""
 
     def read(self, data: bytes, /) -> list[Event]:
         if self._expects_text():
@@ -206,25 +254,42 @@ class ChatReader(StreamReader):
         for choice in as_list(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
+        for name in _SOURCES:
+            if name in chunk:
+                self._sources[name] = chunk[name]
+        if "prompt_filter_results" in chunk:
+            events += _read_filters({}, chunk)
         # Groq has it in a place of its own.
         if counts := chunk.get("usage") or as_object(chunk.get("x_groq")).get("usage"):
-            events += _read_usage(counts)
+            events += _read_usage(counts, {"model": self._started.model, **chunk}, self._content.foreign_kinds)
         return events or [Other(scalar_text(chunk.get("object")))]
 
     def end(self) -> list[Event]:
-        return self._content.flush()
+        events: list[Event] = []
+        held, self._held = self._held, []
+        for choice in held if self._choice == -1 else ():
+            self._choice = held[0].get("index")
+            self._read_choice(choice, events)
+        for number, name in enumerate(_SOURCES, 1):
+            events += read_attached((2, number), name, self._sources.pop(name, None))
+        return [*events, *self._content.flush(), *self._content.opaque()]
 
     def _read_choice(self, choice: dict[str, Any], events: list[Event]) -> None:
         index = choice.get("index")
         if type(index) is not int:
             index = integer(index)
+        if self._choice == -1 and index:
+            self._held.append(choice)
+            return
         if self._choice == -1:
             self._choice = index
-        elif index != self._choice:
+        if index != self._choice or self._held:
+            self._held.clear()
             if not self._has_noted_choice:
                 self._has_noted_choice = True
                 events.append(_ONE_CHOICE)
-            return
+            if index != self._choice:
+                return
         delta = choice.get("delta")
         if type(delta) is dict:
             events += self._content.add(delta)
@@ -233,18 +298,46 @@ class ChatReader(StreamReader):
             events += self._content.add(as_object(choice.get("message")), whole=True)
         if logprobs := choice.get("logprobs"):
             events += self._content.add_logprobs(logprobs)
-        if reason := choice.get("finish_reason"):
+        if "content_filter_results" in choice:
+            events += _read_filters(choice, {})
+        if choice.get("finish_reason"):
             events += self._content.close()
-            events.append(_read_end(reason))
+            events += self._content.end_of(choice)
 
 
 class _MessageReader:
     """Builds the blocks of one message, by the same rules from a whole message as from its deltas."""
 
-    __slots__ = ("_by_id", "_by_index", "_calls", "_last_call", "at", "kind", "tags")
+    __slots__ = (
+        "_by_id",
+        "_by_index",
+        "_call_pieces",
+        "_calls",
+        "_contents",
+        "_custom",
+        "_has_opaque",
+        "_last_call",
+        "_pieces",
+        "at",
+        "foreign_kinds",
+        "kind",
+        "tags",
+    )
 
     def __init__(self) -> None:
         self.tags = ThinkTags()
+        self._pieces: dict[str, list[Any]] = {}
+        """The pieces of what the service wants back with the message, by field."""
+        self._contents: dict[str, list[Any]] = {}
+        """The pieces of contents that are blocks once the message is closed, by field."""
+        self._has_opaque = False
+        """Whether something that the service wants back came since this was last said."""
+        self.foreign_kinds: list[str] = []
+        """The kinds of what the service did itself, which it may bill."""
+        self._call_pieces: dict[Address, list[dict[str, Any]]] = {}
+        """The fields of each call that only its service knows."""
+        self._custom: set[Address] = set()
+        """The calls whose input is a text of any form."""
         self.at: Address = (0, -1)
         """The address of the block that is open, or was last."""
         self.kind = ""
@@ -269,11 +362,18 @@ class _MessageReader:
             self._add_piece(events, "thinking", thinking)
         for kind, piece in self._split_content(content):
             self._add_piece(events, kind, piece)
+        for part in as_list(message.get("images")):
+            self._add_piece(events, "image", _image_url(part))
+        for names, pieces in ((WANTED_BACK, self._pieces), (_FOREIGN_FIELDS, self._contents)):
+            for name in names:
+                if value := message.get(name):
+                    pieces.setdefault(name, []).append(value)
+                    self._has_opaque = True
         if refusal := find_text(message.get("refusal")):
             self._add_piece(events, "refusal", refusal)
         calls = message.get("tool_calls")
-        # The form before `tool_calls`, with one call a message and without ids.
-        if not calls and isinstance(message.get("function_call"), dict):
+        # The form before `tool_calls`, with one call a message and without ids; some servers have it with empty texts.
+        if not calls and any(as_object(message.get("function_call")).values()):
             calls = [{"index": 0, "function": message["function_call"]}]
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if isinstance(call, dict):
@@ -301,7 +401,34 @@ class _MessageReader:
         if self.kind:
             events.append(Closed(self.at))
             self.kind = ""
-        return [*events, *(Closed(at) for at in self._calls)]
+        events += [Closed(at) for at in self._calls]
+        audio = as_object(join_pieces(self._contents.pop("audio", ())))
+        if audio.get("id"):
+            self._pieces["audio"] = [{"id": audio["id"]}]
+        tools = as_list(join_pieces(self._contents.pop("executed_tools", ())))
+        foreign = [("audio", audio)] if any(audio.values()) else []
+        foreign += [("executed_tools", as_object(tool)) for tool in tools]
+        for number, (kind, fields) in enumerate(foreign):
+            events += read_foreign((4, number), kind, fields)
+        self.foreign_kinds += ["executed_tools"] if tools else []
+        return events + self.opaque()
+
+    def opaque(self) -> list[Event]:
+        """Return what the service wants back with the message and its calls, as far as it came."""
+        if not self._has_opaque:
+            return []
+        self._has_opaque = False
+        fields = {name: join_pieces(pieces) for name, pieces in self._pieces.items()}
+        found = {(-1, 0): fields, **{at: join_pieces(pieces) for at, pieces in self._call_pieces.items()}}
+        return [Opaque(at, lenient_json.encode(fields).decode()) for at, fields in found.items() if fields]
+
+    def end_of(self, choice: dict[str, Any]) -> list[Event]:
+        """Return the end that a choice reports."""
+        word = scalar_text(choice.get("finish_reason"))
+        if word == "error" or choice.get("error"):
+            failure = errors.read_failure({"error": choice.get("error") or {"message": "the model's provider failed"}})
+            return [msgspec.structs.replace(failure, stop_reason=word or None)]
+        return [Ended(_FINISH_REASONS.get(word, word) or None, word or None)]
 
     def _split_content(self, content: Any) -> list[tuple[str, str]]:
         """Return the pieces of a content of any shape, as pairs of kind and text."""
@@ -313,10 +440,14 @@ class _MessageReader:
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
             if text := find_text(part):
                 pieces += self.tags.split(text) if kind == "text" else [(kind, text)]
+            elif url := _image_url(part):
+                pieces.append(("image", url))
+            elif type_ and kind == "text" and type_ not in ("text", "output_text"):
+                pieces.append((type_, lenient_json.encode(part).decode()))
         return pieces
 
     def _add_piece(self, events: list[Event], kind: str, piece: str) -> None:
-        if kind != self.kind:
+        if kind != self.kind or kind not in ("text", "thinking", "refusal"):
             if self.kind:
                 events.append(Closed(self.at))
             self.at, self.kind = (0, self.at[1] + 1), kind
@@ -324,7 +455,8 @@ class _MessageReader:
         events.append(Delta(self.at, kind, piece))
 
     def _add_call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
-        function = as_object(call.get("function"))
+        is_custom = call.get("type") == "custom"
+        function = as_object(call.get("custom" if is_custom else "function") or call.get("custom"))
         id_, name = scalar_text(call.get("id")), scalar_text(function.get("name"))
         at = self._last_call = self._call_address(index, id_, name)
         if index is not None:
@@ -335,9 +467,15 @@ class _MessageReader:
         identity = (id_ or known[0], name or known[1]) if known else (id_, name)
         if identity != known:
             self._calls[at] = identity
-            events.append(Opened(at, "tool_call", *identity))
-        if arguments := arguments_json(function.get("arguments")):
-            events.append(Delta(at, "tool_call", arguments))
+            if is_custom:
+                self._custom.add(at)
+            events.append(Opened(at, "custom_tool_call" if at in self._custom else "tool_call", *identity))
+        kind, field = ("custom_tool_call", "input") if at in self._custom else ("tool_call", "arguments")
+        if arguments := arguments_json(function.get(field)):
+            events.append(Delta(at, kind, arguments))
+        if unknown := {name: value for name, value in call.items() if name not in _CALL_FIELDS and value}:
+            self._call_pieces.setdefault(at, []).append(unknown)
+            self._has_opaque = True
 
     def _call_address(self, index: int | None, id_: str, name: str) -> Address:
         """Return the address of the call that a delta belongs to: by its index, else by its id, else the last call."""
@@ -353,21 +491,47 @@ class _MessageReader:
         return (1, max(number for _, number in self._calls) + 1) if address in self._calls else address
 
 
-def _read_end(reason: Any) -> Ended:
-    word = scalar_text(reason)
-    return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
+_CALL_FIELDS = ("index", "id", "type", "function", "custom")
+"""The fields of a call that blocks have."""
 
 
-def _read_usage(value: Any) -> list[Event]:
+def _image_url(part: Any) -> str:
+    """Return the URL of a part with an image; empty for any other."""
+    image = as_object(part).get("image_url")
+    return scalar_text(as_object(image).get("url") or image)
+
+
+def _read_filters(choice: dict[str, Any], body: dict[str, Any]) -> list[Event]:
+    """Return the results of content filters that found something, in the answer or in the prompt."""
+    results = [choice.get("content_filter_results")]
+    results += [as_object(item).get("content_filter_results") for item in as_list(body.get("prompt_filter_results"))]
+    found = [
+        result
+        for result in map(as_object, results)
+        if any(as_object(verdict).get(word) is True for verdict in result.values() for word in ("filtered", "detected"))
+    ]
+    return read_attached((2, 1 + len(_SOURCES)), "content_filter_results", found)
+
+
+def _read_usage(value: Any, body: dict[str, Any], unpriced: Sequence[str]) -> list[Event]:
     """Return the usage with reasoning counted as output."""
     counts = read_usage(
         as_object(value),
         ("prompt_tokens", "completion_tokens"),
         details=("prompt_tokens_details", "completion_tokens_details"),
-        cached="prompt_cache_hit_tokens",  # DeepSeek's
+        cached=("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"),
         total="total_tokens",
+        tier=body.get("service_tier"),
+        unpriced=unpriced,
     )
     prompt, completion, reasoning = counts.input_tokens, counts.output_tokens, counts.reasoning_tokens
+    # Google counts thoughts in the total alone.
+    if prompt is not None and counts.total_tokens and "gemini" in scalar_text(body.get("model")):
+        if thoughts := max(counts.total_tokens - prompt - (completion or 0), 0):
+            total = counts.total_tokens - prompt
+            derived: tuple[Count, ...] = ("output_tokens",) if reasoning else ("output_tokens", "reasoning_tokens")
+            counts = counts.merge(Usage(output_tokens=total, reasoning_tokens=reasoning or thoughts, derived=derived))
+        return [counts]
     # Some servers count reasoning beside the completion instead of within it; their total gives it away.
     if prompt is not None and completion is not None and reasoning:
         output = completion + reasoning

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from famnb.events import Address, Delta, Done, Event, Fault, Other, Started, Usage
+from famnb.events import Address, Billing, Closed, Delta, Done, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Reply
 from famnb.wire import lenient_json, sse
 from famnb.wire.lenient_json import amount, as_list, as_object, first_integer, integer, scalar_text
@@ -151,13 +151,59 @@ def read_attached(at: Address, kind: str, values: Any) -> list[Event]:
     return [Delta(at, kind, lenient_json.encode(value).decode()) for value in as_list(values)]
 
 
+def read_foreign(at: Address, kind: str, fields: dict[str, Any]) -> list[Event]:
+    """Return a block of a kind that famnb has no word for: its JSON is its text."""
+    id_ = scalar_text(fields.get("call_id")) or scalar_text(fields.get("id")) or scalar_text(fields.get("tool_use_id"))
+    return [
+        Opened(at, kind, id_, scalar_text(fields.get("name"))),
+        Delta(at, kind, lenient_json.encode(fields).decode()),
+        Closed(at),
+    ]
+
+
+_WHOLE_FIELDS = ("type", "id", "index", "format", "name", "role", "signature")
+"""Fields of a piece that say what it is a piece of, or come in one."""
+
+
+def join_pieces(pieces: Sequence[Any]) -> Any:
+    """Return the value of which a stream sent these pieces: texts are joined, the items of lists by their `index`."""
+    values = [piece for piece in pieces if piece is not None]
+    if len(values) < 2:
+        return values[0] if values else None
+    if all(isinstance(value, str) for value in values):
+        return "".join(values)
+    if all(isinstance(value, dict) for value in values):
+        names = dict.fromkeys(name for value in values for name in value)
+        columns = {name: [value[name] for value in values if value.get(name) is not None] for name in names}
+        return {
+            name: column[-1] if column and name in _WHOLE_FIELDS else join_pieces(column)
+            for name, column in columns.items()
+        }
+    if all(isinstance(value, list) for value in values):
+        items: dict[object, list[Any]] = {}
+        for item in (item for value in values for item in value):
+            fields = as_object(item)
+            key = (fields["index"], fields.get("type")) if "index" in fields else len(items)
+            items.setdefault(repr(key), []).append(item)
+        return [join_pieces(group) for group in items.values()]
+    return values[-1]
+
+
 def read_usage(
-    usage: dict[str, Any], counts: tuple[str, str], *, details: tuple[str, str], cached: str = "", total: str = ""
+    usage: dict[str, Any],
+    counts: tuple[str, str],
+    *,
+    details: tuple[str, str],
+    cached: tuple[str, ...] = (),
+    total: str = "",
+    tier: Any = None,
+    unpriced: Sequence[str] = (),
 ) -> Usage:
     """Return the counts of a usage object, as servers of every dialect write it.
 
     `counts` are its fields for the tokens of input and of output, `details` those with details of either, `cached` and
-    `total` those for the tokens that came from a cache, where no detail says so, and for the sum.
+    `total` those for the tokens that came from a cache, where no detail says so, and for the sum. `tier` is the
+    capacity that answered, `unpriced` what else is billed.
     """
     input_details, output_details = (as_object(usage.get(name)) for name in details)
     lifetimes = {
@@ -182,17 +228,31 @@ def read_usage(
             usage.get("reasoning_tokens"),
             usage.get("thinking_tokens"),
         ),
-        cached_tokens=first_integer(input_details.get("cached_tokens"), usage.get(cached)),
+        cached_tokens=first_integer(input_details.get("cached_tokens"), *map(usage.get, cached)),
         cache_write_tokens=cache_writes,
         total_tokens=integer(usage.get(total)),
         cost_usd=_read_cost(usage),
         cache_write_5m_tokens=lifetimes["5m"],
         cache_write_1h_tokens=lifetimes["1h"],
+        billing=Billing(
+            tier="" if tier in _ORDINARY_TIERS else scalar_text(tier),
+            audio_input_tokens=integer(input_details.get("audio_tokens")) or 0,
+            audio_output_tokens=integer(output_details.get("audio_tokens")) or 0,
+            image_output_tokens=integer(output_details.get("image_tokens")) or 0,
+            searches=integer(as_object(usage.get("server_tool_use")).get("web_search_requests")) or 0,
+            unpriced=tuple(dict.fromkeys(unpriced)),
+        ),
     )
+
+
+_ORDINARY_TIERS = ("default", "standard", "auto", "on_demand")
+"""What vendors call the capacity whose prices are those of their lists."""
 
 
 def _read_cost(usage: dict[str, Any]) -> float | None:
     """Return what the service says that the call costs, in USD: `cost`, a number or an object with the `total_cost`."""
+    if ticks := amount(usage.get("cost_in_usd_ticks")):
+        return ticks / 10_000_000_000
     cost = usage.get("cost")
     if isinstance(cost, dict):
         return amount(cost.get("total_cost"))

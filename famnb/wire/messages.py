@@ -6,14 +6,32 @@ message_start ── (block_start ── block_delta … ── block_stop) … 
 
 from __future__ import annotations
 
+import contextlib
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
+import msgspec
+
+from famnb.events import (
+    Address,
+    Closed,
+    Delta,
+    Done,
+    Ended,
+    Event,
+    Fault,
+    Iteration,
+    Opaque,
+    Opened,
+    Other,
+    Started,
+    Usage,
+)
 from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
-from famnb.wire.lenient_json import arguments_json, as_object, find_text, integer, scalar_text
+from famnb.wire.dialect import Conventions, Sdk, StreamReader, join_pieces, read_attached, read_identity, read_usage
+from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"msg_{uuid.uuid4().hex}",
@@ -58,6 +76,15 @@ _CALLER_TOOL = "tool_use"
 """The type of a block that calls a tool of the caller's; its kind is `tool_call`, all other kinds keep their type."""
 _TOOL_BLOCKS = (_CALLER_TOOL, "server_tool_use", "mcp_tool_use")
 """Types of blocks that have an input."""
+_KNOWN_FIELDS = {
+    "text": ("text",),
+    "thinking": ("thinking", "signature", "thinking_latency_ms"),
+    "redacted_thinking": ("data",),
+    _CALLER_TOOL: ("id", "name", "input"),
+}
+"""The fields of a block that its events hold, for each type; of any other type the service wants back all."""
+_READABLE_TYPES = (*_KNOWN_FIELDS, *_TOOL_BLOCKS, "compaction")
+"""Types of blocks whose text is that of a field; that of any other type is its JSON."""
 
 _DELTA_TYPES = {
     "text_delta": ("text", "text"),
@@ -80,12 +107,8 @@ def read(body: Any) -> list[Event]:
         raise lenient_json.not_a_reply_error(body, "a message with a `content` list")
     events: list[Event] = [*read_identity(fields)]
     for index, item in enumerate(content):
-        at: Address = (0, index)
         block = {"type": "text", "text": item} if isinstance(item, str) else as_object(item)
-        events += _read_block(at, block)
-        if arguments := _read_input(block):
-            events.append(Delta(at, _kind(block), arguments))
-        events.append(Closed(at, latency_ms=integer(block.get("thinking_latency_ms"))))
+        events += _read_whole_block((0, index), block)
     return [*events, _read_end(fields), *_read_usage(as_object(fields.get("usage")))]
 
 
@@ -97,12 +120,16 @@ def reader() -> MessagesReader:
 class MessagesReader(StreamReader):
     """Reads the events of one message."""
 
-    __slots__ = ("_at", "_counts", "_figures", "_inputs", "_kinds", "_latencies")
+    __slots__ = ("_at", "_blocks", "_counts", "_figures", "_inputs", "_kinds", "_latencies", "_offset")
 
     def __init__(self) -> None:
         super().__init__()
         self._at: Address = (0, 0)
         """The block of the last event, to which an event without an index belongs."""
+        self._offset = 0
+        """The index of the first block; above 0 where a proxy has begun the message anew within the stream."""
+        self._blocks: dict[Address, list[dict[str, Any]]] = {}
+        """For each open block what the service wants back: how it began, and the pieces that no event holds."""
         self._counts: dict[str, int] = {}
         self._figures: dict[str, Any] = {}
         """The other figures of the usage so far."""
@@ -125,7 +152,14 @@ class MessagesReader(StreamReader):
                 return self._read_stop(self._block_address(event), event)
             case "message_start":
                 message = as_object(event.get("message"))
-                return [*read_identity(message), *self._read_counts(message.get("usage"), opening=True)]
+                self._offset = max((index + 1 for _, index in self._kinds), default=0)
+                events: list[Event] = [*read_identity(message)]
+                # An answer that the service had already, as between the calls of a program, begins with its content.
+                for index, block in enumerate(as_list(message.get("content"))):
+                    events += _read_whole_block((0, index), as_object(block))
+                if not message.get("stop_reason"):
+                    return [*events, *self._read_counts(message.get("usage"), opening=True)]
+                return [*events, _read_end(message), *_read_usage(as_object(message.get("usage")))]
             case "message_delta":
                 delta = as_object(event.get("delta"))
                 ended = [_read_end(delta)] if delta.get("stop_reason") else []
@@ -143,7 +177,7 @@ class MessagesReader(StreamReader):
         if type(index) is not int:
             index = integer(index)
         if index is not None:
-            self._at = (0, index)
+            self._at = (0, self._offset + index)
         return self._at
 
     def _read_start(self, at: Address, block: dict[str, Any]) -> list[Event]:
@@ -151,6 +185,7 @@ class MessagesReader(StreamReader):
             self._inputs[at] = arguments
         self._kinds[at] = _kind(block)
         self._latencies[at] = integer(block.get("thinking_latency_ms"))
+        self._blocks[at] = [block]
         return _read_block(at, block)
 
     def _read_delta(self, event: dict[str, Any]) -> list[Event]:
@@ -160,21 +195,38 @@ class MessagesReader(StreamReader):
         kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
         piece = delta.get(field)
         if type(piece) is not str:
+            pieces = {name: value for name, value in delta.items() if name != "type"}
             if type_ == "citations_delta":
-                return read_attached((1, at[1]), "citations", [delta.get("citation")])
-            return [Other(scalar_text(type_))]
+                pieces = {"citations": [delta.get("citation")]}
+            if at in self._blocks:
+                self._blocks[at].append(pieces)
+            if type_ == "citations_delta":
+                return read_attached((1, at[1]), "citations", pieces["citations"])
+            text = find_text(pieces) if self._kinds.get(at) in _READABLE_TYPES else ""
+            return [Delta(at, self._kinds[at], text)] if text else [Other(scalar_text(type_))]
         if kind == "tool_call":
             self._inputs.pop(at, None)
             kind = self._kinds.get(at, kind)
+            # The input of a call of the caller's is in its block.
+            if kind != "tool_call" and at in self._blocks:
+                self._blocks[at].append({"input": piece})
         return [Delta(at, kind, piece)]
 
     def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
         latency = integer(event.get("thinking_latency_ms"))
         closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
         arguments = self._inputs.pop(at, "")
-        return [Delta(at, self._kinds.get(at, "tool_call"), arguments), closed] if arguments else [closed]
+        events: list[Event] = [Delta(at, self._kinds.get(at, "tool_call"), arguments)] if arguments else []
+        start, *pieces = self._blocks.pop(at, [{}])
+        if not pieces:
+            return [*events, *_read_opaque(at, start), closed]
+        added = as_object(join_pieces(pieces))
+        if isinstance(added.get("input"), str):
+            with contextlib.suppress(ValueError):  # of a call that was cut short
+                added["input"] = lenient_json.decode(added["input"].encode() or b"{}")
+        return [*events, *_read_opaque(at, {**start, **added}), closed]
 
-    def _read_counts(self, usage: Any, *, opening: bool) -> list[Event]:
+    def _read_counts(self, usage: Any, *, opening: bool) -> Sequence[Event]:
         """Return the usage so far, without the counts that the stream does not know yet."""
         fields = as_object(usage)
         self._figures |= {name: value for name, value in fields.items() if name not in COUNTS and value is not None}
@@ -191,19 +243,41 @@ class MessagesReader(StreamReader):
         return _read_usage({**self._figures, **self._counts})
 
 
+def _read_whole_block(at: Address, block: dict[str, Any]) -> list[Event]:
+    events = _read_block(at, block)
+    if arguments := _read_input(block):
+        events.append(Delta(at, _kind(block), arguments))
+    return [*events, *_read_opaque(at, block), Closed(at, latency_ms=integer(block.get("thinking_latency_ms")))]
+
+
 def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     """Return the events of a content block, whole or as it starts."""
     type_ = scalar_text(block.get("type")) or "text"
     kind = _kind(block)
-    events: list[Event] = [Opened(at, kind, scalar_text(block.get("id")), scalar_text(block.get("name")))]
-    text = "" if type_ in _TOOL_BLOCKS else find_text(block.get(kind, block))
-    if text:
+    id_ = scalar_text(block.get("id")) or scalar_text(block.get("tool_use_id"))
+    events: list[Event] = [Opened(at, kind, id_, scalar_text(block.get("name")))]
+    if type_ == "fallback":
+        events.append(Started(model=scalar_text(as_object(block.get("to")).get("model"))))
+    is_readable = type_ in _READABLE_TYPES and type_ not in _TOOL_BLOCKS
+    if is_readable and (text := find_text(block.get(kind, block))):
         events.append(Delta(at, kind, text))
     # `data` is the content of redacted thinking: unreadable, and wanted back like a signature.
     if signature := scalar_text(block.get("signature")) or scalar_text(block.get("data")):
         events.append(Delta(at, "signature", signature))
     # A block that comes after all content.
     return events + read_attached((1, at[1]), "citations", block.get("citations"))
+
+
+def _read_opaque(at: Address, block: dict[str, Any]) -> list[Event]:
+    """Return what of a finished block no other event holds: all of it, where famnb has no word for its type."""
+    type_ = scalar_text(block.get("type")) or "text"
+    known = _KNOWN_FIELDS.get(type_)
+    if known is not None:
+        block = {name: value for name, value in block.items() if name not in ("type", *known) and value}
+    if not block:
+        return []
+    opaque = lenient_json.encode(block).decode()
+    return [Opaque(at, opaque), *([] if type_ in _READABLE_TYPES else [Delta(at, type_, opaque)])]
 
 
 def _kind(block: dict[str, Any]) -> str:
@@ -226,20 +300,43 @@ def _read_end(fields: dict[str, Any]) -> Ended:
     )
 
 
-def _read_usage(fields: dict[str, Any]) -> list[Event]:
+def _read_usage(fields: dict[str, Any]) -> list[Usage]:
     """Return the usage with cached input counted as input."""
     counts = read_usage(
         fields,
         ("input_tokens", "output_tokens"),
         details=("input_tokens_details", "output_tokens_details"),
-        cached="cache_read_input_tokens",
+        cached=("cache_read_input_tokens",),
+        tier=fields.get("service_tier"),
+        unpriced=[
+            name
+            for name, count in as_object(fields.get("server_tool_use")).items()
+            if count and name not in ("web_search_requests", "web_fetch_requests")
+        ],
     )
+    iterations = tuple(_read_iteration(as_object(item)) for item in as_list(fields.get("iterations")))
+    if len(iterations) > 1:
+        billing = msgspec.structs.replace(counts.billing, iterations=iterations)
+        counts = msgspec.structs.replace(counts, billing=billing)
     uncached, cached, written = counts.input_tokens, counts.cached_tokens, counts.cache_write_tokens
     # This dialect counts cached input beside `input_tokens`, the others count it within.
     if uncached is not None and (cached or written):
         input_tokens = uncached + (cached or 0) + (written or 0)
         counts = counts.merge(Usage(input_tokens=input_tokens, derived=("input_tokens",)))
     return [] if counts == Usage() else [counts]
+
+
+def _read_iteration(fields: dict[str, Any]) -> Iteration:
+    counts = _read_usage({**fields, "iterations": None})[0] if fields else Usage()
+    written = (counts.cache_write_tokens or 0) - (counts.cache_write_1h_tokens or 0)
+    return Iteration(
+        scalar_text(fields.get("model")),
+        counts.input_tokens or 0,
+        counts.output_tokens or 0,
+        counts.cached_tokens or 0,
+        written,
+        counts.cache_write_1h_tokens or 0,
+    )
 
 
 # Writing

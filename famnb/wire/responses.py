@@ -3,7 +3,8 @@
 {status, output: [item {content: [part …]} …], usage} or
 created ── in_progress ── (item.added ── (part.added ── delta … ── done) … ── item.done) … ── completed
 A block's address is (output index, content index); the parts of a reasoning summary follow the item's own content, and
-the annotations and log-probabilities of its texts follow both.
+the annotations and log-probabilities of its texts follow both. The whole item, which the service wants back, is at
+(output index, -1).
 """
 
 from __future__ import annotations
@@ -13,7 +14,24 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Status, Usage
+import msgspec
+
+from famnb.events import (
+    Address,
+    Closed,
+    Delta,
+    Done,
+    Ended,
+    Event,
+    Fault,
+    Noted,
+    Opaque,
+    Opened,
+    Other,
+    Started,
+    Status,
+    Usage,
+)
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.chat import fault as fault  # the two dialects are of one vendor
@@ -118,13 +136,14 @@ def read(body: Any) -> list[Event]:
             events.append(Closed(part.at))
         for at, kind, values in _read_attached(index, as_object(item)):
             events += read_attached(at, kind, values)
+        events.append(_read_opaque(index, as_object(item)))
     status = scalar_text(fields.get("status")) or ("failed" if failed else "")
     # A background response that is still generated has no end yet.
     if status in _RUNNING_STATUSES:
         events.append(_not_ended(fields, status))
     else:
         events.append(_read_end(fields, status, has_calls=has_calls))
-    return [*events, *_read_usage(fields.get("usage"))]
+    return [*events, *_read_usage(fields)]
 
 
 def reader() -> ResponsesReader:
@@ -187,6 +206,8 @@ class ResponsesReader(StreamReader):
                     self._add_part(events, part, whole=type_.endswith("done"))
                 for at, kind_, values in _read_attached(index, item):
                     self._attach(events, at, kind_, values)
+                if type_.endswith("done"):
+                    events.append(_read_opaque(index, item))
             case "response.content_part.added" | "response.content_part.done":
                 at, part_fields = self._block_address(event), as_object(event.get("part"))
                 if block := _read_part(at, part_fields):
@@ -297,11 +318,12 @@ class ResponsesReader(StreamReader):
                 self._add_part(events, part, whole=True)
             for at, kind, values in _read_attached(index, fields):
                 self._attach(events, at, kind, values)
+            events.append(_read_opaque(index, fields))
         status = scalar_text(response.get("status"))
         # Some servers end with the response object as it was at the start; then the name of the event counts.
         status = event_status if status in ("", *_RUNNING_STATUSES) else status
         events.append(_read_end(response, status, has_calls="tool_call" in self._kinds.values()))
-        events += _read_usage(response.get("usage"))
+        events += _read_usage(response)
         # This dialect has no other terminator.
         events.append(Done())
         self._done = True
@@ -322,9 +344,20 @@ def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
             yield block
     for number, part in enumerate(as_list(item.get("summary"))):
         yield _OutputBlock((index, _SUMMARY_INDEX + number), "thinking", find_text(part))
-    # An item of an unknown type is passed through as a block of that kind.
+    # An item of an unknown type is passed through as a block of that kind, whose text is its JSON.
     if type_ not in ("message", "reasoning") and not content:
-        yield _OutputBlock((index, 0), type_, find_text(item))
+        id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
+        text = lenient_json.encode(item).decode()
+        if type_ == "custom_tool_call":
+            text = scalar_text(item.get("input"))
+        yield _OutputBlock((index, 0), type_, text, id_, scalar_text(item.get("name")))
+        if type_ == "image_generation_call" and (picture := scalar_text(item.get("result"))):
+            form = scalar_text(item.get("output_format")) or "png"
+            yield _OutputBlock((index, 1), "image", f"data:image/{form};base64,{picture}")
+
+
+def _read_opaque(index: int, item: dict[str, Any]) -> Opaque:
+    return Opaque((index, -1), lenient_json.encode(item).decode())
 
 
 def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
@@ -368,13 +401,28 @@ def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ende
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
 
 
-def _read_usage(value: Any) -> list[Event]:
+_BILLED_ITEMS = ("file_search_call", "code_interpreter_call", "image_generation_call", "shell_call_output")
+"""Types of items that the vendor bills, and not by the tokens of the reply."""
+
+
+def _read_usage(response: dict[str, Any]) -> list[Event]:
+    """Return the usage of a response, with what it bills besides tokens."""
+    types = [scalar_text(as_object(item).get("type")) for item in as_list(response.get("output"))]
     counts = read_usage(
-        as_object(value),
+        as_object(response.get("usage")),
         ("input_tokens", "output_tokens"),
         details=("input_tokens_details", "output_tokens_details"),
         total="total_tokens",
+        tier=response.get("service_tier"),
+        unpriced=[type_ for type_ in types if type_ in _BILLED_ITEMS],
     )
+    # Of the actions of a search, opening a page and looking for words in it are free.
+    searches = sum(
+        item.get("type") == "web_search_call" and as_object(item.get("action")).get("type") in (None, "search")
+        for item in map(as_object, as_list(response.get("output")))
+    )
+    if searches:
+        counts = msgspec.structs.replace(counts, billing=msgspec.structs.replace(counts.billing, searches=searches))
     return [] if counts == Usage() else [counts]
 
 

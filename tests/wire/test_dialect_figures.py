@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from famnb.events import Usage
 from famnb.record.price_book import PriceBook
 from famnb.reply import Reply, fold
 from famnb.wire import chat, lenient_json, messages, responses, sse
@@ -88,14 +87,14 @@ ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     ],
     ids=["chat", "chat stream", "messages", "responses"],
 )
-def test_zeros_beside_text_are_absent(reply: Reply):
-    assert (reply.text, reply.usage) == ("Yes.", Usage())
-
-
-def test_a_zero_is_believed_without_text_and_takes_the_total_with_it_beside_a_known_count():
-    assert fold(chat.read(chat_body(ZERO, text=""))).usage.output_tokens == 0
-    reply = fold(chat.read(chat_body({"prompt_tokens": 0, "completion_tokens": 7, "total_tokens": 7})))
-    assert reply.usage == Usage(output_tokens=7)
+def test_a_reported_zero_is_a_zero_and_leaves_the_cost_open(reply: Reply):
+    """No prompt is empty: whoever reports none has not counted, or does not bill."""
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("Yes.", 0, 0)
+    book = PriceBook()
+    book.set("m", input=1, output=10)
+    cost = book.cost("m", reply.usage)
+    assert cost is not None
+    assert (cost.low, cost.high, cost.exact) == (0, Decimal("Infinity"), False)
 
 
 def test_a_total_that_contradicts_its_parts_is_a_warning_and_widens_the_cost():
@@ -173,14 +172,17 @@ def test_the_cost_that_a_service_reports_is_the_cost(usage: dict[str, Any], usd:
 
 
 def test_a_second_choice_is_a_warning():
-    """Once, whole and streamed alike."""
+    """Once, whole and streamed alike, whichever comes first."""
     body = chat_body()
     body["choices"].append({**body["choices"][0], "index": 1})
     second = {"id": "c", "model": "m", "choices": [{"index": 1, "delta": {"content": "No."}}]}
     first, last = chat_chunks()
-    for reply in (fold(chat.read(body)), fold_stream(chat, first, second, second, last)):
+    body["choices"].reverse()
+    for reply in (fold(chat.read(body)), fold_stream(chat, second, first, second, last)):
         assert reply.text == "Yes."
-        assert reply.warnings == ("the service sent more than one choice; only the first is read, `reply.raw` has all",)
+        assert reply.warnings == (
+            "the service sent more than one choice; only that of index 0 is read, `reply.raw` has all",
+        )
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "chat_usage_beside_reasoning": YES | {"usage": Usage(3, 12, 10, total_tokens=15, derived=("output_tokens",))},
     "chat_numbers_as_text": COUNTED | {"id": "7", "created": 1700000000},
     "chat_empty_deltas": YES,
-    "chat_two_choices": YES,
+    "chat_two_choices": {"text": "No.", "finish_reason": "length", "complete": True, "status": "incomplete"},
     "chat_unknown_finish": YES | {"finish_reason": "eos_token", "stop_reason": "eos_token"},
     "chat_without_done": YES,
     "chat_without_finish": {"text": "Yes.", "finish_reason": None, "complete": None, "status": "completed"},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Other, Started, Usage
+from famnb.events import Closed, Delta, Done, Ended, Event, Opaque, Opened, Other, Started, Usage
 from famnb.reply import fold
 from famnb.wire import chat, messages, responses
 from tests.support.strategies import read
@@ -41,7 +41,7 @@ def test_a_chat_stream_event_by_event():
         Started("c", "m"),
         *[Opened(AT, "thinking"), Delta(AT, "thinking", "hm"), Closed(AT)],
         *[Opened((0, 1), "text"), Delta((0, 1), "text", "Hi"), Delta((0, 1), "text", "!"), Closed((0, 1))],
-        *[Ended("stop", "stop"), Usage(1, 2), Done()],
+        *[Opaque((-1, 0), '{"reasoning_content":"hm"}'), Ended("stop", "stop"), Usage(1, 2), Done()],
     ]
 
 
@@ -119,6 +119,7 @@ def text_delta(piece: str) -> dict[str, Any]:
 def test_a_responses_stream_event_by_event():
     """What bookkeeping repeats is said once; the terminal event is the terminator too."""
     message = {"id": "x", "type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+    opaque = Opaque((0, -1), json.dumps(message, separators=(",", ":")))
     assert events(
         responses,
         {"type": "response.created", "response": {"id": "r", "model": "m", "created_at": 5, "usage": None}},
@@ -135,8 +136,8 @@ def test_a_responses_stream_event_by_event():
         {"type": "response.output_text.delta", "delta": "never read"},
     ) == [
         *[Started("r", "m", 5), Other("response.in_progress"), Other("response.output_item.added")],
-        *[Opened(AT, "text"), Delta(AT, "text", "Hi"), Closed(AT, "Hi"), Other("response.output_item.done")],
-        *[Started("r"), Ended("stop", "completed", status="completed"), Usage(1, 2, total_tokens=3), Done()],
+        *[Opened(AT, "text"), Delta(AT, "text", "Hi"), Closed(AT, "Hi"), opaque, Started("r"), opaque],
+        *[Ended("stop", "completed", status="completed"), Usage(1, 2, total_tokens=3), Done()],
     ]
 
 
@@ -166,7 +167,10 @@ def test_an_item_of_an_unknown_type_is_passed_through():
     """Its kind is the wire's word, its text no answer."""
     item = {"id": "ws", "type": "web_search_call", "status": "completed"}
     reply = fold(events(responses, response("completed", item, {"content": "Hi"})))
-    assert [(block.kind, block.text) for block in reply.blocks] == [("web_search_call", ""), ("text", "Hi")]
+    assert [(block.kind, block.text) for block in reply.blocks] == [
+        ("web_search_call", '{"id":"ws","type":"web_search_call","status":"completed"}'),
+        ("text", "Hi"),
+    ]
 
 
 def test_an_error_body_inside_a_responses_stream_is_a_failure():

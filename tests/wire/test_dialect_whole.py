@@ -159,5 +159,8 @@ def test_a_plain_text_in_place_of_items_or_blocks_is_read(dialect: ModuleType, b
 def test_an_unknown_block_keeps_its_kind():
     """It is passed through, out of the answer's text."""
     reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))
-    assert [(block.kind, block.text) for block in reply.blocks] == [("search_result", "x"), ("text", "yes")]
+    assert [(block.kind, block.text) for block in reply.blocks] == [
+        ("search_result", '{"type":"search_result","text":"x"}'),
+        ("text", "yes"),
+    ]
     assert (reply.text, reply.finish_reason) == ("yes", "pause")
