@@ -1,7 +1,8 @@
 """The steps of `Client.ask`: compose a request, run the tools that the model calls, read the answer by a schema.
 
 request ── reply ──┬── no calls, or nobody to run them ── the reply
-                   └── calls ── (approved) ── run ── request + reply + results ── next round
+                   ├── calls ── (approved) ── run ── request + reply + results ── next round
+                   └── paused while the service runs tools of its own ── request + reply ── next round
 
 They are a generator, so that a blocking and an awaiting client share them; each carries the steps out in its own way:
 
@@ -191,7 +192,9 @@ def round_steps(request: Request, labels: Mapping[str, str], tools: Tools) -> St
                 failure.reply = dataclasses.replace(failure.reply, rounds=rounds)
             raise
         reply = dataclasses.replace(reply, rounds=rounds) if rounds else reply
-        if not reply.tool_calls or not tools.run or reply.status == "cancelled":
+        # The service ran tools of its own for as long as it may in one request, and goes on with the next.
+        is_paused = reply.stop_reason == "pause_turn" and not reply.tool_calls
+        if not is_paused and (not reply.tool_calls or not tools.run or reply.status == "cancelled"):
             return reply
         # Not an error: the reply so far is paid for, and the caller may want it.
         if len(rounds) == tools.max_rounds:

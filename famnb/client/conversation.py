@@ -147,7 +147,7 @@ def turn_messages(
         messages += answer
         if not answer:
             losses.append(f"the answer of turn {number} is left out: it is empty")
-        if turn.reply.thinking and not target.traits.returns_thinking:
+        if turn.reply.thinking and not target.traits.returns_thinking and not target.request.read_opaque(turn.reply):
             losses.append(
                 f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(able)})"
             )

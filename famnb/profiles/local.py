@@ -20,8 +20,9 @@ from famnb.request.gateway_fields import CHAT, MESSAGES, RESPONSES, WEB
 from famnb.request.vendor_fields import CHAT_TRAITS, MESSAGES_TRAITS
 
 LOCAL = "local"
+_CHAT_TRAITS = dataclasses.replace(CHAT_TRAITS, returns_opaque=False)
 LocalChatRequest = build_request(
-    "LocalChatRequest", "Chat completions of a local model.", ChatRequest, CHAT, CHAT_TRAITS, module=__name__
+    "LocalChatRequest", "Chat completions of a local model.", ChatRequest, CHAT, _CHAT_TRAITS, module=__name__
 )
 LocalResponsesRequest = build_request(
     "LocalResponsesRequest", "Responses of a local model.", ResponsesRequest, RESPONSES, module=__name__
@@ -34,7 +35,7 @@ LocalMessagesRequest = build_request(
     "Messages of a local model.",
     MessagesRequest,
     MESSAGES,
-    dataclasses.replace(MESSAGES_TRAITS, documents_images=False),
+    dataclasses.replace(MESSAGES_TRAITS, documents_images=False, returns_opaque=False),
     module=__name__,
 )
 _REQUESTS = (LocalChatRequest, LocalResponsesRequest, LocalWebChatRequest, LocalMessagesRequest)

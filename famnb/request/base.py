@@ -30,6 +30,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from famnb.errors import InvalidRequest
+from famnb.events import Address
 from famnb.formatting import shorten
 from famnb.reply import Reply
 from famnb.request.message_parts import images, plain_text
@@ -59,6 +60,8 @@ class RequestTraits:
     """Whether the API's document names images as content."""
     returns_thinking: bool
     """Whether the thinking of an earlier answer can be sent back."""
+    returns_opaque: bool = False
+    """Whether what the service wants back with an earlier answer (`Reply.opaque`) is sent back, unchanged."""
     thinking: Literal["budget", "effort"] | None
     """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or (None) not at all."""
     carry_thinking: CarryThinking
@@ -159,7 +162,10 @@ class Request(BaseModel):
         """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
         fields = self.given_fields()
         # In requests of the document this field is unknown.
-        extra = fields.pop("extra_body", None) or {}
+        extra = dict(fields.pop("extra_body", None) or {})
+        # A vendor's own tools stand beside the functions, rather than in their place.
+        if isinstance(extra.get("tools"), list) and fields.get("tools"):
+            extra["tools"] = [*fields["tools"], *(tool for tool in extra["tools"] if tool not in fields["tools"])]
         return {**fields, **extra}
 
     @classmethod
@@ -217,6 +223,13 @@ class Request(BaseModel):
         """Return a reply as messages of the conversation, with the results of its tool calls; none if it is empty."""
 
     @classmethod
+    def read_opaque(cls, reply: Reply) -> dict[Address, dict[str, Any]]:
+        """Return what the service wants back with a reply, by address; nothing if another kind of service sent it."""
+        if not cls.traits.returns_opaque or not isinstance(reply.request, cls):
+            return {}
+        return {item.at: json.loads(item.text) for item in reply.opaque}
+
+    @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         """Return a reply, and the rounds of tool calls that led to it, as messages, as far as they carry them."""
         rounds = [
@@ -242,7 +255,10 @@ class Request(BaseModel):
         return self.replace(**{self.prompt_field: [*lead, self.user_message(content)]})
 
     def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
-        """Return the request of the next round: this one, the reply that called tools, and a result for each call."""
+        """Return the request of the next round: this one, the reply that called tools, and a result for each call.
+
+        Without results it has the service go on with a reply that it has paused.
+        """
         if "tools" not in type(self).model_fields:
             raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
         # A tool that must be called would be called in every round, for ever.
@@ -325,8 +341,11 @@ class Request(BaseModel):
 
     def hints(self) -> list[str]:
         """Return a sentence about each setting that is allowed but probably not meant."""
-        unknown = [name for name in self.get("extra_body") or {} if name not in type(self).model_fields]
+        extra = self.get("extra_body") or {}
+        unknown = [name for name in extra if name not in type(self).model_fields]
+        replaced = [name for name in extra if name in self.model_fields_set and name != "tools"]
         hints = [*self.traits.hints(self), *(f"`{name}` is sent as it is: famnb does not know it." for name in unknown)]
+        hints += [f"`{name}` of extra_body is sent in place of the field that is set." for name in replaced]
         hints += self.field_hints()
         if {"temperature", "top_p"} <= self.model_fields_set:
             hints.append("`temperature` and `top_p` both narrow the choice of words; change one and leave the other.")

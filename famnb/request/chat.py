@@ -12,6 +12,7 @@ from famnb.request.message_parts import (
     ChatMessage,
     Reasoning,
     ResponseFormat,
+    ToolCall,
     answer_format,
     chat_part,
     format_hints,
@@ -50,19 +51,22 @@ class BaseChatRequest(Request):
 
     @classmethod
     def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
+        opaque = cls.read_opaque(reply)
+        message = {"role": "assistant", "content": reply.text, **opaque.get((-1, 0), {})}
         calls = reply.tool_calls
         if not calls:
-            return [{"role": "assistant", "content": reply.text}] if reply.text else []
+            return [message] if reply.text or opaque else []
         ids = [call.id or f"call_{number}" for number, call in enumerate(calls, start=1)]
         functions = [{"name": call.name or "unknown", "arguments": call.text or "{}"} for call in calls]
         tool_calls = [
-            {"id": id_, "type": "function", "function": function} for id_, function in zip(ids, functions, strict=True)
+            {"id": id_, "type": "function", "function": function, **opaque.get(call.at, {})}
+            for id_, function, call in zip(ids, functions, calls, strict=True)
         ]
         answers = [
             {"role": "tool", "tool_call_id": id_, "content": content}
             for id_, content in zip(ids, results or [_NOT_RUN] * len(calls), strict=True)
         ]
-        return [{"role": "assistant", "content": reply.text, "tool_calls": tool_calls}, *answers]
+        return [{**message, "tool_calls": tool_calls}, *answers]
 
     @classmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +109,9 @@ class BaseChatRequest(Request):
 def _read_message(message: ChatMessage) -> PromptTurn:
     """Return a chat message in terms that all endpoints share."""
     calls = tuple(
-        PromptToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
+        PromptToolCall(call.id, call.function.name, call.function.arguments)
+        for call in message.tool_calls or ()
+        if isinstance(call, ToolCall)
     )
     text, pictures = plain_text(message.content), images(message.content)
     return PromptTurn(message.role, text, pictures, calls, message.tool_call_id or "", message.name or "")

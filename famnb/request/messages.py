@@ -71,18 +71,21 @@ class BaseMessagesRequest(Request):
 
     @classmethod
     def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
-        content = [part for block in reply.blocks for part in _block_parts(block)]
+        opaque = cls.read_opaque(reply)
+        blocks = {block.at: block for block in reply.blocks}
+        content: list[dict[str, Any]] = []
+        for at in sorted({*blocks, *opaque}):
+            part = _write_block(blocks[at]) if at in blocks else {}
+            # A call that has no result is left out, since the service would refuse it.
+            if (part or at in opaque) and (results or part.get("type") != "tool_use"):
+                content.append({**part, **opaque.get(at, {})})
         if not results:
             return [{"role": "assistant", "content": content}] if content else []
-        calls = [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": _read_arguments(call)}
-            for call in reply.tool_calls
-        ]
         answers = [
             {"type": "tool_result", "tool_use_id": call.id, "content": result}
             for call, result in zip(reply.tool_calls, results, strict=True)
         ]
-        return [{"role": "assistant", "content": [*content, *calls]}, {"role": "user", "content": answers}]
+        return [{"role": "assistant", "content": content}, {"role": "user", "content": answers}]
 
     @classmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,16 +193,18 @@ class MessagesRequest(BaseMessagesRequest):
         return cls.write_answer(reply)
 
 
-def _block_parts(block: Block) -> list[dict[str, Any]]:
-    """A block of an answer as this endpoint takes it back: thinking as it was, with its signature."""
+def _write_block(block: Block) -> dict[str, Any]:
+    """Return a block of an answer as this endpoint takes it back, thinking with its signature; {} if it has no form."""
     match block.kind:
         case "thinking":
             signature = {"signature": block.signature} if block.signature else {}
-            return [{"type": "thinking", "thinking": block.text, **signature}]
+            return {"type": "thinking", "thinking": block.text, **signature}
         case "redacted_thinking":
-            return [{"type": "redacted_thinking", "data": block.signature}]
+            return {"type": "redacted_thinking", "data": block.signature}
+        case "tool_call":
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": _read_arguments(block)}
         case _:
-            return [{"type": "text", "text": block.text}] if block.text and block.kind == "text" else []
+            return {"type": "text", "text": block.text} if block.text and block.kind == "text" else {}
 
 
 def _read_arguments(call: Block) -> Any:

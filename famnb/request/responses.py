@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 import msgspec
 from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
+from famnb.events import Address
 from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import Content, Reasoning, format_hints, images, nearest_effort, plain_text
@@ -117,14 +118,16 @@ class BaseResponsesRequest(Request):
 
     @classmethod
     def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = [{"role": "assistant", "content": reply.text}] if reply.text else []
-        if not results:
-            return items
         calls = reply.tool_calls
+        items = _write_items(cls.read_opaque(reply), reply, with_calls=bool(results))
+        written = {item.get("call_id") for item in items}
         items += [
             {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.text or "{}"}
             for call in calls
+            if results and call.id not in written
         ]
+        if not results:
+            return items
         items += [
             {"type": "function_call_output", "call_id": call.id, "output": result}
             for call, result in zip(calls, results, strict=True)
@@ -242,6 +245,37 @@ class ResponsesRequest(BaseResponsesRequest):
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         content = {"type": "output_text", "text": reply.text}
         return [{"role": "assistant", "content": content}] if reply.text else []
+
+
+_KNOWN_ITEM_FIELDS = {
+    "message": {"type", "id", "role", "status", "content"},
+    "function_call": {"type", "id", "call_id", "name", "arguments", "status"},
+}
+"""The fields of the items of which nothing has to go back but what blocks hold."""
+_AWAITING_ITEMS = (
+    *("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"),
+    "mcp_approval_request",
+)
+"""Types of items that the service refuses in a conversation that does not answer them."""
+
+
+def _write_items(opaque: Mapping[Address, dict[str, Any]], reply: Reply, *, with_calls: bool) -> list[dict[str, Any]]:
+    """Return the items of an answer as the service sent them, and as a message the text of those that it has not."""
+    items = [fields for (_, part), fields in sorted(opaque.items()) if part == -1]
+    # Messages and calls alone are said in the shortest form, which every service takes.
+    if all(_KNOWN_ITEM_FIELDS.get(item.get("type", "message"), set()) >= set(item) for item in items):
+        items, opaque = [], {}
+    if not with_calls:
+        items = [item for item in items if item.get("type") not in _AWAITING_ITEMS]
+    if reply.request is not None and reply.request.get("store") is False:
+        # The service has not kept them, and the item alone does not hold them.
+        items = [item for item in items if item.get("type") != "reasoning" or item.get("encrypted_content")]
+    finished = {index for index, _ in opaque}
+    text = "".join(block.text for block in reply.blocks if block.kind == "text" and block.at[0] not in finished)
+    # Reasoning is refused without the item that it led to.
+    while items and items[-1].get("type") == "reasoning" and not text:
+        items.pop()
+    return [*items, *([{"role": "assistant", "content": text}] if text else [])]
 
 
 def _input_part(part: Mapping[str, Any]) -> Mapping[str, Any]:

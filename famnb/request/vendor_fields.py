@@ -10,9 +10,10 @@ document they have no defaults of a service's own, since those differ from vendo
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from famnb.request.chat import ChatRequest
 from famnb.request.fields import Row, Table, pick
@@ -20,18 +21,30 @@ from famnb.request.gateway_fields import CHAT as GATEWAY_CHAT
 from famnb.request.gateway_fields import (
     CONTENT_SHAPE,
     BlockMessage,
+    FunctionCallItem,
+    FunctionCallOutput,
+    GatewayMessageItem,
     ImageBlock,
     OutputConfig,
     ToolResultBlock,
     ToolUseBlock,
-    tell_blocks_apart,
 )
 from famnb.request.gateway_fields import MESSAGES as GATEWAY_MESSAGES
 from famnb.request.gateway_fields import RESPONSES as GATEWAY_RESPONSES
-from famnb.request.message_parts import Content, ContentPart, ResponseFormat, nearest_effort
+from famnb.request.message_parts import (
+    IMAGE_TYPES,
+    TEXT_TYPES,
+    THINKING_TYPES,
+    ChatMessage,
+    Content,
+    ContentPart,
+    ResponseFormat,
+    ToolCall,
+    nearest_effort,
+)
 from famnb.request.messages import MessagesRequest
-from famnb.request.neutral import FormatPaths
-from famnb.request.responses import ResponsesRequest, TextFormat, TextOptions
+from famnb.request.neutral import FormatPaths, PromptTurn
+from famnb.request.responses import INPUT_SHAPE, ResponsesRequest, TextFormat, TextOptions
 from famnb.request.tool_forms import InputSchemaTool
 from famnb.request.types import NON_EMPTY, StrictModel, Temperature, Text, Tokens, TopP
 
@@ -61,6 +74,96 @@ class VendorResponseFormat(ResponseFormat):
     """`text`, any JSON (`json_object`), or JSON by a schema."""
 
 
+_OPEN = ConfigDict(extra="allow")
+
+
+class VendorPart(ContentPart):
+    """One part of a message: a text or an image."""
+
+    model_config = _OPEN
+
+
+class Foreign(StrictModel):
+    """What a vendor has of its own, such as a file, audio, a search or an item of an earlier answer; sent as it is."""
+
+    model_config = _OPEN
+
+    type: Text
+    """The vendor's word for it."""
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        """Return none: what it says is not known here."""
+        return ()
+
+
+def tell_foreign_apart(*known: str) -> Discriminator:
+    """Return the discriminator of objects of known types, whose tags are `<type>`, and of all others, `<foreign>`.
+
+    An object without a type has the tag of the first.
+    """
+
+    def tag(value: Any) -> str:
+        type_ = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+        return f"<{type_ or known[0]}>" if type_ in (None, *known) else "<foreign>"
+
+    return Discriminator(tag)
+
+
+_PART_TYPES = (*TEXT_TYPES, *IMAGE_TYPES, *THINKING_TYPES)
+
+
+def _content_shape(content: Any) -> str | None:
+    if isinstance(content, Mapping | StrictModel):
+        return _part_shape(content)
+    return "<text>" if isinstance(content, str) else "<parts>" if isinstance(content, list | tuple) else None
+
+
+def _part_shape(part: Any) -> str:
+    type_ = part.get("type") if isinstance(part, Mapping) else getattr(part, "type", None)
+    return "<part>" if type_ in (None, *_PART_TYPES) else "<foreign>"
+
+
+_ForeignTag: TypeAlias = Annotated[Foreign, Tag("<foreign>")]
+_Part: TypeAlias = Annotated[Annotated[VendorPart, Tag("<part>")] | _ForeignTag, Discriminator(_part_shape)]
+VendorContent: TypeAlias = SerializeAsAny[
+    Annotated[
+        Annotated[str, Tag("<text>")]
+        | Annotated[VendorPart, Tag("<part>")]
+        | _ForeignTag
+        | Annotated[list[_Part], NON_EMPTY, Tag("<parts>")],
+        Discriminator(
+            _content_shape,
+            custom_error_type="content_type",
+            custom_error_message="Input should be a text, a part or a list of parts",
+        ),
+    ]
+]
+"""A message's content, parts of the vendor's own among it."""
+
+
+class VendorCall(ToolCall):
+    """A tool call of an earlier assistant message."""
+
+    model_config = _OPEN
+
+
+_Call: TypeAlias = Annotated[Annotated[VendorCall, Tag("<function>")] | _ForeignTag, tell_foreign_apart("function")]
+
+
+class VendorChatMessage(ChatMessage):
+    """A message, with what the vendor sent with it and wants back."""
+
+    model_config = _OPEN
+
+    content: VendorContent | None = None  # type: ignore[assignment]
+    tool_calls: list[_Call] | None = None  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _require_content(self) -> Self:
+        # Beside what only the vendor knows, such as the id of audio, there may be nothing.
+        return self if self.model_extra else super()._require_content()  # type: ignore[operator]
+
+
 _SAMPLING: Table = {
     "temperature": Row(Temperature, "Sampling temperature.", "Sampling"),
     "top_p": Row(TopP, "Nucleus sampling.", "Sampling"),
@@ -72,6 +175,7 @@ _EXTRA: Table = {
 }
 CHAT: Table = {
     **pick(GATEWAY_CHAT, "model messages stream"),
+    "messages": Row(Annotated[list[VendorChatMessage], NON_EMPTY], "The conversation so far.", default=...),
     "max_tokens": Row(Tokens, "Upper bound on generated tokens."),
     "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
     "response_format": dataclasses.replace(GATEWAY_CHAT["response_format"], type=VendorResponseFormat),
@@ -96,6 +200,7 @@ CHAT_TRAITS = dataclasses.replace(
     ChatRequest.traits,
     carry_thinking=lambda fields, tokens: ({"reasoning_effort": nearest_effort(tokens), **fields}, ""),
     usage_fields={"stream_options": {"include_usage": True}},
+    returns_opaque=True,
     output_tokens=UNCAPPED_TOKENS,
 )
 
@@ -114,8 +219,39 @@ class VendorTextOptions(TextOptions):
     """Text or JSON."""
 
 
+class VendorItem(GatewayMessageItem):
+    """A message, also one that the service has sent."""
+
+    model_config = _OPEN
+
+    content: VendorContent  # type: ignore[assignment]
+
+
+class VendorCallItem(FunctionCallItem):
+    """A call that an earlier response made."""
+
+    model_config = _OPEN
+
+
+class VendorCallOutput(FunctionCallOutput):
+    """The result of a call."""
+
+    output: Annotated[str, Tag("<text>")] | Annotated[list[_Part], Tag("<parts>")]  # type: ignore[assignment]
+
+
+_Item: TypeAlias = Annotated[
+    Annotated[VendorItem, Tag("<message>")]
+    | Annotated[VendorCallItem, Tag("<function_call>")]
+    | Annotated[VendorCallOutput, Tag("<function_call_output>")]
+    | _ForeignTag,
+    tell_foreign_apart("message", "function_call", "function_call_output"),
+]
+_Input: TypeAlias = SerializeAsAny[
+    Annotated[Annotated[Text, Tag("<text>")] | Annotated[list[_Item], NON_EMPTY, Tag("<items>")], INPUT_SHAPE]
+]
 RESPONSES: Table = {
     **GATEWAY_RESPONSES,
+    "input": Row(_Input, "The prompt, or a list of items: messages, tool calls, their results.", default=...),
     **_SAMPLING,
     "max_output_tokens": Row(Tokens, "Upper bound, counting visible and reasoning tokens."),
     "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
@@ -132,6 +268,7 @@ RESPONSES_TRAITS = dataclasses.replace(
     carry_thinking=lambda fields, tokens: ({"reasoning": {"effort": nearest_effort(tokens)}, **fields}, ""),
     # Few servers keep replies, and most of those only with an option at their start.
     stores_replies=False,
+    returns_opaque=True,
     output_tokens=UNCAPPED_TOKENS,
 )
 
@@ -155,6 +292,8 @@ class _Cacheable(StrictModel):
 class CacheablePart(_Cacheable, ContentPart):
     """A text, or the thinking of an earlier answer."""
 
+    model_config = _OPEN
+
 
 class CacheableImage(_Cacheable, ImageBlock):
     """An image."""
@@ -162,6 +301,8 @@ class CacheableImage(_Cacheable, ImageBlock):
 
 class CacheableToolUse(_Cacheable, ToolUseBlock):
     """A call that an earlier message made."""
+
+    model_config = _OPEN
 
 
 class CacheableToolResult(_Cacheable, ToolResultBlock):
@@ -183,6 +324,11 @@ class DocumentBlock(_Cacheable):
     """`{"enabled": true}` where the answer shall cite it."""
 
 
+def _block_shape(block: Any) -> str:
+    type_ = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+    return f"<{type_}>" if type_ in ("image", "tool_use", "tool_result", "document") else _part_shape(block)
+
+
 _Blocks: TypeAlias = Annotated[
     list[
         Annotated[
@@ -190,8 +336,9 @@ _Blocks: TypeAlias = Annotated[
             | Annotated[CacheableImage, Tag("<image>")]
             | Annotated[CacheableToolUse, Tag("<tool_use>")]
             | Annotated[CacheableToolResult, Tag("<tool_result>")]
-            | Annotated[DocumentBlock, Tag("<document>")],
-            tell_blocks_apart("image", "tool_use", "tool_result", "document"),
+            | Annotated[DocumentBlock, Tag("<document>")]
+            | _ForeignTag,
+            Discriminator(_block_shape),
         ]
     ],
     NON_EMPTY,
@@ -237,4 +384,6 @@ MESSAGES: Table = {
     **_EXTRA,
 }
 """Messages, as the vendor who invented them takes them, and who follows that."""
-MESSAGES_TRAITS = dataclasses.replace(MessagesRequest.traits, documents_images=True, format=_FORMAT)
+MESSAGES_TRAITS = dataclasses.replace(
+    MessagesRequest.traits, documents_images=True, returns_opaque=True, format=_FORMAT
+)
