@@ -20,6 +20,8 @@ the frame is read: `exp.frame()["score_exact"]`. `judge(…, pairwise=True, name
 choice that changes with the order is a tie, and `exp.score()` says how many do. It also says how far a judge agrees
 with people who voted on the same pairs (rate and Cohen's kappa). `exp.ranking("duel")` has strengths,
 `exp.judge_cost()` what it cost; a judge's calls carry the tag `judge`, and are in none of the experiment's figures.
+
+To add a scorer: a function here that returns a `LocalScorer`, its name in `__all__`, in `_FACTORIES` and above.
 """
 
 from __future__ import annotations
@@ -30,33 +32,32 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import jsonschema_rs
 import pydantic
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import parse_budget
+from famnb.experiment.fingerprint import identify_function
 from famnb.experiment.judge import Judge, judge, rubric
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
 from famnb.experiment.score import (
+    DETAIL_CHARS,
+    REFUSAL_CHARS,
     REFUSALS,
-    ContainsScorer,
-    CostScorer,
-    ExactScorer,
-    Expected,
-    FunctionScorer,
-    LatencyScorer,
-    Normalization,
-    NumericScorer,
-    RefusalScorer,
-    RegexScorer,
-    SchemaScorer,
+    ROUNDING,
+    LocalScorer,
+    NoScore,
     Score,
-    Which,
+    expected_number,
+    expected_value,
+    find_numbers,
     to_score,
 )
 from famnb.experiment.votes import VOTES_SCORE
+from famnb.formatting import format_duration
+from famnb.record import prices
 from famnb.reply import Reply
 from famnb.request import structured_output
 from famnb.timing import Timing
@@ -78,6 +79,8 @@ __all__ = [
     "rubric",
     "schema",
 ]
+
+Which: TypeAlias = Literal["first", "last"]
 
 
 @runtime_checkable
@@ -110,7 +113,14 @@ def exact(
     `strip` leaves white space at both ends out of account, `casefold` upper and lower case. A prompt without that
     value has no score.
     """
-    return ExactScorer(name, Expected(expected, slot), Normalization(strip, casefold))
+
+    def score(reply: Reply, prompt: Prompt) -> Score:
+        wanted = str(expected_value(expected, slot, prompt))
+        texts = [text.strip() if strip else text for text in (reply.text, wanted)]
+        is_equal = len({text.casefold() if casefold else text for text in texts}) == 1
+        return Score(float(is_equal), "" if is_equal else f"expected {wanted:.{DETAIL_CHARS}}")
+
+    return LocalScorer(name, ("exact", expected, slot, strip, casefold), score)
 
 
 def contains(
@@ -133,8 +143,17 @@ def contains(
         isinstance(texts, list | tuple) and texts and all(isinstance(text, str) and text for text in texts)
     ):
         raise InvalidRequest(f"contains: expected a text or a list of texts, got {expected!r:.80}")
-    value = None if texts is None else tuple(texts)
-    return ContainsScorer(name, Expected(value, slot), Normalization(strip=False, casefold=casefold), need == "all")
+
+    def score(reply: Reply, prompt: Prompt) -> Score:
+        value = expected_value(texts, slot, prompt)
+        wanted = list(map(str, value)) if isinstance(value, list | tuple) else [str(value)]
+        answer = reply.text.casefold() if casefold else reply.text
+        absent = [text for text in wanted if (text.casefold() if casefold else text) not in answer]
+        if not absent or (need == "any" and len(absent) < len(wanted)):
+            return Score(1.0)
+        return Score(0.0, f"not in the answer: {', '.join(map(repr, absent))}"[:DETAIL_CHARS])
+
+    return LocalScorer(name, ("contains", None if texts is None else list(texts), slot, need, casefold), score)
 
 
 def numeric(
@@ -158,7 +177,18 @@ def numeric(
         raise InvalidRequest(f"which: expected 'last' or 'first', got {which!r:.80}")
     if expected is not None:
         check_number("expected", expected, expected="a number, or None for the prompt's own")
-    return NumericScorer(name, Expected(expected, slot), tolerance, relative, which)
+
+    def score(reply: Reply, prompt: Prompt) -> Score:
+        wanted = expected_number(expected_value(expected, slot, prompt))
+        numbers = find_numbers(reply.text)
+        if not numbers:
+            return Score(0.0, f"no number in the answer; expected {wanted:g}")
+        number = numbers[0 if which == "first" else -1]
+        # 0.3 and 0.1 + 0.2 are the same number to whoever writes them.
+        margin = max(tolerance, relative * abs(wanted), ROUNDING * abs(wanted))
+        return Score(float(abs(number - wanted) <= margin), f"{number:.15g}, expected {wanted:.15g}")
+
+    return LocalScorer(name, ("numeric", expected, slot, tolerance, relative, which), score)
 
 
 def regex(
@@ -175,17 +205,31 @@ def regex(
     text of that group in the last match must be the prompt's value of `slot`. A prompt without that value has no
     score. Raises InvalidRequest unless it is a regular expression with such a group.
     """
-    if pattern is None:
-        if group is not None:
-            raise InvalidRequest("regex: group= is of a pattern; give one, such as r'Answer: (\\w+)'")
-        return RegexScorer(name, None, flags, None, slot)
+    if pattern is None and group is not None:
+        raise InvalidRequest("regex: group= is of a pattern; give one, such as r'Answer: (\\w+)'")
     try:
-        compiled = re.compile(pattern, flags)
+        compiled = None if pattern is None else re.compile(pattern, flags)
     except (re.error, ValueError, TypeError) as error:
         raise InvalidRequest(f"regex: {pattern!r:.80} is not a regular expression: {error}") from None
-    if group is not None and group not in (*range(compiled.groups + 1), *compiled.groupindex):
+    if compiled and group is not None and group not in (*range(compiled.groups + 1), *compiled.groupindex):
         raise InvalidRequest(f"group: {compiled.pattern!r:.80} has no group {group!r}; groups are what stands in (…)")
-    return RegexScorer(name, compiled, flags, group, slot)
+
+    def score(reply: Reply, prompt: Prompt) -> Score:
+        wanted = "" if compiled and group is None else str(expected_value(None, slot, prompt))
+        try:
+            matches = list((compiled or re.compile(wanted, flags)).finditer(reply.text))
+        except re.error as error:
+            raise NoScore(f"{wanted!r:.{DETAIL_CHARS}} is not a regular expression: {error}") from None
+        if not matches:
+            return Score(0.0, "no match")
+        if group is None:
+            return Score(1.0, f"found {matches[0][0]:.{DETAIL_CHARS}}")
+        # The last match, since a model that thinks aloud ends with its answer.
+        text, wanted = (matches[-1][group] or "").strip(), wanted.strip()
+        return Score(float(text == wanted), f"found {text:.{DETAIL_CHARS}}, expected {wanted:.{DETAIL_CHARS}}")
+
+    settings = "regex", compiled and (compiled.pattern, compiled.flags), flags, group, slot
+    return LocalScorer(name, settings, score)
 
 
 def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name: str = "refusal") -> Scorer:
@@ -201,7 +245,21 @@ def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name:
     for pattern in items:
         regex(pattern)
     combined = re.compile("|".join(f"(?:{pattern})" for pattern in items), re.IGNORECASE)
-    return RefusalScorer(name, combined, bool(wanted))
+
+    def find_refusal(reply: Reply) -> str | None:
+        """What shows that the model refused; None if nothing does."""
+        if text := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
+            return f"the service says so: {text:.{DETAIL_CHARS}}"
+        if reply.finish_reason == "content_filter":
+            return "the answer was filtered"
+        match = combined.search(reply.text.replace("\u2019", "'")[:REFUSAL_CHARS])
+        return None if match is None else f"found {match[0]:.{DETAIL_CHARS}}"
+
+    def score(reply: Reply, _: Prompt) -> Score:
+        reason = find_refusal(reply)
+        return Score(float((reason is not None) == bool(wanted)), reason or "no refusal")
+
+    return LocalScorer(name, ("refusal", combined.pattern, bool(wanted)), score)
 
 
 def latency(max_s: float, *, metric: str = "e2e_s", name: str = "latency") -> Scorer:
@@ -214,7 +272,14 @@ def latency(max_s: float, *, metric: str = "e2e_s", name: str = "latency") -> Sc
     metrics = [field for field in Timing.__struct_fields__ if field.endswith("_s")]
     if metric not in metrics:
         raise InvalidRequest(f"metric: there is no {metric!r:.80}; expected one of {', '.join(metrics)}")
-    return LatencyScorer(name, max_s, metric)
+
+    def score(reply: Reply, _: Prompt) -> Score:
+        seconds = getattr(reply.timing, metric)
+        if seconds is None:
+            raise NoScore(f"{metric} was not observed")
+        return Score(float(seconds <= max_s), f"{metric} {format_duration(seconds)}")
+
+    return LocalScorer(name, ("latency", max_s, metric), score)
 
 
 def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
@@ -223,7 +288,20 @@ def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
     No score where that is not known: without a price, or where usage is estimated and the limit lies between the lowest
     and the highest cost. Raises InvalidRequest unless `max_usd` is an amount.
     """
-    return CostScorer(name, parse_budget(max_usd, "max_usd"))
+    limit = parse_budget(max_usd, "max_usd")
+
+    def score(reply: Reply, _: Prompt) -> Score:
+        usd = reply.cost
+        if usd is None and reply.request is not None:
+            # The price may have been set since the call was made.
+            usd = prices.cost(reply.request.model, reply.usage, service=reply.profile)
+        if usd is None:
+            raise NoScore("the cost is not known: there is no price for the model, or no token count")
+        if usd.low <= limit < usd.high:
+            raise NoScore(f"{usd}: the limit is between")
+        return Score(float(usd.high <= limit), str(usd))
+
+    return LocalScorer(name, ("cost", str(limit)), score)
 
 
 def schema(kind: Any, *, name: str = "schema") -> Scorer:
@@ -231,20 +309,36 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
 
     `kind` is a JSON Schema as a mapping, or a type such as a pydantic model. Raises InvalidRequest for anything else.
     """
-    if not isinstance(kind, Mapping):
+    if isinstance(kind, Mapping):
+        form, find_fault = dict(kind), _check_by_schema(kind)
+    else:
+        form, find_fault = structured_output.json_format(kind)["schema"], _check_by_type(kind)
 
-        def find_type_fault(text: str) -> str | None:
-            try:
-                structured_output.parse(text, kind)
-            except pydantic.ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-            return None
+    def score(reply: Reply, _: Prompt) -> Score:
+        fault = find_fault(reply.text)
+        return Score(float(fault is None), fault or "")
 
-        form = structured_output.json_format(kind)["schema"]
-        return SchemaScorer(name, json.dumps(form, sort_keys=True), find_type_fault)
+    return LocalScorer(name, ("schema", json.dumps(form, sort_keys=True)), score)
+
+
+def _check_by_type(kind: Any) -> Callable[[str], str | None]:
+    """Return a function that returns what is wrong with a text; None if it is JSON of the type."""
+
+    def find_fault(text: str) -> str | None:
+        try:
+            structured_output.parse(text, kind)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+        return None
+
+    return find_fault
+
+
+def _check_by_schema(schema: Mapping[str, Any]) -> Callable[[str], str | None]:
+    """The same for a JSON Schema. Raises InvalidRequest if it is none."""
     try:
-        validator = jsonschema_rs.validator_for(dict(kind), retriever=_refuse_to_fetch)
+        validator = jsonschema_rs.validator_for(dict(schema), retriever=_refuse_to_fetch)
     except ValueError as error:
         message = getattr(error, "message", str(error))
         raise InvalidRequest(f"schema: expected a JSON Schema: {message:.200}") from None
@@ -258,7 +352,7 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
         location = "" if fault is None else ".".join(map(str, ("$", *fault.instance_path)))
         return None if fault is None else f"{location}: {fault.message:.200}"
 
-    return SchemaScorer(name, json.dumps(kind, sort_keys=True), find_fault)
+    return find_fault
 
 
 def _refuse_to_fetch(address: str) -> Any:
@@ -270,8 +364,8 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     """Score by a Python function of the `famnb.Reply`, or of the reply and the prompt.
 
     It returns a number, a bool, a `Score`, or None for no score. Its exception is no score, with the error as detail.
-    It scores anew when its code changes, or a constant or function that it uses; when a list or an object does that it
-    reads, give another `name`.
+    It scores anew when its source changes, or a constant or a function of the same module that it uses. When anything
+    else changes, such as a list that it reads, and for a function without source, give another `name`.
     """
     if not callable(call):
         raise InvalidRequest(f"function: expected a function of the reply, got {call!r:.80}")
@@ -279,7 +373,12 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     # The name of a lambda is "<lambda>".
     if name is None and not column.isidentifier():
         raise InvalidRequest(f"function: {call!r:.80} has no name for the column of its scores; give name=")
-    return FunctionScorer(column, call, _takes_prompt(call))
+    takes_prompt = _takes_prompt(call)
+
+    def score(reply: Reply, prompt: Prompt) -> Any:
+        return call(reply, prompt) if takes_prompt else call(reply)
+
+    return LocalScorer(column, ("function", identify_function(call)), score, span=None)
 
 
 def parse_scorers(items: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
