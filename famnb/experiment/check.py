@@ -17,19 +17,8 @@ import pandas as pd
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.experiment.comparison import bounded_mean, bounded_share
-from famnb.experiment.metrics import (
-    P95,
-    PERCENTILE,
-    SHARE,
-    Failed,
-    Metric,
-    check_metric,
-    check_slo,
-    find_metric,
-    known_metrics,
-    measure,
-)
+from famnb.experiment.comparison import estimate
+from famnb.experiment.metrics import Failed, Metric, check_metric, check_slo, find_metric, known_metrics, measure
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import Span
 from famnb.experiment.summary import drop_warmups
@@ -89,17 +78,15 @@ def check_limits(
         metric = find_metric(name, spans)
         measured = measure(rows, metric, failed=failed, slo=objective)
         for variant, calls in rows.groupby("variant", observed=True):
-            values = measured.to_frame(
-                calls.index.to_series().reindex(rows.index).notna(), rows["prompt_id"].astype(str)
-            )
-            interval = _interval_of(metric, values, level)
+            values = measured.to_frame(rows["variant"] == variant, rows["prompt_id"].astype(str))
+            interval = estimate(metric, values, level=level)
             gaps = list(_gaps(calls, metric))
             outcome = _judge(interval, bound, limit, is_complete=not gaps)
             records.append(
                 {
                     "variant": str(variant),
                     "metric": name,
-                    "statistic": _name_statistic(metric),
+                    "statistic": metric.figure,
                     "value": interval.value,
                     "low": interval.low,
                     "high": interval.high,
@@ -129,25 +116,6 @@ def _check_bound(name: str, limits: Mapping[str, float] | None, names: list[str]
         yield name, metric, float(check_number(f"{name}[{metric!r}]", limit, expected="a number"))
 
 
-def _interval_of(metric: Metric, values: pd.DataFrame, level: float) -> stats.Interval:
-    """The figure of one variant, for new prompts, wherever between their ends uncertain values lie."""
-    if metric.statistic == PERCENTILE:
-        return stats.percentile(values["value"], P95, clusters=values.index, level=level)
-    if metric.statistic == SHARE:
-        return bounded_share(values, level=level)
-    if metric.is_time:
-        return stats.median(values["value"], clusters=values.index, level=level)
-    return bounded_mean(values, metric, level=level)
-
-
-def _name_statistic(metric: Metric) -> str:
-    if metric.statistic == PERCENTILE:
-        return "95th percentile"
-    if metric.statistic == SHARE:
-        return "share"
-    return "median" if metric.is_time else "mean"
-
-
 def _gaps(rows: pd.DataFrame, metric: Metric) -> Iterator[str]:
     """Yield why a figure may still change or leaves calls out."""
     is_tried = rows["status"].isin(ANSWERED) | failures(rows)
@@ -172,8 +140,7 @@ def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: b
 def _explain(
     metric: Metric, interval: stats.Interval, bound: str, limit: float, outcome: Outcome, gaps: list[str]
 ) -> str:
-    statistic = _name_statistic(metric)
-    title = metric.title if metric.statistic in (PERCENTILE, SHARE) else f"{statistic} {metric.title}"
+    title = f"{metric.figure} {metric.title}" if metric.figure in ("mean", "median") else metric.title
     asked = f"{'at most' if bound == 'max' else 'at least'} {metric.format_value(limit)} asked"
     if math.isnan(interval.value):
         return f"{title} not known (n = {interval.n:,}); {asked}: unknown"

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ import pandas as pd
 from famnb import stats
 from famnb.experiment.metrics import MEAN, P95, PERCENTILE, RATIO, SHARE, UNBOUNDED, Measured, Metric
 from famnb.experiment.score import YES_NO
-from famnb.stats.differences import average_repeats
+from famnb.stats.differences import average_repeats, is_clear
 
 Pairs: TypeAlias = Literal["baseline", "all"]
 
@@ -87,12 +87,25 @@ def compare_variants(
     find so much (of a ratio, a tenth) by the same rule with a probability of 80 %. `caution` says why an interval may
     hold less often than it should. Missing where n carries none.
     """
+    return judge(compare_pairs(rows, measured, pairs, baseline=baseline, primary=primary, level=level), level)
+
+
+def compare_pairs(
+    rows: pd.DataFrame,
+    measured: Mapping[Metric, Measured],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    baseline: str,
+    primary: str,
+    level: float,
+) -> list[dict[str, Any]]:
+    """What each pair of variants shows of each metric, to be judged by `judge`; see `compare_variants`."""
     is_variant, prompts = {name: rows["variant"] == name for pair in pairs for name in pair}, number_prompts(rows)
     calls = {
         metric: {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
         for metric, values in measured.items()
     }
-    records = [
+    return [
         compare_two(metric, *(calls[metric][name] for name in (first, second)), level=level)
         | {
             "first": first,
@@ -104,17 +117,20 @@ def compare_variants(
         for first, second in pairs
         for metric in measured
     ]
+
+
+def judge(records: Sequence[dict[str, Any]], level: float) -> pd.DataFrame:
+    """The table of `compare_variants`: those of the primary metric are judged together, and so are all others."""
     for is_primary in (False, True):
         family = [record for record in records if record["primary"] == is_primary]
         adjusted = stats.holm([record["p_value"] for record in family])
         comparisons = sum(record["n"] > 0 for record in family)
         for record, p_value in zip(family, adjusted, strict=True):
-            record |= {"p_adjusted": p_value, "comparisons": comparisons}
-    for record in records:
-        # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
-        contradicts = record["statistic"] == RATIO and (record["ratio"] - 1) * record["difference"] < 0
-        record["clear"] = record["p_adjusted"] < 1 - level and not contradicts
-        record["needed"] = None if record["clear"] else _pairs_needed(record, level)
+            # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
+            contradicts = record["statistic"] == RATIO and (record["ratio"] - 1) * record["difference"] < 0
+            clear = bool(is_clear(p_value, record["n"], level)) and not contradicts
+            record |= {"p_adjusted": p_value, "comparisons": comparisons, "clear": clear}
+            record["needed"] = None if clear else _pairs_needed(record, level)
     columns = {name: pd.Series([record[name] for record in records], dtype=dtype) for name, dtype in COLUMNS.items()}
     return pd.DataFrame(columns)
 
@@ -194,6 +210,26 @@ def is_exact(calls: pd.DataFrame) -> bool:
     return bool((calls["low"].to_numpy() == calls["high"].to_numpy()).all())
 
 
+def estimate(metric: Metric, calls: pd.DataFrame, *, level: float) -> stats.Interval:
+    """The figure of one variant, by the metric's `figure`, from its values as `Measured.to_frame` has them.
+
+    It is for new prompts, wherever between their ends uncertain values lie.
+    """
+    match metric.figure:
+        case "95th percentile":
+            return stats.percentile(calls["value"], P95, clusters=calls.index, level=level)
+        case "median":
+            return stats.median(calls["value"], clusters=calls.index, level=level)
+        case "share":
+            ends = (stats.share(calls[end], clusters=calls.index, level=level) for end in ("value", "low", "high"))
+            value, low, high = ends
+            return dataclasses.replace(value, low=low.low, high=high.high)
+        case "mean":
+            return bounded_mean(calls, metric, level=level)
+        case _:
+            assert_never(metric.figure)
+
+
 def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.Interval:
     """The mean over prompts of values with ends, as `Measured.to_frame` has them; `n` is the number of prompts.
 
@@ -208,12 +244,6 @@ def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.
     # No count, amount or time is below 0, though the interval of a mean of few values may reach there.
     lowest, highest = np.clip([low.low, high.high], *metric.span)
     return dataclasses.replace(value, low=float(lowest), high=float(highest), n=value.clusters)
-
-
-def bounded_share(calls: pd.DataFrame, *, level: float) -> stats.Interval:
-    """The share of calls, with an interval for wherever between their ends uncertain ones lie."""
-    value, low, high = (stats.share(calls[end], clusters=calls.index, level=level) for end in ("value", "low", "high"))
-    return dataclasses.replace(value, low=low.low, high=high.high)
 
 
 def mean_over_prompts(values: pd.Series[float]) -> float:

@@ -104,9 +104,11 @@ class Metric:
         return self.name.startswith(SCORE_PREFIX)
 
     @property
-    def is_time(self) -> bool:
-        """Whether it is a duration, in seconds."""
-        return _UNITS.get(self.column) == "s"
+    def figure(self) -> Literal["mean", "median", "95th percentile", "share"]:
+        """What one variant's values come to: of times the median, which a few slow calls do not move."""
+        if self.statistic in (PERCENTILE, SHARE):
+            return "share" if self.statistic == SHARE else "95th percentile"
+        return "median" if _UNITS.get(self.column) == "s" else "mean"
 
 
 def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:

@@ -157,11 +157,6 @@ class Effect(NamedTuple):
         return cls(row["difference"], row["low"], row["high"], 0.0, format_value)
 
     @property
-    def excludes_none(self) -> bool:
-        """Whether the interval leaves out that the two are equal."""
-        return self.low > self.none or self.high < self.none
-
-    @property
     def range(self) -> str:
         """The interval as text."""
         return format_range(self.low, self.high, self.format_value)
@@ -175,6 +170,17 @@ def format_difference(row: Row, format_value: FormatValue | None = None) -> str:
     sign = "+" if effect.none == 0 < effect.value else ""
     figure = f"{ESTIMATE_MARK * bool(row['estimated'])}{sign}{effect.format_value(effect.value)}"
     return figure if math.isnan(effect.low) else f"{figure} ({effect.range})"
+
+
+def format_sureness(row: Row) -> str:
+    """Whether a difference is clear, and the p-value and n behind that: `clear (p = 0.031, 12 pairs)`."""
+    p_value = "" if math.isnan(row["p_adjusted"]) else f"{format_p(row['p_adjusted'])}, "
+    return f"{'clear' if row['clear'] else 'not clear'} ({p_value}{format_count(row['n'], 'pair')})"
+
+
+def format_p(p_value: float) -> str:
+    """A p-value: `p = 0.031`, `p < 0.001`."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
 class PairFinding:
@@ -193,11 +199,15 @@ class PairFinding:
         self.size = effect
         if self.is_less and not effect.none:
             self.size = effect._replace(value=-effect.value, low=-effect.high, high=-effect.low)
-
-    @property
-    def has_enough(self) -> bool:
+        self.has_enough = bool(row["n"] >= stats.min_values(level))
         """Whether there are enough pairs for a claim."""
-        return bool(self.row["n"] >= stats.min_values(self.level))
+        self.conjunction = "as" if row["metric"] == "cost_usd" and self.is_ratio else "than"
+        self.pairs_needed = ""
+        """How many pairs would show a notable difference, and which; empty if that is not known."""
+        if row["needed"] > 0:
+            # With two significant digits, since an estimate of a sample size has no more.
+            self.pairs_needed = f"about {int(float(format(row['needed'], '.1e'))):,}"
+        self.notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
 
     @property
     def better(self) -> str | None:
@@ -208,12 +218,15 @@ class PairFinding:
 
     def describe(self, *, is_first: bool, against: bool = True) -> str:
         """A clause; the first names statistic and level, and with `against` it names the first variant."""
-        row, first, second = self.row, self.first, self.second
+        row, first, second, count = self.row, self.first, self.second, format_count(self.row["n"], "pair")
         if not self.has_enough:
             subject = f"between {second} and {first}" if against else f"{second}:"
-            return f"{subject} no difference can be claimed: {self._count_missing()}"
+            fewest = f"{stats.min_values(self.level)} are the fewest that could show one"
+            enough = f"{self.pairs_needed} would be needed to see {self.notable} in the {self.metric.title}"
+            why = f"n = {count}; {enough if self.pairs_needed else fewest}"
+            return f"{subject} no difference can be claimed: {why}"
         p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
-        sureness = f"{p_value}, n = {format_count(row['n'], 'pair')}"
+        sureness = f"{p_value}, n = {count}"
         statistic = f"{row['statistic']}, " if is_first else ""
         named = f"{format_level(self.level)} interval " if is_first else ""
         if not row["clear"]:
@@ -221,30 +234,44 @@ class PairFinding:
             subject = subject if against else f"{second} not clearly different"
             return f"{subject} ({statistic}{self.explain_unclear(named)}{sureness})"
         than = f" {self.conjunction} {first}" if against else ""
-        facts = f"{self._compare_values()}{statistic}{self.format_ends(named)}{sureness}"
-        return f"{second} {self.claim()}{than} ({facts})"
+        values = ""
+        # Values that are estimates have ends of their own, which the table of variants shows.
+        if self.is_ratio and not row["estimated"] and (ratio_of_sums := self._format_ratio_of_sums()):
+            values = f"{ratio_of_sums}; "
+        elif not self.is_ratio and not row["estimated"]:
+            format_value = self.metric.format_value
+            values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}; "
+        return f"{second} {self.claim()}{than} ({values}{statistic}{self.format_ends(named)}{sureness})"
 
     def claim(self) -> str:
-        """A clear difference as a verb."""
+        """A clear difference as a verb, with its size."""
+        size = self._format_size()
         match self.row["metric"]:
             case "ttft_s" | "ttfa_s" | "e2e_s" as name:
-                return f"{_TIME_VERBS[name]} {self._format_size()} {'sooner' if self.is_less else 'later'}"
+                return f"{_TIME_VERBS[name]} {size} {'sooner' if self.is_less else 'later'}"
             case "output_tokens":
-                return f"writes {self._format_size()} tokens {'fewer' if self.is_less else 'more'}"
+                return f"writes {size} tokens {'fewer' if self.is_less else 'more'}"
             case "cost_usd" if self.is_ratio:
-                return f"costs {self._format_size()} as much"
+                return f"costs {size} as much"
             case "cost_usd":
-                return f"costs {self._format_size()} {'less' if self.is_less else 'more'} a call"
+                return f"costs {size} {'less' if self.is_less else 'more'} a call"
             case _ if self.metric.is_score:
-                return f"scores {self._format_size()} {'lower' if self.is_less else 'higher'}"
+                return f"scores {size} {'lower' if self.is_less else 'higher'}"
             case _ if self.is_ratio:
-                return f"has {self._format_size()} the {self.metric.title}"
+                return f"has {size} the {self.metric.title}"
             case _:
-                return f"has a {self.metric.title} {self._format_size()} {'lower' if self.is_less else 'higher'}"
+                return f"has a {self.metric.title} {size} {'lower' if self.is_less else 'higher'}"
 
-    @property
-    def conjunction(self) -> str:
-        return "as" if self.row["metric"] == "cost_usd" and self.is_ratio else "than"
+    def _format_size(self) -> str:
+        """How large a clear difference is; of estimates too far apart for a figure, at which end it is the smallest."""
+        size = self.size
+        if not self.row["estimated"]:
+            return size.format_value(size.value)
+        if size.high <= MAX_FACTOR * size.low:
+            return f"{ESTIMATE_MARK}{size.format_value(size.value)}"
+        if size.none and self.is_less:
+            return f"at most {size.format_value(size.high)}"
+        return f"at least {size.format_value(size.low)}"
 
     def format_ends(self, named: str) -> str:
         """The interval of a clear difference, after its name."""
@@ -261,39 +288,17 @@ class PairFinding:
             facts = f"{effect.format_value(effect.low)} in every pair"
         else:
             facts = f"{named}{ESTIMATE_MARK * bool(row['estimated'])}{effect.range}"
+        excludes_none = effect.low > effect.none or effect.high < effect.none
         if row["estimated"]:
             facts += ", since token counts are estimates or not reported"
         elif self.is_ratio and (ratio_of_sums := self._format_ratio_of_sums()):
             facts += f"; {ratio_of_sums}"
-        elif effect.excludes_none and row["p_value"] >= 1 - self.level:
+        elif excludes_none and row["p_value"] >= 1 - self.level:
             # The interval of few yes and no is an approximation, the p-value is exact.
             facts += f", but {format_p(row['p_value'])} by itself"
-        elif effect.excludes_none and row["comparisons"] > 1:
+        elif excludes_none and row["comparisons"] > 1:
             facts += f", not enough for one of {row['comparisons']} comparisons"
-        if row["needed"] > row["n"]:
-            facts += f", about {_round_count(row['needed'])} pairs would show {self._format_notable()}"
-        return facts
-
-    def _format_size(self) -> str:
-        """How large a clear difference is; of estimates too far apart for a figure, at which end it is the smallest."""
-        size = self.size
-        if not self.row["estimated"]:
-            return size.format_value(size.value)
-        if size.high <= MAX_FACTOR * size.low:
-            return f"{ESTIMATE_MARK}{size.format_value(size.value)}"
-        if size.none and self.is_less:
-            return f"at most {size.format_value(size.high)}"
-        return f"at least {size.format_value(size.low)}"
-
-    def _compare_values(self) -> str:
-        """What is compared, the second first: `0.82 against 0.7; `; of a ratio that of the sums, if it differs."""
-        # Values that are estimates have ends of their own, which the table of variants shows.
-        if self.row["estimated"]:
-            return ""
-        if self.is_ratio:
-            return f"{ratio_of_sums}; " if (ratio_of_sums := self._format_ratio_of_sums()) else ""
-        second, first = (self.metric.format_value(self.row[name]) for name in ("second_value", "first_value"))
-        return f"{second} against {first}; "
+        return f"{facts}, {self.pairs_needed} pairs would show {self.notable}" if row["needed"] > row["n"] else facts
 
     def _format_ratio_of_sums(self) -> str:
         """The ratio of the sums, if it is not in the interval of that of the prompts; empty if it is."""
@@ -301,17 +306,6 @@ class PairFinding:
         # Equal ratios differ by rounding.
         is_inside = self.effect.low * (1 - 1e-9) <= ratio <= self.effect.high * (1 + 1e-9)
         return "" if is_inside else f"of their sums, {format_times(ratio)}"
-
-    def _format_notable(self) -> str:
-        return format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(self.row["notable"])
-
-    def _count_missing(self) -> str:
-        """How many pairs there are, and how many it would take."""
-        pairs = f"n = {format_count(self.row['n'], 'pair')}"
-        if math.isnan(self.row["needed"]):
-            return f"{pairs}; {stats.min_values(self.level)} are the fewest that could show one"
-        needed = f"about {_round_count(self.row['needed'])} would be needed"
-        return f"{pairs}; {needed} to see {self._format_notable()} in the {self.metric.title}"
 
 
 def _name_winner(findings: Sequence[PairFinding]) -> str:
@@ -365,11 +359,6 @@ def _compare_two(findings: Sequence[PairFinding]) -> str:
     return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}"
 
 
-def format_p(p_value: float) -> str:
-    """A p-value: `p = 0.031`, `p < 0.001`."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
-
-
 def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -377,8 +366,3 @@ def _capitalize(text: str) -> str:
 def _list(names: Sequence[str | None]) -> str:
     """Names in one phrase: `A, B and C`."""
     return " and ".join(filter(None, [", ".join(map(str, names[:-1])), *names[-1:]]))
-
-
-def _round_count(n: int) -> str:
-    """A count with two significant digits, since an estimate of a sample size has no more."""
-    return f"{int(float(f'{n:.1e}')):,}"

@@ -300,9 +300,9 @@ def judge_agreements(
     agreements = {}
     for judge in judges:
         verdicts = (
-            votes.verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge.voter))
+            votes.duels(votes_cast, cells, voter=judge.voter)
             if judge.pairwise
-            else votes.verdicts_of_grades(grades[judge.name], cells)
+            else votes.duels_of_grades(grades[judge.name], cells)
         )
         agreements[judge.name] = votes.agree_with_people(judge.name, verdicts, people)
     return {name: agreement for name, agreement in agreements.items() if agreement.votes}

@@ -23,9 +23,10 @@ from famnb.errors import InvalidRequest
 from famnb.experiment import narrative
 from famnb.experiment.comparison import (
     Pairs,
-    bounded_mean,
-    bounded_share,
+    compare_pairs,
     compare_variants,
+    estimate,
+    judge,
     mean_over_prompts,
     number_prompts,
     pair_variants,
@@ -33,7 +34,7 @@ from famnb.experiment.comparison import (
 )
 from famnb.experiment.metrics import (
     GOODPUT,
-    P95,
+    P95_SUFFIX,
     SCORE_PREFIX,
     SUCCESS,
     Failed,
@@ -205,7 +206,9 @@ def summary(
         chosen_pairs = list(pairs)
     limits = check_slo(slo, rows)
     names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
-    tabled, chosen = _table_metrics(rows, limits, spans), [find_metric(name, spans) for name in names]
+    scores = score_columns(rows[rows["status"].isin(ANSWERED)])
+    tabled = [find_metric(name, spans) for name in (SUCCESS, *([GOODPUT] if limits else []), *scores, *TIMES, *_MEANS)]
+    chosen = [find_metric(name, spans) for name in names]
     measured = {
         metric: measure(rows, metric, failed=failed, slo=limits) for metric in dict.fromkeys([*tabled, *chosen])
     }
@@ -219,13 +222,14 @@ def summary(
         level=level,
     )
     compared = to_records(pair_table)
+    comparison_cautions = [(find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared]
     all_notes = [
         *notes,
         *narrative.reservations(
             rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
         ),
         *narrative.judging(compared, why, slo=limits, level=level),
-        *narrative.cautions([*mean_cautions, *_cautions(compared)], level=level),
+        *narrative.cautions([*mean_cautions, *comparison_cautions], level=level),
     ]
     groups = [compared]
     if not isinstance(pairs, str):
@@ -269,19 +273,15 @@ def break_down(
     # Of all rows: what a failed call scores is the lowest that came at all.
     measured = measure(rows, metric, failed=failed, slo=slo or {})
     pairs = pair_variants(list_variants(rows), baseline, "baseline")
-    tables = []
+    records: list[dict[str, Any]] = []
     for value in sorted(rows[tag].dropna().unique(), key=lambda value: (isinstance(value, str), value)):
         mask = (rows[tag] == value).to_numpy(dtype=bool, na_value=False)
         part = Measured(measured.value[mask], measured.low[mask], measured.high[mask])
-        table = compare_variants(rows[mask], {metric: part}, pairs, baseline=baseline, primary=metric.name, level=level)
-        tables.append(table.assign(value=str(value)))
-    result = pd.concat(tables, ignore_index=True)
-    # A ratio that the sums contradict is not clear, whatever its p-value: that stays.
-    may_be_clear = (result["p_adjusted"] >= 1 - level).fillna(True) | result["clear"]
-    result["p_adjusted"] = pd.array(stats.holm(result["p_value"].astype(float)), dtype="Float64")
-    result["comparisons"] = int((result["n"] > 0).sum())
-    result["clear"] = ((result["p_adjusted"] < 1 - level) & may_be_clear).fillna(False).astype("boolean")
-    return result
+        options: dict[str, Any] = {"baseline": baseline, "primary": metric.name, "level": level}
+        records += [
+            record | {"value": str(value)} for record in compare_pairs(rows[mask], {metric: part}, pairs, **options)
+        ]
+    return judge(records, level).assign(value=[record["value"] for record in records])
 
 
 def drop_warmups(frame: pd.DataFrame) -> pd.DataFrame:
@@ -298,22 +298,11 @@ def list_variants(rows: pd.DataFrame) -> list[str]:
     return [str(name) for name in rows["variant"].cat.categories]
 
 
-def _cautions(compared: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
-    return [(find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared]
-
-
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
     """Return one of a few values. Raises InvalidRequest for any other."""
     if value not in choices:
         raise InvalidRequest(f"{argument}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
-
-
-def _table_metrics(rows: pd.DataFrame, slo: Mapping[str, float], spans: Mapping[str, Span] | None) -> list[Metric]:
-    """The metrics of which the table has figures."""
-    scores = score_columns(rows[rows["status"].isin(ANSWERED)])
-    shares = [SUCCESS, *([GOODPUT] if slo else [])]
-    return [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
 
 
 def _variant_table(
@@ -324,44 +313,23 @@ def _variant_table(
     lines, prompts = [], number_prompts(rows)
     for name in variants:
         is_variant = rows["variant"] == name
-        line = _count_calls(rows[is_variant])
+        status, failed = rows["status"][is_variant].astype("string"), int(failures(rows[is_variant]).sum())
+        answers = {name: int((status == name).sum()) for name in ANSWERED}
+        counts = {"planned": len(status), **answers, "failed": failed}
+        line: dict[str, Any] = {**counts, "left": len(status) - failed - sum(answers.values())}
         for metric, values in measured.items():
             part = values.to_frame(is_variant, prompts)
-            if metric.name in (SUCCESS, GOODPUT):
-                line |= _interval_columns(metric.name, "", bounded_share(part, level=level))
-            elif metric.name in TIMES:
-                line |= _time_columns(metric.name, part["value"], level)
-            else:
-                stem, mean = _MEANS.get(metric.name, metric.name), bounded_mean(part, metric, level=level)
-                line |= _interval_columns(stem, "_mean", mean)
+            figure, stem = estimate(metric, part, level=level), _MEANS.get(metric.name, metric.name)
+            line[stem if metric.figure == "share" else f"{stem}_{metric.figure}"] = figure.value
+            line |= {f"{stem}_low": figure.low, f"{stem}_high": figure.high, f"{stem}_n": figure.n}
+            if metric.figure == "median":
+                p95 = estimate(find_metric(f"{metric.name}{P95_SUFFIX}"), part, level=level)
+                line |= {f"{stem}_p95": p95.value, f"{stem}_p95_low": p95.low, f"{stem}_p95_high": p95.high}
+            if metric.figure == "mean":
                 line |= {f"{stem}_{word}": mean_over_prompts(part[end]) for word, end in _ENDS.items()}
-                cautions.append((metric.title, mean.n, mean.caution))
+                cautions.append((metric.title, figure.n, figure.caution))
         lines.append(line | sum_costs(rows[is_variant]))
     return pd.DataFrame(lines, index=pd.Index(variants, name="variant")).convert_dtypes(), cautions
-
-
-def _count_calls(rows: pd.DataFrame) -> dict[str, Any]:
-    status = rows["status"].astype("string")
-    counts = {"planned": len(rows)} | {name: int((status == name).sum()) for name in ANSWERED}
-    counts["failed"] = int(failures(rows).sum())
-    counts["left"] = len(rows) - counts["completed"] - counts["incomplete"] - counts["failed"]
-    return counts
-
-
-def _time_columns(name: str, seconds: pd.Series[float], level: float) -> dict[str, Any]:
-    median = stats.median(seconds, clusters=seconds.index, level=level)
-    p95 = stats.percentile(seconds, P95, clusters=seconds.index, level=level)
-    ends = {f"{name}_p95": p95.value, f"{name}_p95_low": p95.low, f"{name}_p95_high": p95.high}
-    return _interval_columns(name, "_median", median) | ends
-
-
-def _interval_columns(stem: str, value: str, interval: stats.Interval) -> dict[str, Any]:
-    return {
-        f"{stem}{value}": interval.value,
-        f"{stem}_low": interval.low,
-        f"{stem}_high": interval.high,
-        f"{stem}_n": interval.n,
-    }
 
 
 def sum_costs(rows: pd.DataFrame) -> dict[str, Any]:

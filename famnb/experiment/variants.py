@@ -74,28 +74,30 @@ def grid(
     those whose endpoint does not serve the model or does not take a field, which otherwise is an InvalidRequest, as is
     a name that no endpoint has. A field whose value is itself a list needs a list of lists.
     """
-    clients = _name_clients(fields.pop("client")) if "client" in fields else {}
+    clients: dict[str, BaseClient] = {}
+    if "client" in fields:
+        source = fields.pop("client")
+        named = (
+            source.items() if isinstance(source, Mapping) else ((None, item) for item in _list_values("client", source))
+        )
+        for name, client in named:
+            _name_client(client, name, clients)
+        fields = {"client": list(clients), **fields}
     choices = {name: _list_values(name, values) for name, values in fields.items()}
-    if clients:
-        choices = {"client": list(clients), **choices}
     products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     # A copy for `where`, which could change what it is given.
     combinations = [combination for combination in products if where is None or where(dict(combination))]
-
-    def endpoints_of(combination: Fields) -> Endpoints:
-        client = clients.get(combination.get("client", ""))
-        return ENDPOINTS if client is None else client.endpoints
-
+    misfits = []
     for combination in combinations:
-        for name in choices:
-            check_field_name(name, endpoints_of(combination))
+        client = clients.get(combination.get("client", ""))
+        misfits.append(find_misfit(combination, ENDPOINTS if client is None else client.endpoints))
     if skip:
-        combinations = [item for item in combinations if find_misfit(item, endpoints=endpoints_of(item)) is None]
+        pairs = zip(combinations, misfits, strict=True)
+        combinations = [combination for combination, misfit in pairs if misfit is None]
+    elif fault := next(filter(None, misfits), None):
+        raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
     if not combinations:
         raise InvalidRequest("grid: no combination is left; loosen where=, or name models that the endpoints serve")
-    for combination in combinations:
-        if fault := find_misfit(combination, endpoints=endpoints_of(combination)):
-            raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
     return _label_variants(combinations, clients)
 
 
@@ -110,55 +112,44 @@ def parse_variants(
     """
     match source:
         case None:
-            variants = _label_variants([{}], {})
+            items: list[Variant | Fields] = [{}]
         case Mapping():
-            variants = _variants_of_list(
-                [{**_check_fields(repr(label), fields), "label": label} for label, fields in source.items()]
-            )
+            items = [{**_check_mapping(repr(label), fields), "label": label} for label, fields in source.items()]
         case Iterable() if not isinstance(source, str | bytes):
-            variants = _variants_of_list(list(source))
+            items = list(source)
         case _:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {source!r:.80}")
-    if not variants:
+    if not items:
         raise InvalidRequest("variants: there are none; famnb.grid(model=[…]) makes some")
+    clients: dict[str, BaseClient] = {}
+    plain = []
+    for index, item in enumerate(items):
+        if not isinstance(item, Variant):
+            fields = _check_mapping(str(index), item)
+            client = fields.pop("client", None)
+            plain.append(fields)
+            if client is not None:
+                fields["client"] = _name_client(client, fields.get("label"), clients)
+    labelled = iter(_label_variants(plain, clients))
+    variants = [item if isinstance(item, Variant) else next(labelled) for item in items]
     labels = [variant.label for variant in variants]
     if duplicates := {label for label in labels if labels.count(label) > 1}:
         raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
     return tuple(
-        dataclasses.replace(variant, losses=tuple(check_variant(variant, shared, endpoints, arguments).losses))
+        dataclasses.replace(variant, losses=tuple(_try_request(variant, shared, endpoints, arguments).losses))
         for variant in variants
     )
 
 
-def _variants_of_list(items: list[Variant | Fields]) -> tuple[Variant, ...]:
-    """The variants of a list: a Variant as it is, fields labelled by their `label`, else by what differs."""
-    plain = [_check_fields(str(index), item) for index, item in enumerate(items) if not isinstance(item, Variant)]
-    labels = [fields.pop("label", None) for fields in plain]
-    clients: dict[str, BaseClient] = {}
-    for label, fields in zip(labels, plain, strict=True):
-        client = fields.pop("client", None)
-        if client is not None:
-            fields["client"] = _name_client(client, label, clients)
-    labelled = iter(
-        dataclasses.replace(variant, label=str(label)) if label is not None else variant
-        for label, variant in zip(labels, _label_variants(plain, clients), strict=True)
-    )
-    return tuple(item if isinstance(item, Variant) else next(labelled) for item in items)
-
-
-def _name_clients(source: object) -> dict[str, BaseClient]:
-    """The clients of a grid by name: as given, or one or several without names by their addresses."""
-    clients: dict[str, BaseClient] = {}
-    match source:
-        case Mapping():
-            for name, client in source.items():
-                _name_client(client, name, clients)
-        case _:
-            for client in source if isinstance(source, list | tuple) else [source]:
-                _name_client(client, None, clients)
-    if not clients:
-        raise InvalidRequest("grid: client has no values; give at least one, or leave it out")
-    return clients
+def _try_request(variant: Variant, shared: Fields, endpoints: Endpoints, arguments: Iterable[str]) -> Request:
+    """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
+    fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
+    if fault := find_misfit(fields, endpoints, is_complete=True, arguments=arguments):
+        raise InvalidRequest(f"variant {variant.label!r}: {fault}")
+    try:
+        return build_request("?", fields, endpoints)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
 
 
 def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -> str:
@@ -176,25 +167,10 @@ def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -
     return chosen
 
 
-def _check_fields(location: str, source: object) -> dict[str, Any]:
+def _check_mapping(location: str, source: object) -> dict[str, Any]:
     if not isinstance(source, Mapping):
         raise InvalidRequest(f"variants[{location}]: expected {_EXPECTED}; got {source!r:.80}")
     return {str(name): value for name, value in source.items()}
-
-
-def check_variant(
-    variant: Variant, shared: Fields, endpoints: Endpoints = ENDPOINTS, arguments: Iterable[str] = ()
-) -> Request:
-    """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
-    fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
-    for name in fields:
-        check_field_name(name, endpoints, arguments=arguments)
-    if fault := find_misfit(fields, is_complete=True, endpoints=endpoints):
-        raise InvalidRequest(f"variant {variant.label!r}: {fault}")
-    try:
-        return build_request("?", fields, endpoints)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
 
 
 def build_request(prompt: str, fields: Fields, endpoints: Endpoints = ENDPOINTS) -> Request:
@@ -211,11 +187,33 @@ def endpoint_of(fields: Fields, endpoints: Endpoints = ENDPOINTS) -> Endpoint:
     return resolve_endpoint(fields.get("endpoint"), fields.get("model"), endpoints)
 
 
-def check_field_name(name: str, endpoints: Endpoints = ENDPOINTS, *, arguments: Iterable[str] = ()) -> None:
-    """Raise InvalidRequest if no endpoint has a field of this name, or if the prompts fill it.
+def find_misfit(
+    fields: Fields, endpoints: Endpoints = ENDPOINTS, *, is_complete: bool = False, arguments: Iterable[str] = ()
+) -> str | None:
+    """Why the endpoint of some fields does not serve their model or take a field; None if it does.
 
-    `arguments` are what a caller takes besides fields, one of which may be meant.
+    Unless `is_complete`, fields without an endpoint may still get one, and nothing can be said. Raises InvalidRequest
+    for a name that is a field of no endpoint, or that the prompts fill; `arguments` are what a caller takes besides
+    fields, one of which may be meant.
     """
+    for name in fields:
+        _check_field_name(name, endpoints, arguments)
+    if fields.get("endpoint") is None and not is_complete:
+        return None
+    target, model = endpoint_of(fields, endpoints), fields.get("model")
+    if model is not None and not _serves(target, model, endpoints):
+        serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
+        models = dict.fromkeys(name for other in endpoints.values() for name in other.models)
+        hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(models)}"
+        return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
+    for name, value in fields.items():
+        taking = _endpoints_taking(name, endpoints)
+        if value is not None and target.name not in taking:
+            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})"
+    return None
+
+
+def _check_field_name(name: str, endpoints: Endpoints, arguments: Iterable[str]) -> None:
     prompt_fields = {target.request.prompt_field for target in endpoints.values()}
     names = {field for target in endpoints.values() for field in target.request.model_fields}
     names = names - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
@@ -223,37 +221,14 @@ def check_field_name(name: str, endpoints: Endpoints = ENDPOINTS, *, arguments: 
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
     if name in names:
         return
-    if meant := difflib.get_close_matches(name, arguments, 1):
-        raise InvalidRequest(f"{name}: no endpoint has such a field; did you mean {meant[0]!r}?")
-    similar = difflib.get_close_matches(name, sorted(names), 3, 0.5)
-    listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field, endpoints))})" for field in similar)
-    raise InvalidRequest(
-        f"{name}: no endpoint has such a field; "
-        + (f"near it are {listed}" if similar else f"there are {', '.join(sorted(names))}")
-    )
-
-
-def find_misfit(fields: Fields, *, is_complete: bool = False, endpoints: Endpoints = ENDPOINTS) -> str | None:
-    """Why the endpoint of some fields does not serve their model or take a field; None if it does.
-
-    Unless `is_complete`, fields without an endpoint may still get one, and nothing can be said.
-    """
-    if fields.get("endpoint") is None and not is_complete:
-        return None
-    target, model = endpoint_of(fields, endpoints), fields.get("model")
-    if model is not None and not _serves(target, model, endpoints):
-        serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
-        hint = (
-            f"only {', '.join(serving)}"
-            if serving
-            else f"no endpoint does; there are {', '.join(_all_models(endpoints))}"
-        )
-        return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
-    for name, value in fields.items():
-        taking = _endpoints_taking(name, endpoints)
-        if value is not None and name not in TARGET_FIELDS and target.name not in taking:
-            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})"
-    return None
+    if similar := difflib.get_close_matches(name, arguments, 1):
+        hint = f"did you mean {similar[0]!r}?"
+    elif similar := difflib.get_close_matches(name, sorted(names), 3, 0.5):
+        listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field, endpoints))})" for field in similar)
+        hint = f"near it are {listed}"
+    else:
+        hint = f"there are {', '.join(sorted(names))}"
+    raise InvalidRequest(f"{name}: no endpoint has such a field; {hint}")
 
 
 def _endpoints_taking(name: str, endpoints: Endpoints) -> list[str]:
@@ -278,10 +253,6 @@ def _serves(target: Endpoint, model: Any, endpoints: Endpoints) -> bool:
     return True
 
 
-def _all_models(endpoints: Endpoints) -> list[str]:
-    return list(dict.fromkeys(model for target in endpoints.values() for model in target.models))
-
-
 def _list_values(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return [values]
@@ -293,26 +264,26 @@ def _list_values(name: str, values: Any) -> list[Any]:
 
 
 def _label_variants(combinations: list[dict[str, Any]], clients: Mapping[str, BaseClient]) -> tuple[Variant, ...]:
-    """Variants of some fields, labelled by what tells them apart; `client` among the fields is one of the names."""
+    """Variants of some fields, labelled by their `label`, else by what tells them apart.
+
+    `client` among the fields is one of the names in `clients`.
+    """
+    given = [fields.pop("label", None) for fields in combinations]
     names = list(dict.fromkeys(name for fields in combinations for name in fields))
     varying = [name for name in names if len({_format_value(fields.get(name)) for fields in combinations}) > 1]
     labels: list[str] = []
     for fields in combinations:
         parts = [_format_field(name, fields[name]) for name in varying or TARGET_FIELDS if name in fields]
-        labels.append(", ".join(map(_shorten, parts)) or "default")
+        labels.append(", ".join(shorten(part, MAX_LABEL_CHARS) for part in parts) or "default")
     # What differs only beyond the part of a value that a label shows gets a number.
     numbered = [
         f"{label} #{labels[: index + 1].count(label)}" if labels.count(label) > 1 else label
         for index, label in enumerate(labels)
     ]
     return tuple(
-        Variant(label, MappingProxyType(fields), clients.get(fields.get("client", "")))
-        for label, fields in zip(numbered, combinations, strict=True)
+        Variant(label if name is None else str(name), MappingProxyType(fields), clients.get(fields.get("client", "")))
+        for name, label, fields in zip(given, numbered, combinations, strict=True)
     )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_LABEL_CHARS else f"{text[: MAX_LABEL_CHARS - 1]}…"
 
 
 def _format_field(name: str, value: Any) -> str:

@@ -39,12 +39,18 @@ class Duel:
     """A voter's verdict on two answers."""
 
     first: Cell
+    """That of the variant whose label is first, so that a preference for one variant counts as agreement by chance."""
     second: Cell
     winner: Cell | None
     """The better of the two; None for a tie."""
     consistent: bool = True
     """False if a judge's verdict changed with the position of the answers."""
     voter: str = ""
+
+    @property
+    def outcome(self) -> int:
+        """1 if the first is better, -1 if the second is, 0 for a tie."""
+        return 0 if self.winner is None else 1 if self.winner is self.first else -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,21 +126,20 @@ def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | 
     by_judges: dict[tuple[str, frozenset[str]], list[RecordedVote]] = defaultdict(list)
     verdicts = []
     for vote in votes:
-        is_wanted = vote.voter == voter if voter is not None else not vote.voter.startswith(JUDGE_PREFIX)
+        is_judge = vote.voter.startswith(JUDGE_PREFIX)
+        is_wanted = not is_judge if voter is None else vote.voter == voter
         if not is_wanted or vote.winner == "skip" or not {vote.left_cell, vote.right_cell} <= by_key.keys():
             continue
-        if vote.voter.startswith(JUDGE_PREFIX):
+        if is_judge:
             by_judges[vote.voter, frozenset((vote.left_cell, vote.right_cell))].append(vote)
         else:
-            winner = _winning_cell(vote, by_key)
-            verdicts.append(Duel(by_key[vote.left_cell], by_key[vote.right_cell], winner, voter=vote.voter))
+            verdicts.append(Duel(*_cells(vote, by_key), _winning_cell(vote, by_key), voter=vote.voter))
     for pair in by_judges.values():
         # A pair that was judged one way round only tells nothing: the verdict may be the position's.
         if len(pair) == 2:
-            first, second = (_winning_cell(vote, by_key) for vote in pair)
-            left, right = by_key[pair[0].left_cell], by_key[pair[0].right_cell]
-            winner = first if first is second else None
-            verdicts.append(Duel(left, right, winner, first is second, pair[0].voter))
+            there, back = (_winning_cell(vote, by_key) for vote in pair)
+            winner = there if there is back else None
+            verdicts.append(Duel(*_cells(pair[0], by_key), winner, there is back, pair[0].voter))
     return verdicts
 
 
@@ -237,60 +242,43 @@ def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict(_COLUMNS))
 
 
+def _cells(vote: RecordedVote, by_key: Mapping[str, Cell]) -> tuple[Cell, Cell]:
+    """The two cells in the order of `Duel`."""
+    first, second = sorted((by_key[vote.left_cell], by_key[vote.right_cell]), key=lambda cell: cell.variant.label)
+    return first, second
+
+
 def _winning_cell(vote: RecordedVote, by_key: Mapping[str, Cell]) -> Cell | None:
-    match vote.winner:
-        case "left":
-            return by_key[vote.left_cell]
-        case "right":
-            return by_key[vote.right_cell]
-        case _:
-            return None
+    return (
+        by_key[vote.left_cell if vote.winner == "left" else vote.right_cell]
+        if vote.winner in ("left", "right")
+        else None
+    )
 
 
 def agree_with_people(
-    judge: str, verdicts: Mapping[frozenset[str], float], duels: Iterable[Duel], *, level: float = 0.95
+    judge: str, verdicts: Iterable[Duel], people: Iterable[Duel], *, level: float = 0.95
 ) -> JudgeAgreement:
-    """Return how far a judge's verdicts agree with people's duels.
-
-    `verdicts` has, by the keys of two cells, how much better the one whose variant comes first by name is: above 0 it
-    is better, below 0 the other, at 0 neither.
-    """
-    signs, people_signs, prompts = [], [], []
-    for duel in duels:
-        verdict = verdicts.get(frozenset((duel.first.key, duel.second.key)))
-        if verdict is None:
-            continue
-        ahead, _ = _in_order(duel.first, duel.second)
-        signs.append((verdict > 0) - (verdict < 0))
-        people_signs.append(0 if duel.winner is None else 1 if duel.winner.key == ahead.key else -1)
-        prompts.append(duel.first.prompt.id)
-    result = stats.agreement(signs, people_signs, clusters=prompts, level=level)
-    return JudgeAgreement(judge, len(signs), result.rate, result.kappa)
+    """Return how far a judge's verdicts agree with people's on the same pairs."""
+    outcomes = {(duel.first.key, duel.second.key): duel.outcome for duel in verdicts}
+    shared = [duel for duel in people if (duel.first.key, duel.second.key) in outcomes]
+    result = stats.agreement(
+        [outcomes[duel.first.key, duel.second.key] for duel in shared],
+        [duel.outcome for duel in shared],
+        clusters=[duel.first.prompt.id for duel in shared],
+        level=level,
+    )
+    return JudgeAgreement(judge, len(shared), result.rate, result.kappa)
 
 
-def verdicts_of_duels(duels: Iterable[Duel]) -> dict[frozenset[str], float]:
-    """What a judge of pairs says of each, as `agree_with_people` takes it."""
-    verdicts: dict[frozenset[str], float] = {}
-    for duel in duels:
-        ahead, _ = _in_order(duel.first, duel.second)
-        value = 0.0 if duel.winner is None else 1.0 if duel.winner.key == ahead.key else -1.0
-        verdicts[frozenset((duel.first.key, duel.second.key))] = value
-    return verdicts
-
-
-def verdicts_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> dict[frozenset[str], float]:
-    """What grades by cell say of each two answers to a prompt: the higher one is better."""
-    verdicts: dict[frozenset[str], float] = {}
+def duels_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> list[Duel]:
+    """What grades, by the cell's key, say of each two answers to a prompt: the higher one is better."""
+    verdicts = []
     for first, second in pairs(cells):
-        ahead, behind = _in_order(first, second)
-        if ahead.key in grades and behind.key in grades:
-            verdicts[frozenset((ahead.key, behind.key))] = grades[ahead.key] - grades[behind.key]
+        if first.key in grades and second.key in grades:
+            gap = grades[first.key] - grades[second.key]
+            verdicts.append(Duel(first, second, first if gap > 0 else second if gap < 0 else None))
     return verdicts
-
-
-def _in_order(first: Cell, second: Cell) -> tuple[Cell, Cell]:
-    """Two cells by the names of their variants, so that a preference for one variant counts as agreement by chance."""
-    return (first, second) if first.variant.label <= second.variant.label else (second, first)
 
 
 def _ends(interval: stats.Interval, format_value: Callable[[float], str]) -> str:

@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import to_records
 from famnb.experiment.metrics import RATIO, SHARE, find_metric
-from famnb.experiment.narrative import format_difference, format_p
+from famnb.experiment.narrative import format_difference, format_sureness
 from famnb.experiment.summary import Summary
-from famnb.formatting import format_count, format_level
+from famnb.formatting import format_level
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import (
     draw_effect,
@@ -98,7 +98,10 @@ def differences(
     chart.add_legend(
         entries, f"{format_level(summary.level)} intervals for new prompts; filled is clear; ↓ less is better, ↑ more"
     )
-    chart.details += [_describe(row) for row in described]
+    chart.details += [
+        f"{row['second']}, {find_metric(row['metric']).title}: {format_difference(row)}, {format_sureness(row)}."
+        for row in described
+    ]
     chart.details += [note for note in summary.notes if note not in chart.notes]
     return chart.finish()
 
@@ -163,10 +166,3 @@ def _relative(row: Mapping[str, Any]) -> tuple[float, float, float]:
     if value <= 0:
         return math.nan, math.nan, math.nan
     return value, low if math.isnan(low) else max(low, min(LEAST_RATIO, value)), high
-
-
-def _describe(row: Mapping[str, Any]) -> str:
-    """A row in words, in its own unit."""
-    p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
-    sureness = f"{'clear' if row['clear'] else 'not clear'}{p_value}, {format_count(row['n'], 'pair')}"
-    return f"{row['second']}, {find_metric(row['metric']).title}: {format_difference(row)}, {sureness}."

@@ -247,6 +247,14 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
     return adjusted
 
 
+def is_clear(p_adjusted: Any, n: Any, level: float) -> Any:
+    """Whether differences may be claimed, by their adjusted p-values and their n; of arrays for each of them.
+
+    A p-value that is missing or too few values for a sign test to show anything claim nothing.
+    """
+    return (p_adjusted < 1 - level) & (n >= min_values(level))
+
+
 def _mean_difference(a: Values, b: Values, level: float) -> Difference:
     """The difference of the means of pairs."""
     spread = _spread(b - a, of=(a, b))

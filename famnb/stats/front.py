@@ -25,6 +25,7 @@ from famnb.stats.differences import (
     Difference,
     average_repeats,
     holm,
+    is_clear,
     paired,
     paired_bounds,
     paired_percentile,
@@ -157,11 +158,10 @@ def _compare(
     columns = ["first", "second", "metric", "n", "difference", "low", "high", "p_value", "sign"]
     table = pd.DataFrame(rows, columns=columns)
     table["p_adjusted"] = holm(table["p_value"].astype(float))
-    is_clear = (table["p_adjusted"] < 1 - level) & (table["n"] >= min_values(level))
     is_same = (table["low"] == 0) & (table["high"] == 0) & (table["n"] >= min_values(level))
     is_first = table["sign"] * table["difference"].astype(float) > 0
     better = pd.Series(np.where(is_first, table["first"], table["second"]), index=table.index, dtype="string")
-    table["better"] = better.where(is_clear).mask(is_same, SAME)
+    table["better"] = better.where(is_clear(table["p_adjusted"], table["n"], level)).mask(is_same, SAME)
     return table.drop(columns="sign")
 
 

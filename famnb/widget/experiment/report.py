@@ -25,7 +25,7 @@ from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.forecast import forecast, read_history
 from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bounds, score_columns
-from famnb.experiment.narrative import format_difference, format_p
+from famnb.experiment.narrative import format_difference, format_p, format_sureness
 from famnb.experiment.plan import model_of, varying_fields
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import UNKNOWN, Summary, break_down, drop_warmups, format_costs, grouping_tags, sum_costs
@@ -159,7 +159,7 @@ def _verdict(summary: Summary) -> SafeHtml:
     columns = summary.text_columns()
     kept = [head for head in ("answered", "success rate", "cost a call") if head in columns]
     differences = {
-        (row["metric"], row["second"]): [format_difference(row), _format_sureness(row)]
+        (row["metric"], row["second"]): [format_difference(row), format_sureness(row)]
         for row in to_records(summary.pairs[summary.pairs["baseline"]])
     }
     lines = []
@@ -176,12 +176,6 @@ def _verdict(summary: Summary) -> SafeHtml:
 def _lead(summary: Summary) -> tuple[str, ...]:
     """The part of the verdict that stands above all: of more than two variants the table beside it says the rest."""
     return summary.verdict if len(summary.table) <= 2 else summary.verdict[:1]
-
-
-def _format_sureness(row: Mapping[str, Any]) -> str:
-    """Whether a difference is clear, and the p-value and n behind that."""
-    p_value = "" if math.isnan(row["p_adjusted"]) else f"{format_p(row['p_adjusted'])}, "
-    return f"{'clear' if row['clear'] else 'not clear'} ({p_value}{format_count(row['n'], 'pair')})"
 
 
 def _findings(summary: Summary) -> SafeHtml:
@@ -291,7 +285,7 @@ def _tag_table(tag: str, rows: list[dict[str, Any]], metric: Metric, summary: Su
                 f"{row['n']:,}",
                 _format_level(metric, row["second_value"]),
                 format_difference(row),
-                _format_sureness(row) if row["n"] else "",
+                format_sureness(row) if row["n"] else "",
             ]
             for row in own
         ]
