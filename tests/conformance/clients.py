@@ -20,9 +20,6 @@ MODELS = {
     "messages": "claude-sonnet-4-5",
 }
 """What is asked for at each API: clients know these names, and do with them what they do with the vendor's."""
-CHOOSES_ITSELF = (
-    "the client has no way to require a tool, and the engine's model of random weights calls none by itself"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +60,6 @@ NO_FORMAT = (
     "it parses a streamed answer only where the response repeats `text.format` of its request, "
     "which the document's response does not have; with `--profile openresponses` it has"
 )
-NO_USAGE = "it reads the usage of every streamed response, and this engine counts none"
 
 CLIENTS = (
     Client("openai", "chat", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
@@ -99,14 +95,7 @@ CLIENTS = (
         (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
     ),
     *(
-        Client(
-            "pydantic-ai",
-            api,
-            "pydantic_ai_agents.py",
-            PYDANTIC_AI,
-            (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
-            not_offered={("engine", case): CHOOSES_ITSELF for case in TOOLS},
-        )
+        Client("pydantic-ai", api, "pydantic_ai_agents.py", PYDANTIC_AI, (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"))
         for api in ("chat", "responses", "messages")
     ),
     Client("openai-agents", "chat", "openai_agents.py", ("openai-agents",)),
@@ -118,34 +107,13 @@ CLIENTS = (
     Client("instructor", "responses", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
     Client("instructor", "messages", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
     *(
-        Client(
-            "dspy",
-            api,
-            "dspy_programs.py",
-            ("dspy", "mcp"),
-            ("whole", "tools", *OBJECTS),
-            "gpt-4o",
-            {("engine", "tools"): CHOOSES_ITSELF, **unread},
-        )
-        for api, unread in {"chat": {}, "responses": {("engine", "streamed_object"): NO_USAGE}}.items()
+        Client("dspy", api, "dspy_programs.py", ("dspy", "mcp"), ("whole", "tools", *OBJECTS), "gpt-4o")
+        for api in ("chat", "responses")
     ),
     Client("llama-index-llms-openai-like", "chat", "llama_index_models.py", ("llama-index-llms-openai-like",)),
-    Client(
-        "llm",
-        "chat",
-        "llm_models.py",
-        ("llm",),
-        not_offered={("engine", case): CHOOSES_ITSELF for case in TOOLS},
-    ),
+    Client("llm", "chat", "llm_models.py", ("llm",)),
     *(
-        Client(
-            "aisuite",
-            api,
-            "aisuite_calls.py",
-            ("aisuite[openai,anthropic]",),
-            (*TEXTS, "tools"),
-            not_offered={("engine", "tools"): CHOOSES_ITSELF},
-        )
+        Client("aisuite", api, "aisuite_calls.py", ("aisuite[openai,anthropic]",), (*TEXTS, "tools"))
         for api in ("chat", "messages")
     ),
     *(Client("llmeter", api, "llmeter_endpoints.py", LLMETER, TEXTS) for api in ("chat", "responses", "messages")),

@@ -23,7 +23,7 @@ from famnb.service import serve
 from famnb.service.engines.simulated import count_tokens
 from tests.conformance.clients import CLIENTS, MEASURING, Client
 from tests.conformance.environments import Environment
-from tests.support.tiny_engine import NO_ENGINE, run_engine
+from tests.support.tiny_engine import ENGINE_KEY, run_engine
 
 CACHE = os.environ.get("CONFORMANCE_CACHE", "")
 SERVICES = ("simulation", "profile", "engine")
@@ -42,7 +42,6 @@ def cases() -> list[Any]:
                 marks = [
                     *([pytest.mark.conformance] if client.packages else []),
                     *([pytest.mark.xfail(reason=reason, strict=True)] if reason else []),
-                    *([pytest.mark.full, NO_ENGINE] if service == "engine" else []),
                 ]
                 rows.append(pytest.param(client, service, case, marks=marks, id=f"{service}-{client}-{case}"))
     return rows
@@ -65,7 +64,7 @@ def profile() -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A real engine behind the gateway."""
-    with run_engine(tmp_path_factory.mktemp("model")) as url, serve(upstream=url) as server:
+    with run_engine(tmp_path_factory.mktemp("model")) as url, serve(upstream=url, upstream_key=ENGINE_KEY) as server:
         yield {"url": server.url, "key": server.key}
 
 
@@ -137,8 +136,7 @@ def check_generated(outcome: dict[str, Any], case: str) -> None:
         assert all(arguments["city"] in ("Oslo", "Rome") for _, arguments in outcome["calls"])
     if "text" in outcome:
         assert outcome["text"]
-    # This engine counts only the tokens of whole answers.
-    if outcome.get("output_tokens") is not None and case != "stream":
+    if outcome.get("output_tokens") is not None:
         assert 0 < outcome["output_tokens"] <= CAP
     if "models" in outcome:
         assert len(outcome["models"]) > 3

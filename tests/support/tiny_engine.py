@@ -1,41 +1,44 @@
-"""A real engine: llama.cpp's Python server with a tiny model of random weights made here."""
+"""A real engine: llama.cpp with a tiny model of random weights made here."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
-import httpx
+import gguf
+import numpy as np
 import pytest
 
-from tests.support.waiting import wait_until
+from famnb.service.engines.llama_cpp import plan_engine, start_engine
 
-NO_ENGINE = pytest.mark.skipif(
-    not (find_spec("llama_cpp") and find_spec("gguf")),
-    reason='no engine is installed; CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install "famnb[engines]"',
-)
-
+ENGINE_KEY = "TINY_ENGINE_KEY"
+"""The environment variable that holds its key while it runs."""
 _END = 2
 """The token that ends an answer."""
 _END_WEIGHT = 1.6
 _CONSTANT = 60
-_LETTERS = {f"<0x{byte:02X}>" for byte in range(0x21, 0x7F)} | set("abcdefghijklmnopqrstuvwxyz")
+# As llama.cpp expects it of models that call tools. Where one may be called, the prompt ends with the exclamation mark
+# after which the weights make a call certain.
+_TEMPLATE = """{%- for tool in tools or [] %}{{ 'tool: ' }}{{ tool | tojson }}{{ '\\n' }}{% endfor %}
+{%- for message in messages %}{{ message.role + ': ' }}{{ message.content or '' }}
+{%- for call in message.tool_calls or [] %}{{ '<tool_call>{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments | tojson }}{{ '}</tool_call>' }}{% endfor %}{{ '\\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{ 'assistant' + ('!' if tools and messages[-1].role != 'tool' else ':') }}{% endif %}"""
+"""The prompt of a conversation."""
+_CALL = "<tool_call>"
+"""The token that begins a call of a tool."""
+# Without a comma, with which a second call could follow.
+_LETTERS = {f"<0x{byte:02X}>" for byte in range(0x22, 0x7F) if byte != ord(",")} | set("abcdefghijklmnopqrstuvwxyz")
 
 
 def write_model(path: Path, *, context: int) -> None:
-    """Write a llama of one layer that knows letters and says some twenty of them; `context` is in tokens."""
-    import gguf
-    import numpy as np
-
+    """Write a llama of one layer that says some twenty letters, and calls a tool if it may; `context` is in tokens."""
     width, inner, heads = 32, 64, 2
-    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefghijklmnopqrstuvwxyz"]
+    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    words += ["▁", *"abcdefghijklmnopqrstuvwxyz", _CALL]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL, *[gguf.TokenType.BYTE] * 256]
-    kinds += [gguf.TokenType.NORMAL] * (len(words) - len(kinds))
+    kinds += [gguf.TokenType.NORMAL] * (len(words) - len(kinds) - 1) + [gguf.TokenType.USER_DEFINED]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(context)
     writer.add_embedding_length(width)
@@ -53,24 +56,26 @@ def write_model(path: Path, *, context: int) -> None:
     writer.add_unk_token_id(0)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(_END)
-    writer.add_chat_template("{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:")
+    writer.add_chat_template(_TEMPLATE)
     rng = np.random.default_rng(0)
     square = {f"attn_{name}": (width, width) for name in ("q", "k", "v", "output")}
     layer = {**square, "ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
     shapes: dict[str, tuple[int, int]] = {f"blk.0.{name}": shape for name, shape in layer.items()}
     all_shapes = {"token_embd": (len(words), width), "output": (len(words), width), **shapes}
     tensors = {name: (0.5 * rng.standard_normal(shape)).astype(np.float32) for name, shape in all_shapes.items()}
-    # Two numbers of the width are the same whatever was read. The first makes the end likely to follow a letter,
-    # but not the colon of the template, lest an answer be empty; the second keeps bytes that are no letters from it.
+    # Three numbers of the width are the same whatever was read before. The first makes the end likely to follow a
+    # letter, but not what the template ends with, lest an answer be empty; the second keeps all but letters from an
+    # answer; the third has a call follow an exclamation mark, and the end an angle bracket, with which a call ends.
     for name in ("blk.0.attn_output", "blk.0.ffn_down"):
-        tensors[name][:2] = 0
-    tensors["token_embd"][:, :2] = _CONSTANT
-    tensors["token_embd"][words.index(f"<0x{ord(':'):02X}>"), 0] = -_CONSTANT
-    is_letter = [word in _LETTERS for word in words]
-    tensors["output"][:, 0] = 0
-    tensors["output"][:, 1] = np.where(is_letter, 0, -_CONSTANT)
-    tensors["output"][_END] = 0
-    tensors["output"][_END, 0] = _END_WEIGHT
+        tensors[name][:3] = 0
+    colon, exclamation_mark, bracket = (words.index(f"<0x{ord(letter):02X}>") for letter in ":!>")
+    tensors["token_embd"][:, :3] = (_CONSTANT, _CONSTANT, 0)
+    tensors["token_embd"][[colon, exclamation_mark], 0] = -_CONSTANT
+    tensors["token_embd"][exclamation_mark, 2] = _CONSTANT
+    tensors["token_embd"][bracket, 2] = -_CONSTANT
+    tensors["output"][:, :3] = [(0, 0 if word in _LETTERS else -_CONSTANT, 0) for word in words]
+    tensors["output"][_END, :3] = (_END_WEIGHT, 0, -2 * _CONSTANT)
+    tensors["output"][words.index(_CALL), 2] = 2 * _CONSTANT
     for name, tensor in tensors.items():
         writer.add_tensor(f"{name}.weight", tensor)
     for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
@@ -83,26 +88,10 @@ def write_model(path: Path, *, context: int) -> None:
 
 @contextlib.contextmanager
 def run_engine(folder: Path, *, context: int = 4096) -> Iterator[str]:
-    """Run an engine whose model reads `context` tokens; yields its address once it answers."""
+    """Run an engine whose model reads `context` tokens; yields its address once it answers, its key in ENGINE_KEY."""
     path = folder / "tiny.gguf"
     write_model(path, context=context)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(path), "--port", str(port)]
-    command += ["--n_ctx", str(context), "--interrupt_requests", "true"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        try:
-            return httpx.get(f"{url}/v1/models").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    try:
-        # Its libraries take a minute to load where many others do, too.
-        wait_until(answers, timeout=300)
+    child, url, key = start_engine(plan_engine("tiny", path, context=context))
+    with contextlib.closing(child), pytest.MonkeyPatch.context() as environment:
+        environment.setenv(ENGINE_KEY, key)
         yield url
-    finally:
-        process.kill()
-        process.wait()

@@ -20,10 +20,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_header_has_what_the_gguf_library_wrote(model: Path) -> None:
     header = read_header(model)
-    assert (header.context, header.vocabulary, header.size) == (1024, 286, model.stat().st_size)
+    assert (header.context, header.vocabulary, header.size) == (1024, 287, model.stat().st_size)
     assert header.fields["general.architecture"] == "llama"
     assert header.fields["tokenizer.ggml.eos_token_id"] == 2
-    assert str(header.fields["tokenizer.chat_template"]).startswith("{% for")
+    assert str(header.fields["tokenizer.chat_template"]).startswith("{%- for tool in")
 
 
 def test_memory_grows_with_the_tokens_by_the_keys_and_values_of_each_layer(model: Path) -> None:
