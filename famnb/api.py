@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +19,7 @@ from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_step
 from famnb.client.batch import CONCURRENCY
 from famnb.client.client import BaseClient, Labels, await_or_stop
 from famnb.client.config import Deadlines
-from famnb.client.conversation import AsyncConversation, Conversation
+from famnb.client.conversation import Conversation
 from famnb.client.engine import Viewer
 from famnb.client.exchange import Recorder
 from famnb.client.replay import ReplayMode
@@ -169,7 +169,7 @@ class Client(BaseClient):
         )
         return run_steps(steps, self._send_in_view)
 
-    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> Conversation:
+    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> Conversation[Reply]:
         """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
 
             talk = client.conversation("responses", model="fam-2-5-pro", system="Be brief.")
@@ -234,9 +234,9 @@ class AsyncClient(BaseClient):
         """`Client.ask`, awaited, with its options; `approve` and the tools may be coroutine functions."""
         return await arun_steps(ask_steps(prompt, endpoints=self.endpoints, **options), self._send_in_view)
 
-    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> AsyncConversation:
+    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> Conversation[Awaitable[Reply]]:
         """`Client.conversation`, whose turns are awaited."""
-        return AsyncConversation(
+        return Conversation(
             lambda steps: arun_steps(steps, self._send_in_view), endpoint, endpoints=self.endpoints, **settings
         )
 

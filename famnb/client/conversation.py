@@ -14,8 +14,8 @@ import dataclasses
 import secrets
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from famnb.client.ask import MAX_ROUNDS, Approve, Steps, Tools, ToolsArgument, parse_reply, round_steps
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, endpoint_able_to
@@ -26,6 +26,8 @@ from famnb.validation import check_index
 
 UserContent: TypeAlias = str | Sequence[Mapping[str, Any]]
 """The prompt of a turn: a text, or a list of parts as the endpoint takes them."""
+Outcome = TypeVar("Outcome")
+"""What a client makes of the steps of a turn: its reply, or a coroutine of it."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -181,12 +183,15 @@ def turn_steps(requests: Sequence[Request], labels: Mapping[str, str], tools: To
     return (yield from round_steps(substitute, labels, tools))
 
 
-class BaseConversation:
-    """What the conversations of blocking and of async clients have in common."""
+class Conversation(Generic[Outcome]):
+    """A conversation with a model; `client.conversation(…)` makes one.
+
+    With a `Client`, `say`, `edit` and `regenerate` return the reply; with an `AsyncClient` a coroutine of it.
+    """
 
     def __init__(
         self,
-        run_steps: Callable[[Steps], Any],
+        run_steps: Callable[[Steps], Outcome],
         endpoint: str | None,
         *,
         tools: ToolsArgument = None,
@@ -247,6 +252,21 @@ class BaseConversation:
         """Turns that failed, or were stopped before anything came; no branch holds them."""
         return tuple(self._failures)
 
+    def say(self, prompt: UserContent, **fields: Any) -> Outcome:
+        """Say something and wait for the answer, as `ask` does; `fields` hold for this turn alone.
+
+        A failure is raised, kept among `failures`, and leaves the conversation where it was.
+        """
+        return self._run_steps(self._steps(lambda: (prompt, self._tree.head), fields))
+
+    def edit(self, turn: int, prompt: UserContent, **fields: Any) -> Outcome:
+        """Say something else in the place of a turn; what followed stays as another branch."""
+        return self._run_steps(self._steps(lambda: (prompt, self._turn(turn).before), fields))
+
+    def regenerate(self, turn: int = -1, **fields: Any) -> Outcome:
+        """Ask a turn once more, the last one by default; the answer so far stays as another branch."""
+        return self._run_steps(self._steps(lambda: (self._turn(turn).prompt, self._turn(turn).before), fields))
+
     def switch(self, branch: int) -> Self:
         """Go on with another of `branches`, by its index."""
         leaves = self._tree.leaves
@@ -287,21 +307,20 @@ class BaseConversation:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint}: {len(self)} turns, {len(self._tree.leaves)} branches>"
 
+    def _turn(self, index: int, name: str = "turn") -> Turn:
+        """A turn of the branch in view by its index."""
+        return self.turns[check_index(name, index, len(self.turns))]
+
     def _turn_before(self, at: int | None) -> Turn | None:
         """The turn that a next one follows, or that one in the place of the turn `at` follows."""
-        return self._tree.head if at is None else self.turns[check_index("at", at, len(self.turns))].before
+        return self._tree.head if at is None else self._turn(at, "at").before
 
-    def _say_steps(self, prompt: UserContent, fields: Mapping[str, Any]) -> Steps:
-        """The steps of a turn after the current branch."""
-        return self._steps(prompt, self._tree.head, fields)
+    def _steps(self, find_place: Callable[[], tuple[UserContent, Turn | None]], fields: Mapping[str, Any]) -> Steps:
+        """The steps of one turn, which is kept whether it succeeds or fails.
 
-    def _edit_steps(self, turn: int, prompt: UserContent | None, fields: Mapping[str, Any]) -> Steps:
-        """The steps of another turn in the place of one, with its own prompt if `prompt` is None."""
-        old = self.turns[check_index("turn", turn, len(self.turns))]
-        return self._steps(old.prompt if prompt is None else prompt, old.before, fields)
-
-    def _steps(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> Steps:
-        """The steps of one turn, which is kept whether it succeeds or fails."""
+        Its prompt and the turn that it follows are found once the steps begin: a coroutine may be awaited late.
+        """
+        prompt, before = find_place()
         fields = dict(fields)
         schema = {**self._settings, **fields}.get("schema")
         own_labels = fields.pop("labels", None) or {}
@@ -340,46 +359,3 @@ class BaseConversation:
             self._tree.add(turn)
         else:
             self._failures.append(turn)
-
-
-class Conversation(BaseConversation):
-    """A conversation with a client that blocks; `client.conversation(…)` makes one."""
-
-    def say(self, prompt: UserContent, **fields: Any) -> Reply:
-        """Say something and wait for the answer, as `ask` does; `fields` hold for this turn alone.
-
-        A failure is raised, kept among `failures`, and leaves the conversation where it was.
-        """
-        return self._reply(self._say_steps(prompt, fields))
-
-    def edit(self, turn: int, prompt: UserContent, **fields: Any) -> Reply:
-        """Say something else in the place of a turn; what followed stays as another branch."""
-        return self._reply(self._edit_steps(turn, prompt, fields))
-
-    def regenerate(self, turn: int = -1, **fields: Any) -> Reply:
-        """Ask a turn once more, the last one by default; the answer so far stays as another branch."""
-        return self._reply(self._edit_steps(turn, None, fields))
-
-    def _reply(self, steps: Steps) -> Reply:
-        reply: Reply = self._run_steps(steps)
-        return reply
-
-
-class AsyncConversation(BaseConversation):
-    """A Conversation whose methods are coroutines; `AsyncClient.conversation(…)` makes one."""
-
-    async def say(self, prompt: UserContent, **fields: Any) -> Reply:
-        """`Conversation.say`, awaited."""
-        return await self._reply(self._say_steps(prompt, fields))
-
-    async def edit(self, turn: int, prompt: UserContent, **fields: Any) -> Reply:
-        """`Conversation.edit`, awaited."""
-        return await self._reply(self._edit_steps(turn, prompt, fields))
-
-    async def regenerate(self, turn: int = -1, **fields: Any) -> Reply:
-        """`Conversation.regenerate`, awaited."""
-        return await self._reply(self._edit_steps(turn, None, fields))
-
-    def _reply(self, steps: Steps) -> Coroutine[Any, Any, Reply]:
-        coroutine: Coroutine[Any, Any, Reply] = self._run_steps(steps)
-        return coroutine

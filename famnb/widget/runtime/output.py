@@ -12,7 +12,7 @@ from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
 from ipywidgets.widgets import widget as widget_module
 
-from famnb.client.conversation import AsyncConversation, BaseConversation, Conversation
+from famnb.client.conversation import Conversation
 from famnb.reply import Reply
 from famnb.widget.html import transcript
 
@@ -66,7 +66,6 @@ def install(shell: Any) -> None:
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Reply, _show)
     formatter.for_type(Conversation, _show_conversation)
-    formatter.for_type(AsyncConversation, _show_conversation)
 
 
 def mark_as_shown(reply: Reply) -> None:
@@ -90,7 +89,7 @@ def _is_same_call(reply: Reply, other: Reply) -> bool:
     return reply is other or (reply.call_id is not None and reply.call_id == other.call_id)
 
 
-def _show_conversation(conversation: BaseConversation) -> None:
+def _show_conversation(conversation: Conversation[Any]) -> None:
     _display(transcript.conversation_bundle(conversation.turns), raw=True)
 
 
