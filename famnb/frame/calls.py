@@ -79,7 +79,9 @@ def calls(
         raise InvalidRequest(f"definition: {definition!r} is not one of {', '.join(get_args(Definition))}")
     if limit is not None:
         limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
-    names = _check_names(columns)
+    names = [columns] if isinstance(columns, str) else None if columns is None else list(dict.fromkeys(columns))
+    if names == []:
+        raise InvalidRequest("columns: expected at least one; None is all of them")
     chosen = CALLS if names is None else tuple(_BY_NAME[name] for name in names if name in _BY_NAME)
     source = source_of(ledger)
     condition, values = where(
@@ -112,14 +114,7 @@ def calls(
     arrays = read_columns(source, selected, condition, values, limit)
     if needs_counts:
         _add_computed(arrays, source, with_costs=needs_costs)
-    needed = {_PROMPT_TAGS.sql, *(field.sql for field in _NEEDED_FOR_PEERS)}
-    for name in arrays.keys() - needed - {column.sql or column.name for column in chosen}:
-        del arrays[name]
-    # Taken out one by one, so that no column is in memory both as it was read and as it is shown.
-    table = {}
-    for column in chosen:
-        name = column.sql or column.name
-        table[column.name] = to_pandas(column, arrays[name] if name in needed else arrays.pop(name))
+    table = {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}
     if needs_tags:
         table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
     frame = pd.DataFrame(table, copy=False)
@@ -127,7 +122,10 @@ def calls(
         # Calls may have been recorded since; those read before are among the rows from the first of them on.
         first = min(arrays["started_us"], default=0)
         rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
-        frame = _with_latencies(frame, _peer_latencies(definition, arrays["id"], rows, source), names)
+        by_name = {column.name: column for column in (*CALLS, *PEER)}
+        for name, column_values in _peer_latencies(definition, arrays["id"], rows, source).items():
+            if name in frame or names is None:
+                frame[name] = by_name[name].to_series(column_values)
     if names is None:
         frame = CallsFrame(frame)
     frame.attrs["definition"] = definition
@@ -143,8 +141,6 @@ _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
 """Endpoints whose calls write nothing to a cache, though no reply reports it."""
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
-_PRICED_AT_ONCE = 100_000
-"""Calls whose costs are computed together."""
 _COMPUTED = {*_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored, costs apart."""
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
@@ -156,16 +152,6 @@ _NEEDED_FOR_COSTS = (
 
 _NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"), SelectedColumn("profile", "word"))
 """What else costs need where services have prices of their own."""
-
-
-def _check_names(columns: Iterable[str] | None) -> list[str] | None:
-    """The names of the columns asked for, each once; None for all columns."""
-    if columns is None:
-        return None
-    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
-    if not names:
-        raise InvalidRequest("columns: expected at least one; None is all of them")
-    return names
 
 
 def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] | None) -> dict[str, Any]:
@@ -212,21 +198,19 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     costs = {name: np.array(arrays[name]) for name in _COSTS}
     for model in {price.model for price in prices}.intersection(models.words):
         calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
-        for service, calls_of_service in _by_service(model, calls_of_model, arrays):
-            # In parts: the formula makes some twenty columns on its way.
-            for rows in np.array_split(calls_of_service, len(calls_of_service) // _PRICED_AT_ONCE + 1):
-                model_costs = cost_columns(
-                    prices,
-                    model,
-                    arrays["started_us"][rows],
-                    {name: column[rows] for name, column in counts.items()},
-                    low={name: low[rows] for name, (low, _) in bounds.items()},
-                    high={name: high[rows] for name, (_, high) in bounds.items()},
-                    service=service,
-                )
-                has_price = ~np.isnan(model_costs[0])
-                for name, column in zip(_COSTS, model_costs, strict=True):
-                    costs[name][rows[has_price]] = column[has_price]
+        for service, rows in _by_service(model, calls_of_model, arrays):
+            model_costs = cost_columns(
+                prices,
+                model,
+                arrays["started_us"][rows],
+                {name: column[rows] for name, column in counts.items()},
+                low={name: low[rows] for name, (low, _) in bounds.items()},
+                high={name: high[rows] for name, (_, high) in bounds.items()},
+                service=service,
+            )
+            has_price = ~np.isnan(model_costs[0])
+            for name, column in zip(_COSTS, model_costs, strict=True):
+                costs[name][rows[has_price]] = column[has_price]
     reported = arrays[_REPORTED_COST]
     is_reported = ~np.isnan(reported)
     for column in costs.values():
@@ -253,13 +237,6 @@ def _by_service(
         rows_of.setdefault(tuple(name for name in names if name in services), []).append(calls_there)
     for names, parts in rows_of.items():
         yield names, np.concatenate(parts)
-
-
-def _with_latencies(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], wanted: list[str] | None) -> pd.DataFrame:
-    """The frame with these latencies in place of its own, and those it has no column for if all were asked for."""
-    by_name = {column.name: column for column in (*CALLS, *PEER)}
-    names = [name for name in table if name in frame or wanted is None]
-    return frame.assign(**{name: by_name[name].to_series(table[name]) for name in names})
 
 
 def _peer_latencies(

@@ -117,9 +117,7 @@ def read_columns(
     for chunk in read_chunks(source, distinct, condition, values, limit):  # type: ignore[arg-type]  # each has its own
         for column, cells in zip(columns, chunk, strict=True):
             column.append(cells)
-    # Popped one by one, so that a column's pieces and their whole are in memory for one column only.
-    columns.reverse()
-    return {field.sql: columns.pop().take() for field in distinct}
+    return {field.sql: column.take() for field, column in zip(distinct, columns, strict=True)}
 
 
 def _query(
@@ -207,9 +205,9 @@ def to_pandas(column: Column, values: Any) -> Any:
     """Return what was read as an array for a frame's column, without a copy if possible."""
     match column.dtype:
         case "Float64":
-            return pd.arrays.FloatingArray(*_with_mask(values))
+            return pd.arrays.FloatingArray(values, np.isnan(values))
         case "Int64":
-            return pd.arrays.IntegerArray(*_with_mask(values))
+            return pd.arrays.IntegerArray(values, values == ABSENT)
         case "boolean":
             return pd.arrays.BooleanArray(values.truth_values(), values.codes < 0)
         case "category":
@@ -218,8 +216,3 @@ def to_pandas(column: Column, values: Any) -> Any:
             return values.texts() if isinstance(values, CodedWords) else values
         case _:
             return pd.DatetimeIndex(values.view("M8[us]")).tz_localize("UTC")
-
-
-def _with_mask(values: Cells) -> tuple[Cells, npt.NDArray[np.bool_]]:
-    """The values of a column, and which are missing."""
-    return values, np.isnan(values) if values.dtype.kind == "f" else values == ABSENT

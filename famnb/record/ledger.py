@@ -152,11 +152,6 @@ class Ledger:
         query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
         return self._fetch(query, (*values, -1 if limit is None else limit))[::-1]
 
-    def count(self, where: str, values: Sequence[Any]) -> int:
-        """Return how many calls a condition, as `select` takes it, holds for; LedgerError if it cannot be read."""
-        rows = self._fetch(f"SELECT COUNT(*) FROM ({CALLS_WITH_STANDING}) WHERE {where}", values)  # noqa: S608 - values are bound
-        return int(rows[0][0]) if rows else 0
-
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
         """Yield what came from the socket for each of these calls, if anything did, in the order given."""
         for ids in sql.iter_chunks(call_ids):
