@@ -27,7 +27,7 @@ def write_csv(frame: pd.DataFrame, target: str | os.PathLike[str] | TextIO) -> N
     """
     # The others hold no text: numbers, truth values and times.
     columns = frame.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"])
-    texts = {str(name): _guard(columns[name]) for name in columns}
+    texts = {str(name): columns[name].astype(object).map(_guard) for name in columns}
     # All texts: Python's own choice leaves a lone CR without quotes (before 3.13), and readers end a line there.
     frame.assign(**texts).to_csv(target, index=False, quoting=csv.QUOTE_NONNUMERIC)
 
@@ -49,9 +49,8 @@ def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
     return pd.DataFrame({name: _read_column(name, cells) for name, cells in zip(names, values, strict=True)})
 
 
-def _guard(column: pd.Series[Any]) -> pd.Series[Any]:
-    guarded = {text: f"'{text}" for text in column.dropna().unique() if isinstance(text, str) and _FORMULA.match(text)}
-    return column.astype(object).map(lambda value: guarded.get(value, value) if isinstance(value, str) else value)
+def _guard(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {"Float64": float, "Int64": int, "boolean": "True".__eq__}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from famnb.events import COUNTS
-from famnb.frame.columnar_reader import ABSENT, CodedWords, ColumnArrays, SelectedColumn
+from famnb.frame.columnar_reader import ABSENT, ColumnArrays, SelectedColumn
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.record import Ledger, token_estimates
 from famnb.record.parquet import Parquet
@@ -42,7 +42,11 @@ def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
         count_source = columns[f"{count}_source"]
         # A call that is still running has no sources yet.
         count_source.codes[count_source.codes < 0] = count_source.code_of("absent")
-    rows = np.flatnonzero(_lacks_counts(columns))
+    is_missing = (columns["input_tokens"] == ABSENT) | (columns["output_tokens"] == ABSENT)
+    standing, status = columns["standing"], columns["http_status"]
+    is_over = standing.codes != standing.code_of("running")
+    # `token_estimates.has_answer` for a column.
+    rows = np.flatnonzero(is_missing & is_over & (status >= 200) & (status < 300))
     estimated = _fill_rows(columns, rows, source) if len(rows) else {}
     bounds: CountBounds = {}
     for count in BOUNDED_COUNTS:
@@ -81,16 +85,6 @@ def as_integers(counts: FloatColumn) -> npt.NDArray[np.int64]:
     """The counts as integers, ABSENT where they are NaN."""
     # ABSENT is a power of two, which a float holds exactly.
     return np.where(np.isnan(counts), ABSENT, counts).astype(np.int64)
-
-
-def _lacks_counts(columns: ColumnArrays) -> npt.NDArray[np.bool_]:
-    """Which calls ended with an answer but without all counts; `token_estimates.has_answer` for a column."""
-    is_missing = (columns["input_tokens"] == ABSENT) | (columns["output_tokens"] == ABSENT)
-    standing, status = columns["standing"], columns["http_status"]
-    mask: npt.NDArray[np.bool_] = (
-        is_missing & (standing.codes != standing.code_of("running")) & (status >= 200) & (status < 300)
-    )
-    return mask
 
 
 def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> CountBounds:
@@ -150,9 +144,10 @@ def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) ->
     fits_by_model: dict[str | None, Any] = {}
     fits = []
     for model_code, service_code in distinct.T:
-        model, service = _word(models, model_code), _word(services, service_code)
+        # The code -1 of a missing word points at the None at the end.
+        model, service = [*models.words, None][model_code], [*services.words, None][service_code]
         if model not in fits_by_model:
-            fits_by_model[model] = source.fits(model)  # type: ignore[arg-type] # a call without a model has no fits
+            fits_by_model[model] = source.fits(model)
         fits.append(fits_by_model[model].get(service, TokenFit()))
 
     def expand(ratios: list[TokenRatio]) -> TokenRatio:
@@ -167,7 +162,3 @@ def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) ->
         output=expand([fit.output for fit in fits]),
         reasoned=expand([fit.reasoned for fit in fits]),
     )
-
-
-def _word(words: CodedWords, code: int) -> str | None:
-    return None if code < 0 else words.words[code]

@@ -43,17 +43,13 @@ def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Led
     match source:
         case str() | os.PathLike() if Path(source).expanduser().is_dir():
             raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
-        case str() | os.PathLike() if _is_parquet(source):
+        # A ledger may have brackets in its path, which are no glob if there is such a file.
+        case str() | os.PathLike() if os.fspath(source).endswith(".parquet") or (
+            glob.has_magic(os.fspath(source)) and not Path(source).expanduser().exists()
+        ):
             return Parquet(source)
         case _:
             return ledger_of(source)
-
-
-def _is_parquet(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names Parquet files rather than a ledger."""
-    text = os.fspath(path)
-    # A ledger may have brackets in its path, which are no glob if there is such a file.
-    return text.endswith(".parquet") or (glob.has_magic(text) and not Path(text).expanduser().exists())
 
 
 def where(

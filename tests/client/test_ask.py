@@ -254,13 +254,6 @@ def test_an_answer_that_is_no_instance_says_why(
     assert caught.value.reply.call_id
 
 
-def test_a_validation_error_names_the_field(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """As one reads it, with what was given."""
-    server = serve(saying('{"name": "Oslo", "people": "many"}'))
-    with pytest.raises(famnb.ParseError, match="the answer is no City: people: input should be a valid integer"):
-        connect(server).ask("A city.", endpoint="web", schema=City, stream=False)
-
-
 def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """`stream.partial` is the value so far: keys appear one after another."""
     pieces = ['{"na', 'me": "Os', 'lo", "peo', 'ple": 7', "17710}"]

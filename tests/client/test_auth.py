@@ -60,15 +60,6 @@ def test_a_client_shows_no_key(kind):
             attempt(client)
 
 
-def test_a_credential_shows_no_key():
-    """The same for the object that holds it."""
-    credential = Credential(KEY)
-    assert KEY not in repr(credential)
-    assert not [text for text in reachable(credential) if KEY in text]
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(credential)
-
-
 def test_a_finished_call_holds_no_key(serve, connect, recorder):
     """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
     client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=recorder)

@@ -13,7 +13,7 @@ import pytest
 
 from famnb.api import AsyncClient
 from famnb.client.retry import Retries
-from famnb.errors import InvalidRequest, ServerError
+from famnb.errors import InvalidRequest
 from tests.support.client_shells import outcome
 from tests.support.fault_server import Action, chunked, whole
 from tests.support.waiting import wait_until
@@ -142,20 +142,6 @@ def test_a_senseless_concurrency_is_refused(serve, connect, concurrency):
     assert server.requests == []
 
 
-def test_something_that_is_no_request_is_refused_before_anything_is_sent(serve, connect):
-    """Even when it stands last."""
-    server = serve(choose=echo)
-    with pytest.raises(InvalidRequest, match="request"):
-        connect(server).send_many([*prompts("a"), "b"])
-    assert server.requests == []
-
-
 def test_nothing_to_send_is_nothing(serve, connect_either):
     """No requests, no replies."""
     assert send_many(connect_either(serve([Action.RESET])), []) == []
-
-
-def test_failures_that_are_tried_again_end_in_place(serve, connect):
-    """A service that is down gives each call its error."""
-    replies = connect(serve(whole(b"", 503))).send_many(prompts("a", "b"))
-    assert [type(reply.error) for reply in replies] == [ServerError, ServerError]

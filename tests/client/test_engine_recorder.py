@@ -15,7 +15,7 @@ from famnb.errors import ServerError
 from famnb.timing import Read
 from tests.support.client_shells import MemoryRecorder
 from tests.support.exchanges import exchange as finished_exchange
-from tests.support.fault_server import Action, chunked, whole
+from tests.support.fault_server import chunked, whole
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import closing, delta, request, sse_stream
 
@@ -162,14 +162,6 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
     ]
 
 
-def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
-    """Even under -W error the call answers."""
-    client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=Broken("on_close"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert client.send(STREAM).text == "Hello"
-
-
 def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connect, monkeypatch):
     """The reply comes, and a warning later."""
     monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.05)
@@ -183,14 +175,3 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
         warnings.simplefilter("always")
         assert connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=Stuck()).send(STREAM).text == "Hello"
         wait_until(lambda: any("did not finish" in str(warning.message) for warning in caught))
-
-
-def test_what_was_never_sent_is_recorded_too(serve, connect, recorder):
-    """A connection that is refused is a call all the same."""
-    stream = connect(serve([Action.RESET]), ledger=recorder).engine.start(STREAM)
-    assert stream.wait(60)
-    assert (recorder.exchanges[0].attempts, recorder.exchanges[0].headers_ns, recorder.exchanges[0].reads) == (
-        3,
-        None,
-        [],
-    )

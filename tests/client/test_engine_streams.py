@@ -72,16 +72,6 @@ def test_events_come_typed_and_in_order(caller, serve, connect):
     assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 4096])
-def test_bytes_cut_anywhere_say_the_same(caller, serve, connect, size):
-    """A stream in one-byte chunks, its four-byte characters and escapes cut, gives the whole text."""
-    text = "𝄞 \u2028 é"
-    data = b"".join(sse_stream("web", text)).replace(b"\n", b"\r\n")
-    raw = data.replace(json.dumps(text).encode(), json.dumps(text, ensure_ascii=False).encode())
-    pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
-    assert caller.send(connect(serve(chunked(*pieces))), STREAM).text == text
-
-
 def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
     """The first delta is there although the second has not been sent."""
     compressor, seen = zlib.compressobj(wbits=31), threading.Event()
@@ -113,13 +103,6 @@ def test_what_only_claims_to_be_gzip_is_interrupted(serve, connect):
     server = serve(chunked(*sse_stream("web", "Hello"), content_encoding="gzip"))
     with pytest.raises(StreamInterrupted, match="incorrect header check"):
         connect(server, retries=Retries(tries=1)).send(STREAM)
-
-
-def test_a_gzip_body_is_read(serve, connect):
-    """The same for a whole reply."""
-    packed = gzip.compress(json.dumps(body("web", "Hello")).encode())
-    server = serve(whole(packed, content_encoding="gzip"))
-    assert connect(server).send(request("web", stream=False)).text == "Hello"
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

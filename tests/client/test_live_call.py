@@ -63,15 +63,6 @@ def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
     wait_until(lambda: texts == ["Hello"])
 
 
-def test_stop_after_the_end_is_nothing(serve, connect):
-    """A reply that is complete stays complete."""
-    stream = connect(serve(chunked(*sse_stream("web", "Hello")))).stream(STREAM)
-    assert stream.result().status == "completed"
-    stream.stop()
-    stream.stop()
-    assert stream.result().status == "completed"
-
-
 def test_stop_while_nothing_has_come(serve, connect):
     """Before the headers there is no partial, only the status."""
     stream = connect(serve([Action.STALL])).stream(STREAM)
@@ -189,15 +180,6 @@ def test_callbacks_at_the_end(serve, connect, caplog):
     stream.add_done_callback(called.append)
     assert called == [stream, stream]
     assert "ZeroDivisionError" in caplog.text
-
-
-def test_the_error_can_be_raised_again(serve, connect):
-    """Every reader of a failed stream gets the error, each time."""
-    stream = connect(serve(chunked(delta("web", "Hel")))).stream(STREAM)
-    for read in (stream.result, lambda: list(stream), stream.result):
-        with pytest.raises(FamnbError) as caught:
-            read()
-        assert caught.value is stream.reply.error
 
 
 def test_a_forked_child_has_a_thread_of_its_own(serve, connect):

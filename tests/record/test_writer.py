@@ -134,31 +134,6 @@ def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.
     assert ["database is locked" in str(warning.message) for warning in caught] == [True]
 
 
-FULL = """
-import resource, sys, warnings
-from tests.support.exchanges import exchange
-from famnb.record import Ledger
-ledger = Ledger(sys.argv[1])
-ledger.on_close(exchange()).result()
-resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    for count in range(20):
-        made = exchange(prompt=str(count) * 5000)
-        ledger.on_open(made)
-        ledger.on_close(made).result()
-print(len(caught), type(made.reply.cost).__name__, flush=True)
-"""
-
-
-def test_a_full_disk_is_one_warning(ledger: Ledger) -> None:
-    """No more can be written: 20 calls are answered with one warning, and what was there before can be read."""
-    command = [sys.executable, "-c", FULL, str(ledger.path)]
-    done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "1 Cost\n", done.stderr
-    assert len(ledger) >= 1
-
-
 FULL_FOR_LONG = """
 import resource, sys, warnings
 from tests.support.exchanges import exchange

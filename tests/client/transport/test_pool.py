@@ -212,13 +212,6 @@ def test_a_reader_that_is_slow_is_not_buried(serve, over):
     assert (written < 20, size) == (True, 20_000_000)
 
 
-def test_a_large_request_is_sent_whole(serve, over):
-    """More than any buffer of the kernel."""
-    server, text = serve(HELLO), b"y" * 20_000_000
-    assert send(over, post(server.url, content=text)) == ["hello"]
-    assert server.requests[0].body == text
-
-
 def test_an_answer_before_the_end_of_the_request_counts(over):
     """A service that refuses a large body says so and closes: its word is read, though sending failed."""
     listener = socket.create_server(("127.0.0.1", 0))
