@@ -3,7 +3,7 @@
 start ── (found in the ledger: played) ── (turn in `send_many`) ── record opens ── attempt ── (pause ── attempt …) ──
          record closes ── over              an attempt: free connection ── POST ── headers ── body
 
-As functions: `start`, `_run`, (`_carry_in_turn`,) `_carry`, `_make_attempts`, `_attempt`, `_send`, `read_response`.
+As functions: `start`, `_run`, (`_carry_in_turn`,) `_carry`, `_make_attempts`, `_send`, `_read`, `read_response`.
 """
 
 from __future__ import annotations
@@ -515,27 +515,23 @@ class CallEngine:
     async def _make_attempts(self, call: LiveCall, timer: DeadlineTimer) -> None:
         service = self._service(call.exchange)
         for retried in itertools.count():
-            failure = await self._attempt(call, timer, service)
-            if failure is None:
+            try:
+                await self._send(call, timer, service)
+            except FamnbError as error:
+                # Handled below: a failure of the next attempt must not carry this one as its context.
+                failure = error
+            else:
+                if call.limiter is not None:
+                    service.batch_limiter.on_success()
                 service.retry_budget.refill(retried=retried > 0)
                 return
+            if call.limiter is not None and isinstance(failure, APIStatusError) and failure.status in THROTTLED:
+                service.batch_limiter.on_throttled(call.sent_ns or 0, call.now_ns())
             pause_s = self._pause_s(call, service, failure, retried)
             if pause_s is None:
                 raise failure
             timer.expect_end()
             await self._clock.sleep(pause_s)
-
-    async def _attempt(self, call: LiveCall, timer: DeadlineTimer, service: _Service) -> FamnbError | None:
-        """Make one attempt; a failure is returned, since one that follows must not carry it as its context."""
-        try:
-            await self._send(call, timer, service)
-        except FamnbError as failure:
-            if call.limiter is not None and isinstance(failure, APIStatusError) and failure.status in THROTTLED:
-                service.batch_limiter.on_throttled(call.sent_ns or 0, call.now_ns())
-            return failure
-        if call.limiter is not None:
-            service.batch_limiter.on_success()
-        return None
 
     def _pause_s(self, call: LiveCall, service: _Service, failure: FamnbError, retried: int) -> float | None:
         """Seconds to pause before the next attempt; None when there is to be none."""
@@ -571,18 +567,6 @@ class CallEngine:
 
     async def _read(self, call: LiveCall, timer: DeadlineTimer, response: Response) -> None:
         """Read a response whose headers have come; raises unless it is a complete reply."""
-        self._keep_headers(call, response)
-        if not 200 <= response.status < 300:
-            raise await self._read_error(call, response)
-        is_json = response.content_type.endswith("json")
-        # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
-        streamed = response.content_type == "text/event-stream" or (call.streams and not is_json)
-        try:
-            await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
-        except ResponseFormatError as fault:
-            raise ResponseFormatError(f"status {response.status}, but {fault}") from None
-
-    def _keep_headers(self, call: LiveCall, response: Response) -> None:
         exchange = call.exchange
         exchange.headers_ns = max(0, response.arrival.t_ns - (call.sent_ns or 0))
         exchange.http_status = response.status
@@ -593,6 +577,15 @@ class CallEngine:
         exchange.request_id = headers.get("x-request-id") or headers.get("request-id")
         exchange.service = headers.get("x-famnb-engine")
         call.should_retry = headers.get("x-should-retry")
+        if not 200 <= response.status < 300:
+            raise await self._read_error(call, response)
+        is_json = response.content_type.endswith("json")
+        # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
+        streamed = response.content_type == "text/event-stream" or (call.streams and not is_json)
+        try:
+            await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
+        except ResponseFormatError as fault:
+            raise ResponseFormatError(f"status {response.status}, but {fault}") from None
 
     async def _read_error(self, call: LiveCall, response: Response) -> APIStatusError:
         """The error that an error status means; its body is kept."""

@@ -22,11 +22,7 @@ from tests.support.upstream_servers import answer_hello
 
 EXPLANATION = serve.__doc__ or ""
 README = Path(__file__).parents[2] / "README.md"
-
-
 COMMANDS = re.findall(r"^ *(famnb serve --upstream .*)$", EXPLANATION, re.MULTILINE)
-
-
 MODELS = {"object": "list", "data": [{"id": "their-only-model", "object": "model"}]}
 
 

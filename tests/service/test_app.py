@@ -18,7 +18,7 @@ from famnb.service.prompt import GenerationPrompt
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import ResponseStore
-from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body, own_address
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -98,11 +98,6 @@ def post_minimal(server: Server, url: str, endpoint: str) -> httpx.Response:
     """The answer to a sound request, sent to one of the addresses."""
     headers = {"authorization": f"Bearer {server.key}"}
     return httpx.post(url + PATHS[endpoint], json=minimal_body(endpoint), headers=headers)
-
-
-def own_address(server: Server, endpoint: str) -> str:
-    """The address at which the document has an endpoint."""
-    return server.alt_url if ENDPOINTS[endpoint].alt else server.url
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -15,22 +13,11 @@ import pytest
 from famnb.service import Server
 from famnb.service.auth import RateLimiter
 from famnb.service.errors import ServiceError
-from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body, send_raw
 from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
-
-
-def raw(server: Server, request: bytes) -> bytes:
-    """Everything the service answers to these bytes, up to the end of the connection."""
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
-        connection.sendall(request)
-        received = b""
-        while chunk := connection.recv(65536):
-            received += chunk
-    return received
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -80,7 +67,7 @@ def test_the_key_comes_before_the_body(server: Server, endpoint: str) -> None:
     """A wrong key is 401 even when the body is nonsense, and even when it never comes."""
     assert httpx.post(server.url + PATHS[endpoint], content=b"{").status_code == 401
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n"
-    assert raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
+    assert send_raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
 
 
 def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None:
@@ -90,7 +77,7 @@ def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None
     wanted = {server.key: b"HTTP/1.1 100 Continue", "wrong": b"HTTP/1.1 401 Unauthorized"}
     for key, start in wanted.items():
         lines = f"{head}authorization: Bearer {key}\r\ncontent-length: {len(body)}\r\n\r\n"
-        assert raw(server, lines.encode() + body).startswith(start)
+        assert send_raw(server, lines.encode() + body).startswith(start)
 
 
 def test_the_scheme_may_be_written_in_any_case(server: Server) -> None:

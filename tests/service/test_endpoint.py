@@ -17,11 +17,7 @@ from tests.support.service_requests import PATHS, ServiceClient
 from tests.support.upstream_servers import fetch_reply
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
-
-
 CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
-
-
 CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
 
 
@@ -99,8 +95,6 @@ def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient) -> None:
 
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
-
-
 ALLOWED: list[tuple[str, dict[str, Any]]] = [
     *((name, {"reasoning": {"effort": word}}) for name in ("chat", "responses", "web") for word in EFFORTS),
     *(

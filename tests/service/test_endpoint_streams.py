@@ -24,8 +24,6 @@ from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
-
-
 FREE = {"id", "item_id", "created", "created_at", "delta", "text", "thinking", "content"}
 """Fields that say something else in every reply."""
 

@@ -15,8 +15,6 @@ from famnb.service.openapi import openapi_document
 from tests.support.service_requests import ServiceClient
 
 KEY = "the-key-of-this-test"
-
-
 schema = schemathesis.openapi.from_dict(openapi_document(tuple(ENDPOINTS.values())))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -15,16 +14,9 @@ import psutil
 import pytest
 
 from famnb.errors import ConnectError
-from famnb.service import Server, serve
-from tests.support.service_requests import PATHS, minimal_body
+from famnb.service import serve
+from tests.support.service_requests import PATHS, is_answering, minimal_body, start_python
 from tests.support.waiting import wait_until
-
-
-def python(code: str) -> subprocess.Popen[str]:
-    """A process of its own that runs some code."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def has_ended(pid: int) -> bool:
@@ -35,34 +27,26 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def answers(server: Server | dict[str, object]) -> bool:
-    url = server["url"] if isinstance(server, dict) else server.url
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 def test_starting_it_loads_no_web_server() -> None:
     """The parent stays light: neither starlette nor uvicorn is imported to start a child."""
     code = (
         "import sys, famnb.service as s\n"
         "with s.serve(): print(sorted({'starlette', 'uvicorn', 'httptools', 'pydantic'} & set(sys.modules)))"
     )
-    out, error = python(code).communicate(timeout=60)
+    out, error = start_python(code).communicate(timeout=60)
     assert (out.strip(), error) == ("[]", "")
 
 
 def test_it_serves_until_closed() -> None:
     """It answers, `close` ends the process, closing again does nothing, and nobody listens any more."""
     server = serve(time_scale=0)
-    assert answers(server)
+    assert is_answering(server.url)
     assert server.running
     server.close()
     server.close()
     assert has_ended(server.pid)
     assert not server.running
-    assert not answers(server)
+    assert not is_answering(server.url)
 
 
 def test_a_with_block_ends_it_even_with_a_stream_open() -> None:
@@ -123,10 +107,10 @@ print(json.dumps({"url": server.url, "pid": server.pid}), flush=True)
 
 def test_it_dies_when_its_parent_is_killed() -> None:
     """`kill -9` leaves the parent no time to tidy up; the child notices and ends."""
-    parent = python(f"{PARENT}time.sleep(60)")
+    parent = start_python(f"{PARENT}time.sleep(60)")
     assert parent.stdout is not None
     server = json.loads(parent.stdout.readline())
-    assert answers(server)
+    assert is_answering(server["url"])
     parent.kill()
     parent.communicate()
     wait_until(lambda: has_ended(server["pid"]))
@@ -135,7 +119,7 @@ def test_it_dies_when_its_parent_is_killed() -> None:
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0"])
 def test_it_ends_with_its_parent(end: str) -> None:
     """However the parent ends, a service that was never closed is gone with it."""
-    out, _ = python(f"{PARENT}{end}").communicate(timeout=60)
+    out, _ = start_python(f"{PARENT}{end}").communicate(timeout=60)
     server = json.loads(out)
     wait_until(lambda: has_ended(server["pid"]))
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -19,19 +17,8 @@ from pydantic import BaseModel
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import fold
 from famnb.service import Server
-from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body, send_raw
 from tests.support.thread_service import run_service
-
-
-def raw(server: Server, request: bytes) -> bytes:
-    """Everything the service answers to these bytes, up to the end of the connection."""
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
-        connection.sendall(request)
-        received = b""
-        while chunk := connection.recv(65536):
-            received += chunk
-    return received
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +50,7 @@ def test_the_default_limit_is_20_megabytes(api: ServiceClient) -> None:
 def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
     """A body that does not arrive in time ends the request, in the endpoint's shape, and the connection."""
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {small.key}\r\n"
-    answer = raw(small, f'{head}content-length: 1000\r\n\r\n{{"model": '.encode())
+    answer = send_raw(small, f'{head}content-length: 1000\r\n\r\n{{"model": '.encode())
     assert answer.startswith(b"HTTP/1.1 408 ")
     body = answer.partition(b"\r\n\r\n")[2]
     assert "0.3 s" in error_of(endpoint, json.loads(body))["message"]
@@ -85,7 +72,7 @@ def test_an_offer_of_another_protocol_is_refused_in_words(server: Server) -> Non
     body = json.dumps(minimal_body("web")).encode()
     head = f"POST {PATHS['web']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
     head += f"content-length: {len(body)}\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n\r\n"
-    answer = raw(server, head.encode() + body)
+    answer = send_raw(server, head.encode() + body)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert "turn HTTP/2 off" in error_of("web", json.loads(answer.partition(b"\r\n\r\n")[2]))["message"]
 
@@ -107,8 +94,6 @@ def test_what_a_body_calls_itself_does_not_matter(api: ServiceClient, endpoint: 
 
 
 CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
-
-
 CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
 
 

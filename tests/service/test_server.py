@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import sys
 import threading
 
@@ -13,24 +12,8 @@ import httpx
 import psutil
 import pytest
 
-from famnb.endpoints import ENDPOINTS
-from famnb.service import Server, serve
-from tests.support.service_requests import PATHS, minimal_body
-
-
-def python(code: str) -> subprocess.Popen[str]:
-    """A process of its own that runs some code."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def answers(server: Server | dict[str, object]) -> bool:
-    url = server["url"] if isinstance(server, dict) else server.url
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.TransportError:
-        return False
+from famnb.service import serve
+from tests.support.service_requests import PATHS, is_answering, minimal_body, own_address, start_python
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are told by Linux alone")
@@ -42,7 +25,7 @@ def test_it_has_as_many_files_as_the_system_allows() -> None:
         "r.setrlimit(r.RLIMIT_NOFILE, (256, most))\n"
         "with s.serve() as server: print(psutil.Process(server.pid).rlimit(r.RLIMIT_NOFILE) == (most, most))"
     )
-    out, error = python(code).communicate(timeout=60)
+    out, error = start_python(code).communicate(timeout=60)
     assert (out.strip(), error) == ("True", "")
 
 
@@ -50,7 +33,7 @@ def test_it_has_as_many_files_as_the_system_allows() -> None:
 def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
     """In the foreground: one JSON line once it accepts connections, then silence; a signal ends it, streams or not."""
     code = "from famnb.service.server import run\nrun(time_scale=1.0, key='some-key')"
-    process = python(code)
+    process = start_python(code)
     assert process.stdout is not None
     line = json.loads(process.stdout.readline())
     assert set(line) == {"url", "key", "pid", "alt_url"}
@@ -79,13 +62,13 @@ def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
 
 def test_run_goes_on_when_its_input_ends() -> None:
     """Only a child watches its input; in the foreground the service goes on without one."""
-    process = python("from famnb.service.server import run\nrun()")
+    process = start_python("from famnb.service.server import run\nrun()")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
     process.stdin = None
     line = json.loads(process.stdout.readline())
-    assert answers(line)
+    assert is_answering(line["url"])
     process.terminate()
     process.communicate(timeout=60)
 
@@ -94,17 +77,12 @@ def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
     """The address of a service that listens everywhere is one that can be called."""
     with serve(host="0.0.0.0") as server:
         assert server.url.startswith("http://127.0.0.1:")
-        assert answers(server)
+        assert is_answering(server.url)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with serve(port=port) as server:
         assert server.url == f"http://127.0.0.1:{port}"
-
-
-def own_address(server: Server, endpoint: str) -> str:
-    """The address at which the document has an endpoint."""
-    return server.alt_url if ENDPOINTS[endpoint].alt else server.url
 
 
 def test_one_process_listens_at_both_and_ends_for_both() -> None:

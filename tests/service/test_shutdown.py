@@ -22,8 +22,6 @@ from tests.support.upstream_servers import HELLO, MODEL
 from tests.support.waiting import wait_until
 
 KEY = "the-key-of-these-tests"
-
-
 CAP = {"chat": "max_tokens", "responses": "max_output_tokens", "web": "max_new_tokens", "messages": "max_tokens"}
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -37,6 +41,34 @@ def minimal_body(endpoint: str, prompt: str = "Why is the sky blue?", **fields: 
     conversation = prompt if is_text else [{"role": "user", "content": prompt}]
     body = {"model": ENDPOINTS[endpoint].models[0], field: conversation, **fields}
     return {name: value for name, value in body.items() if value is not ...}
+
+
+def send_raw(server: Server | ThreadService, request: bytes) -> bytes:
+    """Everything a service answers to these bytes, up to the end of the connection."""
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def own_address(server: Server, endpoint: str) -> str:
+    """The address at which the document has an endpoint."""
+    return server.alt_url if ENDPOINTS[endpoint].alt else server.url
+
+
+def is_answering(url: str) -> bool:
+    """Whether a service answers at an address."""
+    try:
+        return httpx.get(f"{url}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def start_python(code: str) -> subprocess.Popen[str]:
+    """Start a process that runs some code."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def decode_stream(stream: bytes) -> list[Any]:

@@ -199,8 +199,6 @@ requests: SearchStrategy[Request] = st.one_of(
     ),
 )
 """A valid request of any endpoint."""
-
-
 _any_text = texts | st.sampled_from(["", " ", " padded ", "{", "[1]", "true", "null", "famnb", "a\r\nb"])
 _pictures = st.sampled_from(["https://example.org/cat.png", "data:image/png;base64," + "iVBORw0KGgo" * 12 + "="])
 _effort = st.fixed_dictionaries(

@@ -78,8 +78,6 @@ def test_being_late_once_does_not_slow_what_follows() -> None:
 
 
 REPLIES = 2_000
-
-
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 

@@ -18,8 +18,6 @@ TREE = {
     },
     "$ref": "#/$defs/node",
 }
-
-
 LINKED = {
     "type": "object",
     "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
@@ -185,8 +183,6 @@ KEYWORDS = [
         "additionalProperties",
     ),
 ]
-
-
 NONSENSE = st.recursive(
     st.none()
     | st.booleans()

@@ -57,8 +57,6 @@ WEATHER = {
         "required": ["city"],
     },
 }
-
-
 CLOCK = {"name": "current_time"}
 
 

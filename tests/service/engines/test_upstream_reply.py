@@ -28,11 +28,7 @@ from tests.support.upstream_servers import (
 from tests.support.waiting import wait_until
 
 BARE = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in ("Hello", ", world.")]
-
-
 NULLS = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, "reasoning_content": None}
-
-
 STREAMS = {
     "as most": stream_chunks("Hello", ", world."),
     "without [DONE]": stream_chunks("Hello", ", world.")[:-1],
@@ -125,8 +121,6 @@ def test_thinking_is_shown_where_it_is_asked_for(
 
 
 CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"city":'}}
-
-
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
 
 
