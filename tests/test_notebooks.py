@@ -53,10 +53,9 @@ def test_a_kernel_restarted_in_mid_stream_leaves_an_interrupted_row(monkeypatch:
         monkeypatch.setenv("FAMNB_SERVICE_KEY", slow.key)
         manager, kernel = start_new_kernel()
         try:
-            kernel.execute_interactive("import famnb; client = famnb.connect()")
-            kernel.execute_interactive(
-                "stream = client.stream(famnb.compose('messages', 'Hi'))\nwhile not stream.reply.text: pass"
-            )
+            kernel.execute_interactive("import famnb, time; client = famnb.connect()")
+            kernel.execute_interactive("stream = client.stream(famnb.compose('messages', 'Hi'))")
+            kernel.execute_interactive("while not stream.reply.text: time.sleep(0.01)")
             manager.restart_kernel()
             kernel.wait_for_ready(timeout=60)
             assert kernel.execute_interactive("import famnb")["content"]["status"] == "ok"
