@@ -1,8 +1,8 @@
 """The explorer: the rows of a frame as points; hover shows one, a click opens its call, brushing chooses rows.
 
-Points ── bytes: places, groups ──► front/explore.js ── draws, finds the point under the pointer by itself
-                                        │
-point, open, brush: a few numbers ◄─────┘ ── facts of one point, a CallPages, the first rows chosen ──►
+Points ── bytes: places, groups, then facts ──► front/tools/explorer.js ── finds the point under the pointer by itself
+                                                      │
+open, brush, hide: a few numbers ◄────────────────────┘ ── a CallPages, the last rows chosen ──►
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import io
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,10 @@ from famnb.widget.form.tool import Computed
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.inspector import CallPages, handle_pages
-from famnb.widget.live.base import join_front
-from famnb.widget.live.described import DescribedWidget
+from famnb.widget.inspector import CallPages, CallTool, CallView
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.view import View
+from famnb.widget.tables import ColumnView, RowsView, RowView
 
 LIST_LENGTH = 100
 """Rows in the list of what is chosen."""
@@ -66,165 +67,242 @@ PICTURE_COLOURS = 64
 _PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
 
 
-class Explorer(DescribedWidget):
+class AxisView(View, frozen=True):
+    """An axis."""
+
+    label: str
+    kind: Literal["number", "time", "names"]
+    offset: float
+    """What the page adds to its values: seconds since 1970 would be minutes off as 32-bit floats."""
+    names: tuple[str, ...]
+    """The rows of an axis of names, from the top down."""
+    is_computed: bool
+    """Whether its values are in no column of the frame."""
+
+
+class PointGroupView(View, frozen=True):
+    """A group of points."""
+
+    key: str
+    """Its name."""
+    count: str
+    colour: str
+    cycle: int
+    """How often all colours were used before it; tells groups of one colour apart."""
+
+
+class PlotView(View, frozen=True):
+    """The points that are drawn."""
+
+    x: AxisView
+    y: AxisView
+    by: str
+    groups: tuple[PointGroupView, ...]
+    notes: tuple[str, ...]
+    xs: bytes
+    """32-bit floats, in the axis' unit."""
+    ys: bytes
+    codes: bytes
+    """The index of each point's group, a byte each."""
+
+
+class FactView(View, frozen=True):
+    """What is said of each point from one column of the frame (front/parts/facts.js)."""
+
+    name: str
+    role: Literal["title", "text", "fact"]
+    kind: Literal["number", "time", "words"]
+    values: bytes
+    """32-bit floats; of times 64-bit floats; of words the index of each, in 1, 2 or 4 bytes."""
+    words: bytes = b""
+    """A line each."""
+    unit: str = ""
+    marks: tuple[str, ...] = ()
+    """What may stand before a number."""
+    mark_codes: bytes = b""
+    """The index of each number's mark, a byte each; empty if there are none."""
+
+
+class ExplorerView(View, frozen=True):
+    """The explorer."""
+
+    title: str
+    empty: str
+    """Why there are no points."""
+    plot: PlotView | None
+    facts: tuple[FactView, ...] | None
+    """None until the page has asked for them."""
+    spans: tuple[Span, Span] | None
+    """The brushed parts of x and y; None if everything is chosen."""
+    hidden: tuple[int, ...]
+    """Groups that are not shown."""
+    chosen: RowsView
+    opened: str | None
+    """The row that is open."""
+    call: CallView | None
+
+
+class Explorer(CallTool):
     """Points of a frame, as `famnb.plot.explore` makes it: hover, click, brush; `selection` is what is brushed."""
 
-    _esm = join_front("explore.js")
+    entry = "tools/explorer.js"
+    note = "Points to explore, by famnb.plot: run this cell to use them."
 
-    selection = Computed["pd.DataFrame"](lambda explorer: explorer._points.frame[explorer._chosen])
+    selection = Computed["pd.DataFrame"](lambda explorer: explorer.points.frame[explorer._chosen])
     """The rows inside the brushed area that are in no hidden group, as a frame; all until something is brushed."""
 
     def __init__(self, points: Points, ledger: Ledger | None = None) -> None:
         """Show points; calls are opened from `ledger`, unless given that of the latest `famnb.connect()`."""
-        self._points = points
+        self.points = points
+        self.pages = None
         self._ledger = ledger
         self._drawn = points.sample()
-        self._spans: dict[str, Span | None] = {"x": None, "y": None}
-        """The brushed area; None from one end of the axis to the other."""
-        self._hidden: set[int] = set()
-        self._chosen = points.within(None, None)
-        self._pages: CallPages | None = None
-        """The call that is open."""
+        """The positions of the rows that are drawn."""
+        self._has_facts = False
+        self._spans: tuple[Span, Span] | None = None
+        self._hidden: tuple[int, ...] = ()
         self._opened: int | None = None
-        """The row that is open."""
+        self._plot = None if points.empty else self._view_plot()
+        self._choose()
         super().__init__()
 
     # What the user does
 
     def show_row(self, row: int) -> None:
         """Open the call of a row of the frame, by its position. Raises UnknownName if no ledger has it."""
-        with self._lock:
-            self._pages = CallPages(self._find_call(row))
-            self._opened = row
-            self.send_changes(opened=row, **self._pages.describe())
-
-    def handle(self, message: dict[str, Any]) -> None:
-        match message:
-            case {"kind": "facts"}:
-                facts, arrays = self._facts
-                self.send({"kind": "facts", "facts": facts, "binary": list(arrays)}, list(arrays.values()))
-            case {"kind": "brush", "x": x, "y": y}:
-                self._spans = {"x": _read_span(x), "y": _read_span(y)}
-                self._update()
-            case {"kind": "hide", "groups": [*groups]}:
-                self._hidden = {group for group in groups if isinstance(group, int)}
-                self._update()
-            case {"kind": "open", "number": int(number)} if 0 <= number < len(self._drawn):
-                self.show_row(int(self._drawn[number]))
-            case {"kind": "open", "row": int(row)} if 0 <= row < len(self._points.frame):
-                self.show_row(row)
-            case {"kind": "shut"}:
-                self._pages = self._opened = None
-                self.send_changes(call=None, opened=None)
-            case _ if self._pages is not None:
-                handle_pages(self, self._pages, message)
-            case _:
-                pass
-
-    def _update(self) -> None:
-        self._chosen = self._points.within(self._spans["x"], self._spans["y"], sorted(self._hidden))
-        self.send_changes(chosen=self._describe_chosen())
-        change = {"name": "selection", "old": None, "new": self.selection, "owner": self, "type": "change"}
-        self.notify_change(traitlets.Bunch(change))
-
-    def _find_call(self, row: int) -> Any:
-        frame = self._points.frame
+        frame = self.points.frame
         call_id = frame["call_id"].iloc[row] if "call_id" in frame else None
         if not isinstance(call_id, str):
             raise InvalidRequest("this row names no call to open: its frame has no `call_id` for it")
         ledger = connected_ledger() if self._ledger is None else self._ledger
         try:
-            return ledger.call(call_id)
-        except KeyError as error:
+            call = ledger.call(call_id)
+        except UnknownName as error:
             raise UnknownName(f"{error}; if it is in another ledger, give that one as `ledger=`") from None
+        with self.lock:
+            self.pages, self._opened = CallPages(call), row
+            self.refresh()
 
-    # What is drawn
+    @intent
+    def load_facts(self) -> None:
+        """Send what is said of each point."""
+        self._has_facts = True
 
-    def describe(self) -> dict[str, Any]:
-        points = self._points
-        if points.empty:
-            return {"plot": self._describe_plot()}
-        pages = {"call": None} if self._pages is None else self._pages.describe()
-        x, y = (_page_values(axis)[self._drawn].astype("<f4") for axis in (points.x, points.y))
-        codes = points.codes[self._drawn].astype("u1")
-        return {
-            "plot": self._describe_plot(),
-            "xs": x.tobytes(),
-            "ys": y.tobytes(),
-            "codes": codes.tobytes(),
-            "chosen": self._describe_chosen(),
-            "opened": self._opened,
-            **pages,
-        }
+    @intent
+    def brush(self, spans: tuple[Span, Span] | None) -> None:
+        """Choose the rows in these parts of x and y, or all."""
+        self._spans = spans
+        self._choose()
+        self._notify_selection()
 
-    def _describe_plot(self) -> dict[str, Any]:
-        points, total = self._points, len(self._points.frame)
-        drawn = len(self._drawn)
-        few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
-        sizes = np.bincount(points.codes, minlength=len(points.groups))
-        own = [{"colour": colour, "cycle": 0} for colour in points.colours]
-        groups = [
-            {"label": sanitize.visible(group), "count": f"{count:,}", **style}
-            for group, count, style in zip(
-                points.groups, sizes.tolist(), own or map(page_style, points.slots), strict=True
-            )
-        ]
-        return {
-            "title": sanitize.visible(points.title),
-            "x": _describe_axis(points.x),
-            "y": _describe_axis(points.y),
-            "by": points.by,
-            "groups": groups,
-            "notes": [note for note in (few, *points.notes) if note],
-            "empty": points.empty,
-            "columns": [[_short_name(column), *_column_kind(column)] for column in self._list_columns()],
-        }
+    @intent
+    def hide_groups(self, groups: tuple[int, ...]) -> None:
+        """Show the other groups; the rows of these are not chosen."""
+        self._hidden = groups
+        self._choose()
+        self._notify_selection()
 
-    def _describe_chosen(self) -> dict[str, Any]:
-        """The brushed area, how many rows are in it, and the latest of them."""
+    @intent
+    def open_point(self, point: int) -> None:
+        """Open the call of a point that is drawn."""
+        self.show_row(int(self._drawn[point]))
+
+    @intent
+    def open_row(self, row: str) -> None:
+        """Open the call of a row of the list."""
+        self.show_row(int(row))
+
+    @intent
+    def close_call(self) -> None:
+        """Close the call that is open."""
+        self.pages = self._opened = None
+
+    def _choose(self) -> None:
+        """Make anew which rows are chosen, and the list of the last of them."""
+        x, y = self._spans or (None, None)
+        self._chosen = self.points.within(x, y, self._hidden)
         rows = np.flatnonzero(self._chosen)[::-1][:LIST_LENGTH]
         total, count = len(self._chosen), int(self._chosen.sum())
         title = f"{count:,} of {format_count(total, 'row')} chosen" if count < total else format_count(total, "row")
-        frame, columns = self._points.frame, self._list_columns()
-        return {
-            "spans": [None if span is None else list(span) for span in self._spans.values()],
-            "hidden": sorted(self._hidden),
-            "title": f"{title}; the last {LIST_LENGTH}" if count > LIST_LENGTH else title,
-            "rows": [
-                {"id": row, "cells": [self._format_cell(frame, row, column) for column in columns]}
-                for row in rows.tolist()
-            ],
-        }
+        columns = self._list_columns()
+        cells = [tuple(self._format_cell(row, column) for column in columns) for row in rows.tolist()]
+        self._list = RowsView(
+            title=f"{title}; the last {LIST_LENGTH}" if count > LIST_LENGTH else title,
+            columns=tuple(_view_column(column) for column in columns),
+            rows=tuple(
+                RowView(key=str(row), cells=cells, label=", ".join(filter(None, cells)))
+                for row, cells in zip(rows.tolist(), cells, strict=True)
+            ),
+        )
+
+    def _notify_selection(self) -> None:
+        change = {"name": "selection", "old": None, "new": self.selection, "owner": self, "type": "change"}
+        self.notify_change(traitlets.Bunch(change))
+
+    # What is shown
+
+    def view(self) -> ExplorerView:
+        return ExplorerView(
+            title=sanitize.visible(self.points.title),
+            empty=self.points.empty,
+            plot=self._plot,
+            facts=self._facts if self._has_facts else None,
+            spans=self._spans,
+            hidden=self._hidden,
+            chosen=self._list,
+            opened=None if self._opened is None else str(self._opened),
+            call=None if self.pages is None else self.pages.view(),
+        )
+
+    def _view_plot(self) -> PlotView:
+        points, total, drawn = self.points, len(self.points.frame), len(self._drawn)
+        few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
+        sizes = np.bincount(points.codes, minlength=len(points.groups)).tolist()
+        styles = [{"colour": colour, "cycle": 0} for colour in points.colours] or map(page_style, points.slots)
+        x, y = _view_axis(points.x), _view_axis(points.y)
+        places = [(axis.values - view.offset)[self._drawn] for axis, view in ((points.x, x), (points.y, y))]
+        xs, ys = (values.astype("<f4").tobytes() for values in places)
+        return PlotView(
+            x=x,
+            y=y,
+            by=points.by,
+            groups=tuple(
+                PointGroupView(key=sanitize.visible(group), count=f"{size:,}", **style)
+                for group, size, style in zip(points.groups, sizes, styles, strict=True)
+            ),
+            notes=tuple(note for note in (few, *points.notes) if note),
+            xs=xs,
+            ys=ys,
+            codes=points.codes[self._drawn].astype("u1").tobytes(),
+        )
+
+    @property
+    def _axis_columns(self) -> list[str]:
+        return [axis.column for axis in (self.points.x, self.points.y) if axis.column]
+
+    @property
+    def _text_columns(self) -> list[str]:
+        return [column for column in TEXT_COLUMNS if column in self.points.frame][:1]
 
     def _list_columns(self) -> list[str]:
-        """The columns of the list: when, what, the two that are drawn, cost, and what was said."""
-        axes = [axis.column for axis in (self._points.x, self._points.y) if axis.column]
-        wanted = ["started_at", self._points.by, "model", "endpoint", "kind", "status", *axes, "cost_usd"]
-        wanted += self._text_columns()
-        return [column for column in dict.fromkeys(wanted) if column in self._points.frame]
+        """Return the columns of the list: when, what, the two that are drawn, cost, and what was said."""
+        names = ["started_at", self.points.by, "model", "endpoint", "kind", "status"]
+        columns = dict.fromkeys([*names, *self._axis_columns, "cost_usd", *self._text_columns])
+        return [column for column in columns if column in self.points.frame]
 
     @functools.cached_property
-    def _facts(self) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-        """What is said of each point, a description a column, and the columns' values as bytes by name."""
-        frame, points = self._points.frame, self._points
-        roles = dict.fromkeys([*HEAD_COLUMNS, points.by], "title") | dict.fromkeys(self._text_columns(), "text")
-        axes = [axis.column for axis in (points.x, points.y) if axis.column]
-        roles |= dict.fromkeys([column for column in (*axes, *FACT_COLUMNS) if column not in roles], "fact")
-        facts, arrays = list[dict[str, Any]](), dict[str, bytes]()
+    def _facts(self) -> tuple[FactView, ...]:
+        """What is said of each point."""
+        frame = self.points.frame
         drawn = frame.iloc[self._drawn] if len(self._drawn) < len(frame) else frame
-        for number, (column, role) in enumerate(roles.items()):
-            if column in frame:
-                fact, values = _encode_column(drawn, column)
-                facts.append({"role": role, "name": _short_name(column), "number": number, **fact})
-                arrays |= {f"{name}{number}": value for name, value in values.items()}
-        return facts, arrays
+        roles: dict[str, Literal["title", "text", "fact"]] = dict.fromkeys([*HEAD_COLUMNS, self.points.by], "title")
+        roles |= dict.fromkeys(self._text_columns, "text")
+        roles |= {column: "fact" for column in (*self._axis_columns, *FACT_COLUMNS) if column not in roles}
+        return tuple(_view_fact(drawn, column, role) for column, role in roles.items() if column in frame)
 
-    def _text_columns(self) -> list[str]:
-        return [column for column in TEXT_COLUMNS if column in self._points.frame][:1]
-
-    @staticmethod
-    def _format_cell(frame: pd.DataFrame, row: int, column: str) -> str:
-        """A value as it is shown; empty where it is missing."""
+    def _format_cell(self, row: int, column: str) -> str:
+        """Return a value as it is shown; empty where it is missing."""
+        frame = self.points.frame
         value: Any = frame[column].iloc[row]
         if pd.api.types.is_scalar(value) and pd.isna(value):
             return ""
@@ -239,23 +317,17 @@ class Explorer(DescribedWidget):
 
     # What is saved
 
-    def snapshot(self) -> Bundle:
-        points = self._points
-        title = transcript.render([Section("head", points.title)])
-        if points.empty:
-            return transcript.join_bundles([title, transcript.render([Section("note", points.empty)])])
-        figure: Any = draw(points)
+    def saved(self) -> Bundle:
+        if self.points.empty:
+            return transcript.render([Section("head", self.points.title), Section("note", self.points.empty)])
+        figure: Any = draw(self.points)
         data, _ = figure._repr_mimebundle_()
         url = f"data:image/png;base64,{base64.b64encode(_shrink(data['image/png'])).decode()}"
-        picture = _PICTURE.format(url, figure.alt)
         # The picture has the title, the groups and the notes in it.
-        return {"text/html": picture, "text/plain": figure.alt, "text/markdown": figure.alt}
-
-    def _note(self) -> str:
-        return "Points to explore, by famnb.plot: run this cell to use them."
+        return {"text/html": _PICTURE.format(url, figure.alt), "text/plain": figure.alt, "text/markdown": figure.alt}
 
     def __repr__(self) -> str:
-        return f"<Explorer {self._points.title}: {format_count(len(self._points.frame), 'row')}>"
+        return f"<Explorer {self.points.title}: {format_count(len(self.points.frame), 'row')}>"
 
 
 def _shrink(png: bytes) -> bytes:
@@ -266,46 +338,50 @@ def _shrink(png: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _page_values(axis: Axis) -> np.ndarray[Any, Any]:
-    return axis.values - _offset(axis)
+def _view_axis(axis: Axis) -> AxisView:
+    return AxisView(
+        label=sanitize.visible(axis.label),
+        kind=axis.kind,
+        offset=float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0,
+        names=tuple(map(sanitize.visible, axis.names)),
+        is_computed=not axis.column,
+    )
 
 
-def _offset(axis: Axis) -> float:
-    """What the page adds to the values it gets: seconds since 1970 would be minutes off as 32-bit floats."""
-    return float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0
+def _view_column(column: str) -> ColumnView:
+    is_word = column in (*HEAD_COLUMNS, "started_at")
+    return ColumnView(
+        name=_short_name(column),
+        kind="text" if column in TEXT_COLUMNS else "status" if column == "status" else "word" if is_word else "number",
+        is_minor=column in ("endpoint", "status"),
+    )
 
 
-def _describe_axis(axis: Axis) -> dict[str, Any]:
-    names = [sanitize.visible(name) for name in axis.names]
-    return {
-        "label": sanitize.visible(axis.label),
-        "kind": axis.kind,
-        "offset": _offset(axis),
-        "names": names,
-        "computed": not axis.column,
-    }
-
-
-def _encode_column(frame: pd.DataFrame, column: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return how front/facts.js reads a column, and its values as bytes by the name of what they are."""
-    values = frame[column]
+def _view_fact(frame: pd.DataFrame, column: str, role: Literal["title", "text", "fact"]) -> FactView:
+    """Return what is said of each row from a column."""
+    values, name = frame[column], _short_name(column)
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        return {"kind": "time"}, {"values": read_axis(frame, column).values.astype("<f8").tobytes()}
+        seconds = read_axis(frame, column).values
+        return FactView(name=name, role=role, kind="time", values=seconds.astype("<f8").tobytes())
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        fact = {"kind": "number", "unit": UNITS.get(column, "")}
-        if column != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
-            return fact, {"values": numbers.astype("<f4").tobytes()}
-        numbers, marks = _mark_estimates(frame, numbers)
-        arrays = {"values": numbers.astype("<f4").tobytes(), "marks": marks.astype("u1").tobytes()}
-        return fact | {"marks": list(MARKS)}, arrays
+        numbers, marks = values.to_numpy(dtype=float, na_value=np.nan), None
+        if column == "cost_usd" and {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
+            numbers, marks = _mark_estimates(frame, numbers)
+        return FactView(
+            name=name,
+            role=role,
+            kind="number",
+            values=numbers.astype("<f4").tobytes(),
+            unit=UNITS.get(column, ""),
+            marks=() if marks is None else MARKS,
+            mark_codes=b"" if marks is None else marks.astype("u1").tobytes(),
+        )
     codes, uniques = pd.factorize(values)
     chars = PROMPT_CHARS if len(uniques) <= MANY_WORDS else FIRST_CHARS
     # The last one is where the code of a missing value, -1, points. None has a line break in it.
     words = "\n".join([*(_write_word(word, chars) for word in uniques), ""])
     codes = np.where(codes < 0, len(uniques), codes).astype(np.min_scalar_type(len(uniques)))
-    arrays = {"values": codes.tobytes(), "words": words.encode(errors="replace")}
-    return {"kind": "words", "width": codes.itemsize}, arrays
+    return FactView(name=name, role=role, kind="words", values=codes.tobytes(), words=words.encode(errors="replace"))
 
 
 def _mark_estimates(
@@ -328,20 +404,3 @@ def _write_word(value: object, chars: int = PROMPT_CHARS) -> str:
 
 def _short_name(column: str) -> str:
     return SHORT_NAMES.get(column) or column_name(column)
-
-
-def _column_kind(column: str) -> tuple[str, ...]:
-    """How a column of the list is set (front/rows.js): figures right, words left, what was said where room is left."""
-    if column in TEXT_COLUMNS:
-        return ("data",)
-    if column in ("endpoint", "status"):
-        return ("word", "less")
-    return ("word",) if column in (*HEAD_COLUMNS, "started_at") else ("fact",)
-
-
-def _read_span(ends: object) -> Span | None:
-    match ends:
-        case [int() | float() as first, int() | float() as last]:
-            return (float(min(first, last)), float(max(first, last)))
-        case _:
-            return None

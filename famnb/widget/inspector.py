@@ -18,7 +18,6 @@ from famnb.widget.form import images
 from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.described import DescribedWidget
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
@@ -144,30 +143,6 @@ class CallPages:
         """Draw the timeline for a light or a dark page."""
         self._timeline = _draw_timeline(self.call.reply, is_dark=dark)
 
-    def describe(self) -> dict[str, Any]:
-        """Return all parts that front/call.js draws."""
-        raw = {
-            name: {"lines": [line for line in self._lines[name] if line], "text": images.shorten_image_data(text)}
-            for name, text in self._raw.items()
-        }
-        call = {"id": self.call.call_id, "transcript": transcript.reply_bundle(self.call.reply)["text/html"], **raw}
-        return {"call": call, "events": self._describe_events(), "timeline": self._timeline}
-
-    def handle(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Do what the page asks for; returns the parts that have changed."""
-        match message:
-            case {"kind": "events", "filter": str(text)}:
-                self._filter, self._first = text.strip().lower(), 0
-                return {"events": self._describe_events()}
-            case {"kind": "events", "step": 1 | -1 as step}:
-                self._first = max(self._first + step * PAGE_LENGTH, 0)
-                return {"events": self._describe_events()}
-            case {"kind": "timeline", "dark": bool(is_dark)}:
-                self._timeline = _draw_timeline(self.call.reply, is_dark=is_dark)
-                return {"timeline": self._timeline}
-            case _:
-                return {}
-
     def text_of(self, what: str) -> str:
         """Return the whole text that is copied: "request", "response", or "events" with their times, a line each."""
         if what in self._raw:
@@ -257,16 +232,6 @@ class Inspector(CallTool):
 
     def __repr__(self) -> str:
         return f"<Inspector {self.call!r}>"
-
-
-def handle_pages(widget: DescribedWidget, pages: CallPages, message: dict[str, Any]) -> None:
-    """Do what a page asks of a call that a widget shows, and send what comes of it."""
-    match message:
-        case {"kind": "copy", "what": str(what)}:
-            widget.send({"kind": "copied", "text": pages.text_of(what)})
-        case _:
-            if changes := pages.handle(message):
-                widget.send_changes(**changes)
 
 
 def call_bundle(call: RecordedCall) -> Bundle:

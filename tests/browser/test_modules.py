@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from famnb.plot.labels import UNITS, format_metric
 from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
 
-ENTRIES = ("live.js", "board.js", "explore.js")
+ENTRIES = ("live.js", "board.js")
 
 
 @pytest.fixture
@@ -266,70 +264,3 @@ def test_values_of_variables_are_written_on_while_others_come(page: Page):
     assert page.evaluate("rows") == [{"city": "Oslo"}]
     page.evaluate("drawn.tell({ names: ['city', 'thing'], rows: [{ city: 'Rome' }], row: 0 }, false)")
     expect(page.get_by_label("city, row 1")).to_have_value("Rome")
-
-
-def test_the_page_writes_values_as_python_does(page: Page):
-    """In the unit of each, over all sizes: an explorer's point reads like the legend of a figure."""
-    sizes = [3.3e-5, 0.00042, 0.00994, 0.0123, 0.25, 0.51, 0.994, 0.997, 1.5, 9.99, 12.34, 99.6, 240, 7000, 123456.7]
-    values = [0, *sizes, *(-size for size in sizes)]
-    write = """async ([unit, values]) => {
-      const { writeMetric } = await import("/facts.js");
-      return values.map((value) => writeMetric(unit, value));
-    }"""
-    for column in ("e2e_s", "tpot_s", "cost_usd", "output_tokens", "score", "output_tps"):
-        shown = page.evaluate(write, [UNITS.get(column, ""), values])
-        assert shown == [format_metric(column, value) for value in values]
-
-
-def test_an_index_finds_the_nearest_place(page: Page):
-    """As looking at each does, within reach; of equals the last; nothing beyond, and never what is hidden."""
-    find = """async ([xs, ys, looks]) => {
-      const { indexPlaces } = await import("/scatter.js");
-      const find = indexPlaces(Float32Array.from(xs), Float32Array.from(ys), 300, 200);
-      return looks.map(([x, y]) => find(x, y, 14));
-    }"""
-    random = np.random.default_rng(3)
-    xs, ys = random.integers(0, 300, 2000), random.integers(0, 200, 2000)
-    looks = np.column_stack([random.uniform(0, 300, 200), random.uniform(0, 200, 200)])
-    expected = []
-    for x, y in looks:
-        distances = (xs - x) ** 2 + (ys - y) ** 2
-        expected.append(int(np.flatnonzero(distances == distances.min())[-1]) if distances.min() < 14**2 else -1)
-    assert page.evaluate(find, [xs.tolist(), ys.tolist(), looks.tolist()]) == expected
-    assert page.evaluate(find, [[10, None], [10, None], [[10, 20], [10, 25]]]) == [0, -1]
-
-
-def test_a_described_widget_waits_follows_its_kernel_and_greys_without_it(page: Page):
-    """Silence is said; parts are drawn as they come; a gap is asked about; without a kernel nothing can be done."""
-    page.evaluate("""async () => {
-      const { describedWidget } = await import("/described.js");
-      const listeners = {};
-      window.said = [];
-      window.hear = (name, message) => listeners[name](message);
-      const model = { on: (name, listener) => (listeners[name] = listener), send: (message) => said.push(message) };
-      const press = document.createElement("button");
-      const element = document.createElement("div");
-      element.append(press);
-      const tell = ({ words }) => words !== undefined && (press.textContent = words);
-      const widget = describedWidget("Thing", () => ({ element, tell }));
-      widget.initialize({ model });
-      window.end = widget.render({ model, el: document.body });
-    }""")
-    page.clock.fast_forward(1500)
-    expect(page.get_by_role("alert").first).to_have_text("Waiting for the kernel …")
-    page.clock.fast_forward(11_000)
-    expect(page.get_by_role("alert").first).to_have_text("No kernel answers: run this cell again.")
-    hear = "message => hear('msg:custom', message)"
-    page.evaluate(hear, {"kind": "snapshot", "seq": 4, "words": "one", "trouble": "it broke"})
-    expect(page.get_by_role("group", name="Thing").get_by_role("button")).to_have_text("one")
-    expect(page.get_by_role("alert")).to_have_text("it broke")
-    page.evaluate(hear, {"kind": "changes", "seq": 5, "words": "two"})
-    expect(page.get_by_role("button")).to_have_text("two")
-    page.clock.fast_forward(1500)
-    page.evaluate(hear, {"kind": "changes", "seq": 9, "words": "nine"})
-    assert page.evaluate("said.map(({ kind }) => kind)") == ["ready", "ready"]
-    expect(page.get_by_role("button")).to_have_text("two")
-    page.evaluate("hear('comm_live_update')")
-    expect(page.get_by_role("alert").first).to_contain_text("run this cell again")
-    expect(page.get_by_role("button")).to_be_disabled()
-    page.evaluate("end()")

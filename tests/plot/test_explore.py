@@ -19,7 +19,7 @@ from tests.support.plot_frames import calls, many_calls
 def points_of(widget: object) -> plot.points.Points:
     """What a widget draws."""
     assert isinstance(widget, Explorer)
-    return widget._points
+    return widget.points
 
 
 def test_a_latency_is_the_share_of_the_calls_of_its_group():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,10 +36,15 @@ START = """async ([source, blocking]) => {
       window.said.push(message);
     },
   };
-  window.hear = (name, message) => listeners[name](message);
+  window.hear = (name, ...details) => listeners[name](...details);
   const front = (await import(source)).default();
   front.initialize({ model });
   window.end = front.render({ model, el: document.querySelector("main") });
+}"""
+
+HEAR = """([message, buffers]) => {
+  const parts = buffers.map(part => new DataView(Uint8Array.from(atob(part), letter => letter.charCodeAt(0)).buffer));
+  window.hear("msg:custom", message, parts);
 }"""
 
 
@@ -55,8 +61,12 @@ class Bridge:
     def __init__(self, page: Page, tool: BaseTool) -> None:
         self.page = page
         self.tool = tool
-        self.sent: list[dict[str, Any]] = []
-        tool.send = lambda message, _buffers=None: self.sent.append(message)
+        self.sent: list[tuple[dict[str, Any], list[str]]] = []
+
+        def send(message: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+            self.sent.append((message, [base64.b64encode(part).decode() for part in buffers or ()]))
+
+        tool.send = send
 
     def deliver(self) -> None:
         """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
@@ -65,7 +75,7 @@ class Bridge:
                 self.tool._on_message(self.tool, message, [])
             messages, self.sent[:] = list(self.sent), []
             for message in messages:
-                self.page.evaluate("message => window.hear('msg:custom', message)", message)
+                self.page.evaluate(HEAR, message)
 
     def flush(self) -> None:
         self.tool.flush()

@@ -4,6 +4,14 @@ import type { Growing, MarkdownValue } from "./runtime/growing.js";
 /** HTML that Python has made and cleaned. */
 export type SafeHtml = string & { readonly safe: unique symbol };
 
+export interface AxisView {
+  label: string;
+  kind: "number" | "time" | "names";
+  offset: number;
+  names: (string)[];
+  isComputed: boolean;
+}
+
 export interface BadgeView {
   text: string;
   tone: "plain" | "warn" | "error";
@@ -131,6 +139,29 @@ export interface EventsView {
   hasLater: boolean;
 }
 
+export interface ExplorerView {
+  title: string;
+  empty: string;
+  plot: PlotView | null;
+  facts: (FactView)[] | null;
+  spans: [[number, number], [number, number]] | null;
+  hidden: (number)[];
+  chosen: RowsView;
+  opened: string | null;
+  call: CallView | null;
+}
+
+export interface FactView {
+  name: string;
+  role: "title" | "text" | "fact";
+  kind: "number" | "time" | "words";
+  values: DataView;
+  words: DataView;
+  unit: string;
+  marks: (string)[];
+  markCodes: DataView;
+}
+
 export interface FieldView {
   key: string;
   control: ControlView;
@@ -219,6 +250,24 @@ export interface PictureView {
   key: string;
   label: string;
   url: string;
+}
+
+export interface PlotView {
+  x: AxisView;
+  y: AxisView;
+  by: string;
+  groups: (PointGroupView)[];
+  notes: (string)[];
+  xs: DataView;
+  ys: DataView;
+  codes: DataView;
+}
+
+export interface PointGroupView {
+  key: string;
+  count: string;
+  colour: string;
+  cycle: number;
 }
 
 export interface PresetsView {
@@ -361,6 +410,19 @@ export interface DashboardIntents {
   open_call: { call: string };
   read_part: { part: "request" | "response" | "events" };
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
+  turn_events: { step: 1 | -1 };
+}
+
+export interface ExplorerIntents {
+  brush: { spans: [[number, number], [number, number]] | null };
+  close_call: {};
+  draw_timeline: { dark: boolean };
+  filter_events: { text: string };
+  hide_groups: { groups: (number)[] };
+  load_facts: {};
+  open_point: { point: number };
+  open_row: { row: string };
+  read_part: { part: "request" | "response" | "events" };
   turn_events: { step: 1 | -1 };
 }
 

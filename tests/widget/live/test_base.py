@@ -49,14 +49,14 @@ def test_the_front_end_copies_in_one_way():
     """One module has the clipboard, and is joined with each that copies."""
     users = [path.name for path in FRONT.glob("*.js") if "navigator.clipboard" in path.read_text()]
     assert users == ["clipboard.js"]
-    assert "async function copyText" in join_front("explore.js")
+    assert "async function copyText" in join_front("board.js")
 
 
 def test_a_kernel_sends_each_front_end_once(monkeypatch: pytest.MonkeyPatch):
     """Widgets of a kind refer to one text, all of them to one style; where there is no such kernel each has its own."""
 
     class Other(BaseWidget):
-        _esm = join_front("explore.js")
+        _esm = join_front("board.js")
         _css = FRONT / "style.css"
 
     alone = LiveView()
@@ -67,7 +67,7 @@ def test_a_kernel_sends_each_front_end_once(monkeypatch: pytest.MonkeyPatch):
     assert first._front_module is second._front_module
     assert first._front_module.text == alone._esm
     assert first._front_style is other._front_style
-    assert other._front_module.text == join_front("explore.js")
+    assert other._front_module.text == join_front("board.js")
     assert first._front_style.text == alone._css
     assert first.get_state()["_front_module"] == f"IPY_MODEL_{first._front_module.model_id}"
     assert len(str(first.get_state())) < 4_000
