@@ -8,7 +8,10 @@ FamnbError
 ├── APIStatusError              the service answered with an error status
 │   ├── BadRequestError         400
 │   ├── AuthenticationError     401
+│   ├── PermissionDeniedError   403
 │   ├── NotFoundError           404
+│   ├── RequestTooLargeError    413
+│   ├── UnprocessableEntityError 422
 │   ├── RateLimitError          429, carries `retry_after`
 │   └── ServerError             5xx
 ├── ConnectError                no connection, or it broke before the response began
@@ -43,6 +46,7 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -116,6 +120,7 @@ class APIStatusError(FamnbError):
         param: str | None = None,
         request_id: str | None = None,
         retry_after: float | None = None,
+        limits: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> None:
         super().__init__(message)
@@ -126,6 +131,8 @@ class APIStatusError(FamnbError):
         self.request_id = request_id
         self.retry_after = retry_after
         """Seconds the service asked to wait; None when it did not say."""
+        self.limits = dict(limits or {})
+        """What the response's headers say of the service's limits, such as `remaining-requests`, by name."""
         self.body = body
         """The decoded error body, or its text when it is not JSON."""
 
@@ -145,8 +152,20 @@ class AuthenticationError(APIStatusError):
     """The environment variable from which the client takes its key; None where that is not known."""
 
 
+class PermissionDeniedError(APIStatusError):
+    """403: the key is valid, but may not do this."""
+
+
 class NotFoundError(APIStatusError):
     """404: no such path or object."""
+
+
+class RequestTooLargeError(APIStatusError):
+    """413: the request has more bytes than the service takes."""
+
+
+class UnprocessableEntityError(APIStatusError):
+    """422: the request was read, and a field of it is wrong."""
 
 
 class RateLimitError(APIStatusError):
@@ -159,19 +178,18 @@ class ServerError(APIStatusError):
 
 def status_error(status: int) -> type[APIStatusError]:
     """Return the error class for an HTTP status: APIStatusError itself for a status without a class of its own."""
-    match status:
-        case 400:
-            return BadRequestError
-        case 401:
-            return AuthenticationError
-        case 404:
-            return NotFoundError
-        case 429:
-            return RateLimitError
-        case _ if status >= 500:
-            return ServerError
-        case _:
-            return APIStatusError
+    return _STATUS_ERRORS.get(status, ServerError if status >= 500 else APIStatusError)
+
+
+_STATUS_ERRORS: dict[int, type[APIStatusError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    413: RequestTooLargeError,
+    422: UnprocessableEntityError,
+    429: RateLimitError,
+}
 
 
 class ConnectError(FamnbError):

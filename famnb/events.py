@@ -123,6 +123,7 @@ class Billing(msgspec.Struct, frozen=True, omit_defaults=True):
 
     tier: str = ""
     """The capacity that answered, such as `flex`, `priority` or `batch`; empty for the ordinary one."""
+    cache_write_1h_tokens: int = 0
     audio_input_tokens: int = 0
     audio_output_tokens: int = 0
     image_output_tokens: int = 0

@@ -1,7 +1,8 @@
 """Whether to try a failed call again, and when, as pure rules; `engine.py` makes the attempts.
 
 failure                                   again?
-── status 408 409 429 500 502 503 504 529 yes, or what `x-should-retry` says
+── status 408 409 429 500 502 503 504     yes, or what `x-should-retry` says
+   or 520 to 529, which proxies send
 ── any other status                       no, or what `x-should-retry` says
 ── no connection, broken before headers   yes
 ── a stream broken before its content     yes, since nobody has seen any of it
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from famnb.errors import APIStatusError, ConnectError, FamnbError, StreamInterrupted
 from famnb.validation import check_integer, check_number
 
-RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, *range(520, 530)})
 """Statuses of failures that may pass; no other 4xx gets better by being sent again."""
 THROTTLED = frozenset({429, 529})
 """Statuses that ask for fewer requests."""

@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeAlias, get_args
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -22,19 +24,20 @@ import pandas as pd
 from famnb import endpoints
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
-from famnb.events import COUNTS
+from famnb.events import COUNTS, Billing, Usage
 from famnb.formatting import FormatValue, escape_html, format_count, format_estimate, format_number, format_usd
 from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
 from famnb.frame.filters import Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
-from famnb.profiles import DEFAULT
+from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
 from famnb.record.ledger import HasLedger
 from famnb.record.parquet import Parquet
 from famnb.record.price import ServiceNames, service_names
+from famnb.record.serialize import EPOCH
 from famnb.validation import check_integer
 from famnb.wire import lenient_json
 
@@ -147,10 +150,11 @@ _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", 
 _NEEDED_FOR_COSTS = (
     SelectedColumn("started_us", "integer"),
     SelectedColumn("endpoint", "word"),
+    *(SelectedColumn(name, "word") for name in ("profile", "reply_model", "billing")),
     *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
 )
 
-_NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"), SelectedColumn("profile", "word"))
+_NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"),)
 """What else costs need where services have prices of their own."""
 
 
@@ -194,7 +198,7 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     }
     written = counts["cache_write_tokens"]
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
-    models = arrays["model"]
+    models = _priced_models(arrays)
     costs = {name: np.array(arrays[name]) for name in _COSTS}
     for model in {price.model for price in prices}.intersection(models.words):
         calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
@@ -211,11 +215,53 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
             has_price = ~np.isnan(model_costs[0])
             for name, column in zip(_COSTS, model_costs, strict=True):
                 costs[name][rows[has_price]] = column[has_price]
+            _price_billed_items(arrays, rows, model, service, counts, bounds, costs)
     reported = arrays[_REPORTED_COST]
     is_reported = ~np.isnan(reported)
     for column in costs.values():
         column[is_reported] = reported[is_reported]
     return costs
+
+
+def _priced_models(arrays: ColumnArrays) -> CodedWords:
+    """The models by whose names calls are priced: of a request that names a deployment, that of its reply."""
+    models, reply_models, profiles = arrays["model"], arrays["reply_model"], arrays["profile"]
+    priced = CodedWords(models.codes.copy(), [*models.words])
+    deploying = np.isin(profiles.codes, [code for code, name in enumerate(profiles.words) if names_deployments(name)])
+    for model, reply_model in np.unique(np.stack([models.codes, reply_models.codes])[:, deploying], axis=1).T:
+        if model >= 0 and reply_model >= 0:
+            name = prices.priced_model(models.words[model], reply_models.words[reply_model])
+            is_pair = deploying & (models.codes == model) & (reply_models.codes == reply_model)
+            priced.codes[is_pair] = priced.code_of(name)
+    return priced
+
+
+def _price_billed_items(
+    arrays: ColumnArrays,
+    rows: npt.NDArray[np.intp],
+    model: str,
+    service: ServiceNames,
+    counts: Mapping[str, npt.NDArray[np.float64]],
+    bounds: CountBounds,
+    costs: dict[str, npt.NDArray[np.float64]],
+) -> None:
+    """Price those of a model's calls one by one that are billed for more than their tokens."""
+    billing = arrays["billing"]
+    for row in rows[billing.codes[rows] >= 0]:
+        known, low, high = (
+            {name: None if np.isnan(value := column[row]) else int(value) for name, column in columns.items()}
+            for columns in (counts, *({name: ends[n] for name, ends in bounds.items()} for n in (0, 1)))
+        )
+        usage = Usage(
+            **known,  # type: ignore[arg-type]
+            billing=msgspec.json.decode(billing.words[billing.codes[row]], type=Billing),
+            estimated=tuple(name for name in BOUNDED_COUNTS if low[name] != high[name]),
+        )
+        started = EPOCH + timedelta(microseconds=int(arrays["started_us"][row]))
+        between = (Usage(**low), Usage(**high))  # type: ignore[arg-type]
+        cost = prices.cost(model, usage, started, between=between, service=service)
+        for name, end in zip(_COSTS, ("usd", "low", "high"), strict=True):
+            costs[name][row] = np.nan if cost is None else float(getattr(cost, end))
 
 
 def _by_service(

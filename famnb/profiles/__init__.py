@@ -48,6 +48,11 @@ def find_endpoints(name: str) -> Endpoints:
     return find_profile(name).endpoints if name in NAMES else ENDPOINTS
 
 
+def names_deployments(name: str) -> bool:
+    """Whether the model of a request of this profile is a deployment of one's own."""
+    return name in NAMES and find_profile(name).names_deployments
+
+
 def check_profile(profile: object) -> Profile:
     """Return a profile that is given by name or as it is. Raises InvalidRequest for anything else."""
     if isinstance(profile, Profile):

@@ -20,4 +20,5 @@ PROFILE = Profile(
     url_variables=("AZURE_OPENAI_ENDPOINT",),
     key_variables=("AZURE_OPENAI_API_KEY",),
     key_header="api-key",
+    names_deployments=True,
 )

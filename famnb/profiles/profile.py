@@ -31,6 +31,8 @@ class Profile:
     """The header that carries the key; `Bearer` stands before it in `authorization` alone."""
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     """Headers that every request has."""
+    names_deployments: bool = False
+    """Whether the model of a request is a deployment of one's own; calls are priced by the model of the reply."""
     query: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     """What every address ends with, after the question mark."""
 

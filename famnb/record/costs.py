@@ -55,6 +55,8 @@ def cost_columns(
     highest = np.maximum.reduce([end_high for _, _, end_high in ends])
     # The lowest and the highest count may lie in a tier that has no price; then there is no interval, so no cost.
     is_known = ~np.isnan(lowest) & ~np.isnan(highest)
+    # As in `PriceBook.cost`: who reports no input has not counted it, or bills it elsewhere.
+    highest = np.where(counts["input_tokens"] == 0, np.inf, highest)
     return (
         np.where(is_known, ends[0][0], np.nan),
         np.where(is_known, lowest, np.nan),

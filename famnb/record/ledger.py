@@ -21,7 +21,7 @@ from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
 from famnb.errors import InvalidArgument, LedgerError, UnknownName
-from famnb.profiles import DEFAULT
+from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import schema, serialize, sql, token_estimates
 from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost, service_names
@@ -387,6 +387,7 @@ class Ledger:
             between=(estimate.low, estimate.high),
             has_cache_writes=exchange.endpoint.traits.has_cache_writes,
             service=service_names(exchange.url, exchange.profile),
+            reply_model=reply.model if names_deployments(exchange.profile) else "",
         )
 
     def _refit(self, model: str) -> None:

@@ -175,8 +175,10 @@ CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
 """The calls with the column `standing` that a ledger's have: exported calls are over, so it is their status."""
 
 _CALLS = f"""
-    CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM read_parquet({{files}}, union_by_name = true,
-        hive_partitioning = false, filename = 'exported_to') {{once}}"""  # noqa: S608 - own names
+    CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM (
+        FROM read_parquet({{files}}, union_by_name = true, hive_partitioning = false, filename = 'exported_to')
+        UNION ALL BY NAME SELECT NULL::VARCHAR AS billing WHERE false) {{once}}"""  # noqa: S608 - own names
+# The last line adds the column that files of earlier versions lack.
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY id ORDER BY exported_to DESC) = 1"
 """A call in several files counts once, as the last file by name has it. Filters are applied after it, so each time the
 same file decides; but they cannot skip parts of files then, which is slow, so it is added only if there are any."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
+from famnb.events import Billing
 from famnb.formatting import format_estimate, format_usd, html_table
 from famnb.validation import check_integer, check_text
 
@@ -31,6 +32,7 @@ class Cost:
     usd: Decimal
     low: Decimal
     high: Decimal
+    """Infinity where the service bills something that has no price here."""
 
     @property
     def exact(self) -> bool:
@@ -46,8 +48,13 @@ class Cost:
     def _repr_html_(self) -> str:
         rows = [("best figure", format_usd(self.usd))]
         if not self.exact:
-            rows += [("at least", format_usd(self.low)), ("at most", format_usd(self.high))]
+            rows += [("at least", format_usd(self.low))]
+            rows += [("at most", format_usd(self.high) if self.high.is_finite() else "not known")]
         return html_table(("cost", "USD"), rows)
+
+
+MORE_AMOUNTS = ("cache_write_1h", "audio_input", "audio_output", "image_output", "search")
+"""What a price may have besides the rates of input, output and cache."""
 
 
 class TokenRates(NamedTuple):
@@ -88,6 +95,18 @@ class Price:
     """For input read from the cache; None: the same as `input`."""
     cache_write: Decimal | None = None
     """For input written to the cache; None: the same as `input`."""
+    cache_write_1h: Decimal | None = None
+    """For input written to the cache for an hour; like the next three it is not known where it is None."""
+    audio_input: Decimal | None = None
+    """For audio in the prompt."""
+    audio_output: Decimal | None = None
+    """For audio in the answer."""
+    image_output: Decimal | None = None
+    """For images in the answer."""
+    search: Decimal | None = None
+    """USD for one search of the web that the service makes; None: not known."""
+    tier: str | None = None
+    """The capacity that it is the price of, as replies name it: `flex`, `priority`, `batch`; None: the ordinary one."""
     since: datetime | None = None
     """When it begins to hold; None: it always held."""
     until_context: int | None = None
@@ -149,6 +168,26 @@ def cost_bounds(
     return known + plain * rates.input, known + plain * min(possible_rates), known + plain * max(possible_rates)
 
 
+def add_billed_items(price: Price, billing: Billing, bounds: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Return these bounds of a cost with what is billed besides plain tokens, in USD per million.
+
+    What has no rate is counted as plain tokens in the best figure, and leaves the upper end open.
+    """
+    rates = price.rates
+    extra, is_open = Decimal(), bool(billing.unpriced)
+    for count, rate, counted in (
+        (billing.cache_write_1h_tokens, price.cache_write_1h, rates.cache_write),
+        (billing.audio_input_tokens, price.audio_input, rates.input),
+        (billing.audio_output_tokens, price.audio_output, rates.output),
+        (billing.image_output_tokens, price.image_output, rates.output),
+        (billing.searches * MILLION, price.search, Decimal()),
+    ):
+        extra += count * ((counted if rate is None else rate) - counted)
+        is_open = is_open or bool(count and rate is None)
+    best, low, high = (bound + extra for bound in bounds)
+    return best, low, Decimal("Infinity") if is_open else high
+
+
 def parse_price(
     model: str,
     *,
@@ -159,10 +198,18 @@ def parse_price(
     since: datetime | date | str | None = None,
     until_context: int | None = None,
     service: str | None = None,
+    tier: str | None = None,
+    cache_write_1h: Amount | None = None,
+    audio_input: Amount | None = None,
+    audio_output: Amount | None = None,
+    image_output: Amount | None = None,
+    search: Amount | None = None,
     source: str = USER,
 ) -> Price:
     """Return the price that a user's values describe. Raises InvalidRequest, naming the field that is wrong."""
     check_text("model", model, expected="the name of a model")
+    if tier is not None:
+        check_text("tier", tier, expected="the name of a tier, such as 'flex'")
     if until_context is not None:
         check_integer("until_context", until_context, minimum=1, expected="a number of tokens, 1 or more")
     return Price(
@@ -171,6 +218,12 @@ def parse_price(
         output=_parse_amount("output", output),
         cached=None if cached is None else _parse_amount("cached", cached),
         cache_write=None if cache_write is None else _parse_amount("cache_write", cache_write),
+        cache_write_1h=None if cache_write_1h is None else _parse_amount("cache_write_1h", cache_write_1h),
+        audio_input=None if audio_input is None else _parse_amount("audio_input", audio_input),
+        audio_output=None if audio_output is None else _parse_amount("audio_output", audio_output),
+        image_output=None if image_output is None else _parse_amount("image_output", image_output),
+        search=None if search is None else _parse_amount("search", search),
+        tier=tier,
         since=None if since is None else _parse_moment(since),
         until_context=until_context,
         service=None if service is None else parse_service(service),

@@ -13,7 +13,9 @@ model = "fam-2-5-pro"
 input = 1.25            # USD per million tokens, as are all of these
 output = 10
 cached = 0.31           # optional: input read from the cache
-cache_write = 1.60      # optional: input written to it
+cache_write = 1.60      # optional: input written to it; also cache_write_1h, audio_input, audio_output, image_output
+search = 0.01           # optional: USD for one search of the web
+tier = "flex"           # optional: the price of this tier alone
 since = 2026-01-01      # optional: from when it holds
 until_context = 200000  # optional: for calls of fewer input tokens
 service = "openrouter"  # optional: at this one alone, a profile's name or a host; it counts before a price for all
@@ -44,14 +46,27 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import platformdirs
 
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.events import Count, Usage
+from famnb.events import Billing, Count, Usage
 from famnb.formatting import format_table, html_table
 from famnb.profiles import NAMES
-from famnb.record.price import MILLION, USER, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
+from famnb.record.price import (
+    MILLION,
+    MORE_AMOUNTS,
+    USER,
+    Amount,
+    Cost,
+    Price,
+    ServiceNames,
+    TokenCounts,
+    add_billed_items,
+    cost_bounds,
+    parse_price,
+)
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
 from famnb.request import Request
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS, MINI_OUTPUT_TOKENS
@@ -113,14 +128,21 @@ class PriceBook:
         since: datetime | date | str | None = None,
         until_context: int | None = None,
         service: str | None = None,
+        tier: str | None = None,
+        cache_write_1h: Amount | None = None,
+        audio_input: Amount | None = None,
+        audio_output: Amount | None = None,
+        image_output: Amount | None = None,
+        search: Amount | None = None,
     ) -> None:
         """Set a model's price in USD per million tokens; where it holds, built-in prices of the model do not.
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
         price holds for calls of fewer input tokens. `service`, a profile's name or a host, is the only one that takes
-        it. The same model, date, tier and service set again replaces the entry. It lasts as long as the process; `save`
-        keeps it.
+        it. `tier` is the capacity that it is the price of, such as `flex`; `search` is in USD for one search. What a
+        call is billed for and has no price leaves the upper end of its cost open. The same entry set again is replaced.
+        It lasts as long as the process; `save` keeps it.
         """
         price = parse_price(
             model,
@@ -131,6 +153,12 @@ class PriceBook:
             since=since,
             until_context=until_context,
             service=service,
+            tier=tier,
+            cache_write_1h=cache_write_1h,
+            audio_input=audio_input,
+            audio_output=audio_output,
+            image_output=image_output,
+            search=search,
         )
         with self._lock:
             others = [other for other in self._set if _identity(other) != _identity(price)]
@@ -196,11 +224,24 @@ class PriceBook:
         """
         return _find_tier(self._tiers(model, at or datetime.now(UTC), service), context)
 
-    def _tiers(self, model: str, at: datetime, service: str | ServiceNames) -> list[Price]:
-        """The tiers of the price that holds for a model at a time, as `price` chooses it; empty if there is none."""
+    def priced_model(self, model: str, reply_model: str = "") -> str:
+        """Return the name by which a call's model has a price: that of its deployment is the one that the reply names.
+
+        `reply_model` is given where requests name deployments; it counts with its date, then without.
+        """
+        names = (reply_model, re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", reply_model))
+        priced = {price.model for prices in self._by_rank() for price in prices}
+        return next((name for name in names if name in priced), model)
+
+    def _tiers(self, model: str, at: datetime, service: str | ServiceNames, tier: str | None = None) -> list[Price]:
+        """The prices that hold for a model at a time by context, as `price` chooses them; empty if there is none."""
         names = (service,) if isinstance(service, str) else service
         sources = [
-            [price for price in prices if price.model == model and (price.since is None or price.since <= at)]
+            [
+                price
+                for price in prices
+                if price.model == model and price.tier == tier and (price.since is None or price.since <= at)
+            ]
             for prices in self._by_rank()
         ]
         for name, prices in itertools.product((*names, None), sources):
@@ -218,6 +259,7 @@ class PriceBook:
         between: tuple[Usage, Usage] | None = None,
         has_cache_writes: bool = True,
         service: str | ServiceNames = (),
+        reply_model: str = "",
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
 
@@ -225,7 +267,9 @@ class PriceBook:
         `between` holds the lowest and highest counts where `usage` has estimated ones; without it an estimated count
         is taken to be right within a factor of two. A cache count that is absent leaves the cost an interval: any of
         the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it. `service` is
-        as for `price`.
+        as for `price`, `reply_model` the model that the reply names where the request names a deployment.
+
+        What is billed and has no price, such as a search or a tier without one, leaves the upper end open: Infinity.
         """
         if usage.cost_usd is not None:
             reported = Decimal(str(usage.cost_usd))
@@ -237,7 +281,13 @@ class PriceBook:
             usages += contradiction_bounds(usage)
         elif "input_tokens" in usage.estimated or "output_tokens" in usage.estimated:
             usages += between or (_scale_estimated(usage, 1 / SPREAD), _scale_estimated(usage, SPREAD))
-        tiers, bounds = self._tiers(model, at or datetime.now(UTC), service), []
+        at, billing = at or datetime.now(UTC), usage.billing
+        if billing.iterations:
+            return self._cost_of_iterations(model, usage, at, service)
+        name = self.priced_model(model, reply_model)
+        tiers = self._tiers(name, at, service, billing.tier or None)
+        has_tier = bool(tiers) or not billing.tier
+        bounds = []
         for bound in usages:
             counts = TokenCounts(
                 bound.input_tokens or 0,
@@ -246,23 +296,46 @@ class PriceBook:
                 usage.cache_write_tokens or 0,
             )
             # Each end is priced by its own tier; one without a price leaves the cost without a bound, so unknown.
-            price = _find_tier(tiers, counts.input)
+            price = _find_tier(tiers or self._tiers(name, at, service), counts.input)
             if price is None:
                 return None
-            bounds.append(
-                cost_bounds(
-                    price.rates,
-                    counts,
-                    has_cached=usage.cached_tokens is not None,
-                    has_cache_write=usage.cache_write_tokens is not None or not has_cache_writes,
-                )
+            plain = cost_bounds(
+                price.rates,
+                counts,
+                has_cached=usage.cached_tokens is not None,
+                has_cache_write=usage.cache_write_tokens is not None or not has_cache_writes,
             )
+            bounds.append(add_billed_items(price, billing, plain))
         best = bounds[0][0]
         low, high = min(bound_low for _, bound_low, _ in bounds), max(bound_high for _, _, bound_high in bounds)
         # No prompt is empty: a service that reports no input has not counted it, or bills it elsewhere.
-        if usage.input_tokens == 0:
+        if usage.input_tokens == 0 or not has_tier:
             high = Decimal("Infinity")
-        return Cost(best / MILLION, low / MILLION, high / MILLION)
+        return Cost(best / MILLION, low / MILLION if has_tier else Decimal(), high / MILLION)
+
+    def _cost_of_iterations(self, model: str, usage: Usage, at: datetime, service: str | ServiceNames) -> Cost | None:
+        """The cost of a call that is billed by its passes, each at the price of its own model."""
+        low = high = best = Decimal()
+        items = msgspec.structs.replace(usage.billing, iterations=())
+        for iteration in usage.billing.iterations:
+            billing = Billing(tier=items.tier, cache_write_1h_tokens=iteration.cache_write_1h_tokens)
+            counts = Usage(
+                input_tokens=iteration.input_tokens,
+                output_tokens=iteration.output_tokens,
+                cached_tokens=iteration.cached_tokens,
+                cache_write_tokens=iteration.cache_write_5m_tokens + iteration.cache_write_1h_tokens,
+                # What else is billed is billed once.
+                billing=msgspec.structs.replace(
+                    items if iteration is usage.billing.iterations[-1] else billing,
+                    cache_write_1h_tokens=iteration.cache_write_1h_tokens,
+                ),
+            )
+            cost = self.cost(iteration.model or model, counts, at, service=service)
+            if cost is None:
+                high = Decimal("Infinity")
+                continue
+            best, low, high = best + cost.usd, low + cost.low, high + cost.high
+        return Cost(best, low, high) if best or high.is_finite() else None
 
     def __repr__(self) -> str:
         return price_text(self)
@@ -287,9 +360,9 @@ def _find_tier(tiers: Iterable[Price], context: int) -> Price | None:
     return min((price for price in tiers if context < _tier(price)), key=_tier, default=None)
 
 
-def _identity(price: Price) -> tuple[str, str, float, datetime]:
+def _identity(price: Price) -> tuple[str, str, float, datetime, str]:
     """What tells a price from others of its source, in the order in which they are shown."""
-    return price.model, price.service or "", _tier(price), _since(price)
+    return price.model, price.service or "", _tier(price), _since(price), price.tier or ""
 
 
 def _scale_estimated(usage: Usage, factor: float) -> Usage:
@@ -353,7 +426,7 @@ def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> l
 
 
 _TABLE_TITLE = "Prices in USD per million tokens"
-_TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
+_TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "also", "context", "since", "source")
 
 
 def price_text(entries: Iterable[Price]) -> str:
@@ -374,6 +447,13 @@ def _table_cells(entry: Price) -> tuple[str, ...]:
         f"{entry.output:f}",
         "as input" if entry.cached is None else f"{entry.cached:f}",
         "as input" if entry.cache_write is None else f"{entry.cache_write:f}",
+        ", ".join(
+            [
+                *([f"tier {entry.tier}"] if entry.tier else []),
+                *(f"{name} {getattr(entry, name):f}" for name in MORE_AMOUNTS if getattr(entry, name) is not None),
+            ]
+        )
+        or "–",
         "any" if entry.until_context is None else f"under {entry.until_context:,}",
         "always" if entry.since is None else f"{entry.since:%Y-%m-%d %H:%M} UTC".replace(" 00:00 UTC", ""),
         entry.source,
@@ -409,10 +489,11 @@ def read_price_file(path: Path) -> tuple[Price, ...]:
     for number, table in enumerate(tables, start=1):
         try:
             price = _parse_entry(table, source=str(path))
-            first = number_of.setdefault((price.model, price.service, price.since, price.until_context), number)
+            key = price.model, price.service, price.since, price.until_context, price.tier
+            first = number_of.setdefault(key, number)
             if first != number:
                 raise InvalidRequest(
-                    f"model, service, since and until_context are those of price {first}; one of the two must go"
+                    f"model, service, since, until_context and tier are those of price {first}; one of the two must go"
                 )
         except InvalidRequest as error:
             raise InvalidRequest(f"{path}, price {number}: {error}") from None
@@ -443,7 +524,7 @@ def _parse_entry(table: dict[str, Any], *, source: str) -> Price:
 
 def _format_entry(price: Price) -> str:
     values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
-    for name in ("input", "output", "cached", "cache_write"):
+    for name in ("input", "output", "cached", "cache_write", *MORE_AMOUNTS):
         amount = getattr(price, name)
         if amount is not None:
             values[name] = f"{amount:f}"
@@ -454,6 +535,8 @@ def _format_entry(price: Price) -> str:
         values["until_context"] = str(price.until_context)
     if price.service:
         values["service"] = json.dumps(price.service, ensure_ascii=False)
+    if price.tier:
+        values["tier"] = json.dumps(price.tier, ensure_ascii=False)
     if price.source:
         values["source"] = json.dumps(price.source, ensure_ascii=False)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
@@ -466,6 +549,14 @@ _COMMUNITY_NAMES = {
     "cache_write": "cache_creation_input_token_cost",
 }
 """The name of each amount in the community's file, which has it in USD per token."""
+_MORE_COMMUNITY_NAMES = {
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
+    "audio_input": "input_cost_per_audio_token",
+    "audio_output": "output_cost_per_audio_token",
+    "image_output": "output_cost_per_image_token",
+}
+_COMMUNITY_TIERS = {"flex": "_flex", "priority": "_priority", "batch": "_batches"}
+"""The end of the names of amounts that are those of a tier."""
 _COMMUNITY_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
@@ -491,7 +582,9 @@ def read_community_prices(path: Path, patterns: Iterable[str], *, service: str |
     for name, entry in content.items():
         model = name.removeprefix(f"{entry.get('litellm_provider')}/")
         is_wanted = any(fnmatch.fnmatchcase(model, pattern) for pattern in patterns)
-        has_price = all(isinstance(entry.get(_COMMUNITY_NAMES[kind]), Decimal | int) for kind in ("input", "output"))
+        amounts = [entry.get(_COMMUNITY_NAMES[kind]) for kind in ("input", "output")]
+        # Who sells a subscription has zeros in the file, which are no price of a call.
+        has_price = all(isinstance(amount, Decimal | int) for amount in amounts) and any(amounts)
         is_sold_there = service is None or (
             entry.get("litellm_provider") == service if service in vendors else model == name
         )
@@ -504,17 +597,33 @@ def read_community_prices(path: Path, patterns: Iterable[str], *, service: str |
 
 def _read_community_entry(model: str, entry: Mapping[str, Any], service: str | None, source: str) -> Iterator[Price]:
     """Yield the prices of a model: one, or one for each size of the input that has its own."""
-    tiers = sorted(int(match[1]) for match in map(_COMMUNITY_TIER.fullmatch, entry) if match)
-    for index, suffix in enumerate(["", *(f"_above_{tier}k_tokens" for tier in tiers)]):
-        amounts = {kind: entry.get(f"{name}{suffix}", entry.get(name)) for kind, name in _COMMUNITY_NAMES.items()}
-        known: dict[str, Any] = {
-            kind: (Decimal(amount) * MILLION).normalize() for kind, amount in amounts.items() if amount is not None
-        }
-        yield parse_price(
-            model,
-            **known,
-            # "above 200k" is more than 200,000, which is not below 200,001.
-            until_context=tiers[index] * 1000 + 1 if index < len(tiers) else None,
-            service=service,
-            source=source,
-        )
+    sizes = sorted(int(match[1]) for match in map(_COMMUNITY_TIER.fullmatch, entry) if match)
+    searches = {Decimal(usd) for usd in (entry.get("search_context_cost_per_query") or {}).values()}
+    more = {kind: entry[name] for kind, name in _MORE_COMMUNITY_NAMES.items() if entry.get(name) is not None}
+    for tier, ending in ((None, ""), *_COMMUNITY_TIERS.items()):
+        if tier and not all(f"{_COMMUNITY_NAMES[kind]}{ending}" in entry for kind in ("input", "output")):
+            continue
+        for index, suffix in enumerate(["", *(f"_above_{size}k_tokens" for size in sizes)]):
+            amounts = {
+                kind: entry.get(f"{name}{suffix}{ending}", None if tier and suffix else entry.get(f"{name}{ending}"))
+                for kind, name in _COMMUNITY_NAMES.items()
+            }
+            if amounts["input"] is None or amounts["output"] is None:
+                continue  # a size of the input that this tier has no price for
+            known: dict[str, Any] = {
+                kind: (Decimal(amount) * MILLION).normalize()
+                for kind, amount in {**amounts, **({} if tier or suffix else more)}.items()
+                if amount is not None
+            }
+            # What differs with the size of the results is no price of a search.
+            if len(searches) == 1:
+                known["search"] = next(iter(searches))
+            yield parse_price(
+                model,
+                **known,
+                # "above 200k" is more than 200,000, which is not below 200,001.
+                until_context=sizes[index] * 1000 + 1 if index < len(sizes) else None,
+                service=service,
+                tier=tier,
+                source=source,
+            )

@@ -75,7 +75,11 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
+def _add_billing(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE calls ADD COLUMN billing TEXT")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create_tables, _add_billing)
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 

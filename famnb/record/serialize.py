@@ -17,7 +17,7 @@ import msgspec
 
 from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
-from famnb.events import COUNTS
+from famnb.events import COUNTS, Billing
 from famnb.record import sql, token_estimates
 from famnb.record.backlog import Statement
 from famnb.record.owner import OwnerProcess
@@ -99,6 +99,7 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         **sources,
         **{f"cost{end}usd": reply.cost and f"{getattr(reply.cost, name):f}" for end, name in _COST_ENDS.items()},
         "reported_cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        "billing": None if usage.billing == Billing() else msgspec.json.encode(usage.billing).decode(),
     }
 
 

@@ -236,6 +236,7 @@ def read_usage(
         cache_write_1h_tokens=lifetimes["1h"],
         billing=Billing(
             tier="" if tier in _ORDINARY_TIERS else scalar_text(tier),
+            cache_write_1h_tokens=lifetimes["1h"] or 0,
             audio_input_tokens=integer(input_details.get("audio_tokens")) or 0,
             audio_output_tokens=integer(output_details.get("audio_tokens")) or 0,
             image_output_tokens=integer(output_details.get("image_tokens")) or 0,

@@ -18,6 +18,8 @@ from famnb.wire.lenient_json import scalar_text
 
 _TAGS = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+_LIMIT = re.compile(r"(?:x|anthropic)-ratelimit-(.+)")
+"""The headers of the service's limits."""
 # A body may be a whole page of HTML, and its message is shown in a traceback.
 _MAX_MESSAGE = 500
 """The longest message, in characters."""
@@ -45,6 +47,7 @@ def read(status: int, headers: Mapping[str, str], body: bytes) -> APIStatusError
         # Vendors use the one name or the other.
         request_id=fields.get("x-request-id") or fields.get("request-id"),
         retry_after=parse_retry_after(fields),
+        limits={match[1]: value for name, value in fields.items() if (match := _LIMIT.fullmatch(name))},
         body=decoded,
     )
 
@@ -95,6 +98,12 @@ def _read_fault(value: dict[str, Any]) -> Fault:
     # `detail` and `msg` are FastAPI's, `title` is that of problem details (RFC 9457).
     names = ("message", "detail", "msg", "title")
     message = next((text for name in names if (text := _message_text(value.get(name)))), "")
+    # A router names the vendor behind it, and repeats what that said.
+    match value.get("metadata"):
+        case {"raw": cause, **metadata} if cause:
+            words = parse_fault(_decode_text(cause)).message
+            vendor = scalar_text(metadata.get("provider_name"))
+            message = f"{message} ({f'{vendor}: ' if vendor else ''}{words})" if words else message
     type_ = scalar_text(value.get("type"))
     return Fault(
         shorten(message, _MAX_MESSAGE),
@@ -103,6 +112,14 @@ def _read_fault(value: dict[str, Any]) -> Fault:
         scalar_text(value.get("code")) or None,
         scalar_text(value.get("param")) or None,
     )
+
+
+def _decode_text(value: Any) -> Any:
+    """Return the JSON value in a text; any other value, and a text that is not JSON, as it is."""
+    try:
+        return lenient_json.decode(value.encode()) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _message_text(value: Any) -> str:

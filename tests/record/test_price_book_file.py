@@ -96,7 +96,7 @@ GOOD = '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 2026-01-01\n'
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = "soon"\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 7\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nuntil_context = 0\n', "until_context: expected a number"),
-        (f"{GOOD}# next\n{GOOD}", r"price 2: model, service, since and until_context are those of price 1"),
+        (f"{GOOD}# next\n{GOOD}", r"price 2: model, service, since, until_context and tier are those of price 1"),
         (f"{GOOD}\n{GOOD.replace('output = 1', 'output = true')}", r"price 2: output: a price is a number"),
     ],
 )

@@ -27,6 +27,8 @@ from tests.support.strategies import json_values
         ('{"detail": "no"}', Fault("no")),
         ('{"detail": [{"loc": ["body", "model"], "msg": "no"}, {"msg": "so"}]}', Fault("body.model: no; so")),
         ('{"message": "no", "code": 400}', Fault("no", None, "400")),
+        ('{"error": {"message": "no", "metadata": {"provider_name": "X", "raw": "busy"}}}', Fault("no (X: busy)")),
+        (r'{"error": {"message": "no", "metadata": {"raw": "{\"error\": {\"message\": \"so\"}}"}}}', Fault("no (so)")),
         ('"no"', Fault("no")),
         ("upstream said no", Fault("upstream said no")),
         ("<html><head><title>502 Bad\nGateway</title></head><body>nginx</body></html>", Fault("502 Bad Gateway")),
@@ -51,9 +53,11 @@ def test_a_body_that_says_nothing_leaves_the_status(body: bytes):
     [
         (400, errors.BadRequestError),
         (401, errors.AuthenticationError),
-        (403, errors.APIStatusError),
+        (403, errors.PermissionDeniedError),
         (404, errors.NotFoundError),
-        (422, errors.APIStatusError),
+        (409, errors.APIStatusError),
+        (413, errors.RequestTooLargeError),
+        (422, errors.UnprocessableEntityError),
         (429, errors.RateLimitError),
         (500, errors.ServerError),
         (529, errors.ServerError),
@@ -110,3 +114,9 @@ def test_when_to_come_back(headers: dict[str, str], seconds: float | None):
     """Milliseconds first, then seconds, then a date against the response's own; nonsense is no hint."""
     assert faults.parse_retry_after(headers) == seconds
     assert faults.read(429, headers, b"").retry_after == seconds
+
+
+def test_the_limits_of_the_service_are_on_the_error():
+    headers = {"X-RateLimit-Remaining-Requests": "0", "anthropic-ratelimit-tokens-reset": "soon", "date": "today"}
+    error = faults.read(429, headers, b"{}")
+    assert error.limits == {"remaining-requests": "0", "tokens-reset": "soon"}
