@@ -222,8 +222,8 @@ def _run_call(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
     """Run one call; whatever goes wrong in it becomes a result for the model, which can do better next."""
     function = tools.functions.get(call.name)
     if function is None:
-        known = ", ".join(tools.functions)
-        return _failure(call, LookupError(f"there is no tool {call.name!r}; the tools are {known}"))
+        names = ", ".join(tools.functions)
+        return _failure(call, LookupError(f"there is no tool {call.name!r}; the tools are {names}"))
     try:
         arguments = function.bind(call.text)
     except ValueError as error:
@@ -266,9 +266,9 @@ def ask_steps(
 ) -> Steps:
     """The steps of `Client.ask`. Raises InvalidRequest at once; what the endpoint cannot carry is a warning."""
     runnable = Tools.from_argument(tools, auto=auto, approve=approve, max_rounds=max_rounds)
-    able = endpoint_able_to(model, tools=bool(runnable.functions), schema=schema is not None, endpoints=endpoints)
+    default = endpoint_able_to(model, tools=bool(runnable.functions), schema=schema is not None, endpoints=endpoints)
     # Here as well as in `compose`, which does not know what else `ask` takes.
-    target = find_endpoint(endpoint or able.name, endpoints)
+    target = find_endpoint(endpoint or default.name, endpoints)
     others = ("endpoint", "tools", "labels", "auto", "approve", "max_rounds")
     check_fields(target, fields, endpoints, besides=others)
     if tools is not None:

@@ -147,8 +147,8 @@ def _find_fault(key: object, variable: str) -> str:
             return ""
         case _:
             fault = f"a {type(key).__name__}, not a text"
-    place = f", or set {variable}" if variable else ""
-    return f"api_key: {fault}; pass the key as the service's console shows it{place}"
+    hint = f", or set {variable}" if variable else ""
+    return f"api_key: {fault}; pass the key as the service's console shows it{hint}"
 
 
 def _find_header_fault(own: object) -> str:
@@ -171,8 +171,8 @@ def _find_query_fault(query: object) -> str:
         return ""
     if not isinstance(query, Mapping):
         return f"query: expected texts by name, got a {type(query).__name__}"
-    wrong = [name for name, value in query.items() if not isinstance(name, str) or not isinstance(value, str)]
-    return f"query: expected texts by name; that of {wrong[0]!r:.80} is none" if wrong else ""
+    names = [name for name, value in query.items() if not isinstance(name, str) or not isinstance(value, str)]
+    return f"query: expected texts by name; that of {names[0]!r:.80} is none" if names else ""
 
 
 def _is_secret(name: str, value: str) -> bool:

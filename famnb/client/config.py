@@ -70,8 +70,8 @@ def check_address(name: str, address: object) -> str:
     """Return an address without its `/v1`. Raises InvalidRequest, naming the setting, if it is not an address."""
     if not isinstance(address, str):
         # `client.base_url` is a method, since an endpoint decides which of two addresses it is.
-        given = "a method; call it, as in client.base_url('chat')" if callable(address) else f"{address!r:.80}"
-        raise InvalidArgument(f"{name}: expected an address such as https://api.example.com, got {given}")
+        description = "a method; call it, as in client.base_url('chat')" if callable(address) else f"{address!r:.80}"
+        raise InvalidArgument(f"{name}: expected an address such as https://api.example.com, got {description}")
     parts = urlsplit(address)
     try:
         is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

@@ -88,12 +88,12 @@ class ConversationTree:
     @property
     def other_branches(self) -> tuple[tuple[Turn, ...], ...]:
         """What the branches that are not in view say from where they part: each turn once."""
-        listed = set(self.path)
+        seen = set(self.path)
         branches = []
         for turn in self._turns:
-            if turn not in listed:
-                branch = tuple(other for other in self._latest_leaf(turn).path if other not in listed)
-                listed.update(branch)
+            if turn not in seen:
+                branch = tuple(other for other in self._latest_leaf(turn).path if other not in seen)
+                seen.update(branch)
                 branches.append(branch)
         return tuple(branches)
 
@@ -140,7 +140,7 @@ def turn_messages(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Turns as messages, or input items, of an endpoint, and what of them the endpoint cannot carry."""
     target = endpoint(endpoint_name, endpoints)
-    able = [other.name for other in endpoints.values() if other.traits.returns_thinking]
+    carriers = [other.name for other in endpoints.values() if other.traits.returns_thinking]
     messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
@@ -151,7 +151,7 @@ def turn_messages(
             losses.append(f"the answer of turn {number} is left out: it is empty")
         if turn.reply.thinking and not target.traits.returns_thinking and not target.request.read_opaque(turn.reply):
             losses.append(
-                f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(able)})"
+                f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(carriers)})"
             )
     return messages, losses
 
@@ -210,13 +210,13 @@ class Conversation(Generic[Outcome]):
         self._run_steps = run_steps
         self._tools = Tools.from_argument(tools, auto=auto, approve=approve, max_rounds=max_rounds)
         self._endpoints = endpoints
-        able = endpoint_able_to(
+        default = endpoint_able_to(
             settings.get("model"),
             tools=bool(self._tools.functions),
             keep_conversation=True,
             endpoints=endpoints,
         )
-        self.endpoint = endpoint or able.name
+        self.endpoint = endpoint or default.name
         """The endpoint's name."""
         self._tree = ConversationTree()
         self.labels = {"talk": self._tree.id, **(labels or {})}

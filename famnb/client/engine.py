@@ -335,8 +335,8 @@ class CallEngine:
         Raises InvalidRequest for what is not a request of one of its endpoints.
         """
         check_request(request)
-        name, known = request.endpoint, self.profile.endpoints
-        target = known.get(name) or endpoints.endpoint(name, known)
+        name, declared = request.endpoint, self.profile.endpoints
+        target = declared.get(name) or endpoints.endpoint(name, declared)
         # One of another profile, such as the document's, is read as this one's, which checks it.
         if type(request) is not target.request:
             request = target.request.from_body(request.body()).with_losses(request.losses)

@@ -55,7 +55,7 @@ class Retries:
             "retries: max_wait", self.max_wait, minimum=0, finite=False, expected="a number of seconds from 0 up"
         )
 
-    def capped(self, max_wait: float) -> Retries:
+    def with_max_wait(self, max_wait: float) -> Retries:
         """The same with waits of at most so many seconds, for a caller that sees to longer ones itself."""
         return dataclasses.replace(self, max_wait=min(self.max_wait, max_wait))
 

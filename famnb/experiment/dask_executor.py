@@ -110,7 +110,7 @@ class DaskExecutor:
         self._run_id = secrets.token_hex(8)
         is_embedded = client.base_url() == os.getenv(SERVICE_URL)
         variable = KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
-        retries = client.engine.retries.capped(BRIEF_WAIT_S)
+        retries = client.engine.retries.with_max_wait(BRIEF_WAIT_S)
         settings = {**client.engine.settings(), "connections": concurrency, "retries": retries}
         self._open_arguments = (settings, variable, key, concurrency)
         self._workers: dict[str, _Worker] = {}

@@ -437,7 +437,7 @@ class LocalExecutor:
     def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> StopCall:
         """See `Executor`."""
         engine = self._client_of(cell).engine
-        retries = engine.retries.capped(BRIEF_WAIT_S)
+        retries = engine.retries.with_max_wait(BRIEF_WAIT_S)
         stream = engine.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
 
         def report(exchange: Exchange) -> None:

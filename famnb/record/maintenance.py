@@ -199,16 +199,16 @@ def _writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:
     """Delete these calls, their pieces and scores, and requests that no other call has, in one transaction."""
-    listed = sql.placeholders(ids)
+    marks = sql.placeholders(ids)
     # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(f"DELETE FROM pieces WHERE call_id IN {listed}", ids)  # noqa: S608 - placeholders
+    connection.execute(f"DELETE FROM pieces WHERE call_id IN {marks}", ids)  # noqa: S608 - placeholders
     if not payloads_only:
-        keys = f"SELECT DISTINCT request_key FROM calls WHERE id IN {listed}"  # noqa: S608 - placeholders
+        keys = f"SELECT DISTINCT request_key FROM calls WHERE id IN {marks}"  # noqa: S608 - placeholders
         # Before the calls are deleted, and the requests after them: a request may go only if no call has it any more.
         request_keys = [key for (key,) in connection.execute(keys, ids) if key is not None]
-        connection.execute(f"DELETE FROM calls WHERE id IN {listed}", ids)  # noqa: S608 - placeholders
-        connection.execute(f"DELETE FROM scores WHERE call_id IN {listed}", ids)  # noqa: S608 - placeholders
+        connection.execute(f"DELETE FROM calls WHERE id IN {marks}", ids)  # noqa: S608 - placeholders
+        connection.execute(f"DELETE FROM scores WHERE call_id IN {marks}", ids)  # noqa: S608 - placeholders
         unused = "DELETE FROM requests WHERE key = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE request_key = ?)"
         connection.executemany(unused, [(key, key) for key in request_keys])
     connection.execute("COMMIT")

@@ -117,11 +117,11 @@ def _read_chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]
     cursor = connection.execute(query)
     while rows := cursor.fetchmany(CHUNK):
         calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in rows}
-        ids, listed = list(calls), sql.placeholders(calls)
-        pieces = f"SELECT call_id, reads FROM pieces WHERE call_id IN {listed} ORDER BY seq"  # noqa: S608 - placeholders
+        ids, marks = list(calls), sql.placeholders(calls)
+        pieces = f"SELECT call_id, reads FROM pieces WHERE call_id IN {marks} ORDER BY seq"  # noqa: S608 - placeholders
         for call_id, reads in connection.execute(pieces, ids):
             calls[call_id][PIECES].append(reads)
-        scores = f"SELECT * FROM scores WHERE call_id IN {listed} ORDER BY scorer"  # noqa: S608 - placeholders
+        scores = f"SELECT * FROM scores WHERE call_id IN {marks} ORDER BY scorer"  # noqa: S608 - placeholders
         for score in connection.execute(scores, ids):
             calls[score["call_id"]][SCORES].append(dict(score))
         yield list(calls.values())

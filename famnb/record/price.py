@@ -159,13 +159,14 @@ def cost_bounds(
     # Multiplied, since `max` does not take arrays: only operators keep one formula exact for Decimals and fast for
     # columns. NumPy on a single call would take 45 µs, five times all that its cost takes.
     plain = plain * (plain > 0)
-    known = counts.cached * rates.cached + counts.cache_write * rates.cache_write + counts.output * rates.output
+    known_cost = counts.cached * rates.cached + counts.cache_write * rates.cache_write + counts.output * rates.output
     possible_rates = [rates.input]
     if not has_cached:
         possible_rates.append(rates.cached)
     if not has_cache_write:
         possible_rates.append(rates.cache_write)
-    return known + plain * rates.input, known + plain * min(possible_rates), known + plain * max(possible_rates)
+    low, high = plain * min(possible_rates), plain * max(possible_rates)
+    return known_cost + plain * rates.input, known_cost + low, known_cost + high
 
 
 def add_billed_items(price: Price, billing: Billing, bounds: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
