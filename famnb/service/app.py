@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import time
 from typing import Any
 
@@ -186,11 +187,7 @@ class _Front:
             return True
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         # None in HTTP/1.0, which no browser speaks.
-        return all(names_this_machine(host) or _host_name(host) in self._host_names for host in hosts)
-
-
-def _host_name(header: str) -> str:
-    return header.rpartition(":")[0].lower() if ":" in header else header.lower()
+        return all(names_this_machine(host) or re.sub(r":\d*$", "", host.lower()) in self._host_names for host in hosts)
 
 
 async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from famnb.endpoints import Endpoint
-from famnb.request import Request
 from famnb.request.gateway_fields import GATEWAY_MODELS
 
 _FAILURES = {
@@ -39,13 +38,30 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
     schemas = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/components/schemas/{model}"
     )[1]["$defs"]
-    paths = {}
+    paths: dict[str, Any] = {}
     for endpoint, model in models.items():
-        paths[endpoint.path] = {"post": _generate(endpoint, model)}
+        failures = (*_WITH_BODY, *_WITH_KEY)
+        body = {"required": True, "content": _json_content({"$ref": f"#/components/schemas/{model.__name__}"})}
+        operation = _operation(endpoint.name, endpoint.title, failures=failures)
+        answer = operation["responses"]["200"]
+        answer["description"] = "one JSON object, or an event stream when `stream` is true"
+        answer["content"] |= {"text/event-stream": {}}
+        paths[endpoint.path] = {"post": {**operation, "requestBody": body}}
         if endpoint.traits.stores_replies:
-            paths[f"{endpoint.path}/{{id}}"] = _stored_reply(endpoint)
+            paths[f"{endpoint.path}/{{id}}"] = {
+                "parameters": [_ID],
+                "get": _operation(f"get_{endpoint.name}", "A stored reply", failures=(404, *_WITH_KEY)),
+                "delete": _operation(f"delete_{endpoint.name}", "Deletes a stored reply", failures=(404, *_WITH_KEY)),
+            }
         if compat and endpoint.conventions.counts_tokens:
-            paths[f"{endpoint.path}/count_tokens"] = {"post": _count_tokens(endpoint, model)}
+            operation = _operation(f"count_tokens_{endpoint.name}", "The tokens of a prompt", failures=failures)
+            paths[f"{endpoint.path}/count_tokens"] = {"post": {**operation, "requestBody": body}}
+    if compat:
+        paths["/v1/models"] = {"get": _operation("models", "The models", failures=_WITH_KEY)}
+        paths["/v1/models/{id}"] = {
+            "parameters": [_ID],
+            "get": _operation("model", "A model", failures=(404, *_WITH_KEY)),
+        }
     return {
         "openapi": "3.1.0",
         "info": {"title": "Text generation API", "version": "1"},
@@ -54,7 +70,7 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
-        "paths": {**paths, **(_models() if compat else {})},
+        "paths": paths,
     }
 
 
@@ -73,55 +89,16 @@ def _allow_unknown_fields(schema: Any) -> Any:
             return schema
 
 
-_OBJECT = {"application/json": {"schema": {"type": "object"}}}
-
-
-def _generate(endpoint: Endpoint, model: type[Request]) -> dict[str, Any]:
-    operation = _operation(endpoint.name, endpoint.title, failures=(*_WITH_BODY, *_WITH_KEY))
-    operation["responses"]["200"] = {
-        "description": "one JSON object, or an event stream when `stream` is true",
-        "content": {**_OBJECT, "text/event-stream": {}},
-    }
-    return {**operation, "requestBody": _body(model)}
-
-
-def _stored_reply(endpoint: Endpoint) -> dict[str, Any]:
-    failures = (404, *_WITH_KEY)
-    return {
-        "parameters": [_ID],
-        "get": _operation(f"get_{endpoint.name}", "A stored reply", failures=failures),
-        "delete": _operation(f"delete_{endpoint.name}", "Deletes a stored reply", failures=failures),
-    }
-
-
-def _count_tokens(endpoint: Endpoint, model: type[Request]) -> dict[str, Any]:
-    operation = _operation(
-        f"count_tokens_{endpoint.name}", "The tokens of a prompt", failures=(*_WITH_BODY, *_WITH_KEY)
-    )
-    return {**operation, "requestBody": _body(model)}
-
-
-def _models() -> dict[str, Any]:
-    return {
-        "/v1/models": {"get": _operation("models", "The models", failures=_WITH_KEY)},
-        "/v1/models/{id}": {
-            "parameters": [_ID],
-            "get": _operation("model", "A model", failures=(404, *_WITH_KEY)),
-        },
-    }
-
-
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _operation(id_: str, summary: str, *, failures: tuple[int, ...]) -> dict[str, Any]:
-    responses: dict[str, Any] = {"200": {"description": "one JSON object", "content": dict(_OBJECT)}}
-    content = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
+    responses = {"200": {"description": "one JSON object", "content": _json_content({"type": "object"})}}
     for status in sorted(failures):
+        content = _json_content({"type": "object", "required": ["error"]})
         responses[str(status)] = {"description": _FAILURES[status], "content": content}
     return {"operationId": id_, "summary": summary, "responses": responses}
 
 
-def _body(model: type[Request]) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+def _json_content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
