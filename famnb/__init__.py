@@ -49,6 +49,9 @@ __all__ = list(_PATHS)
 
 def __getattr__(name: str) -> object:
     if path := _PATHS.get(name):
+        if path.startswith("widget."):
+            # A tool that is made without a client has `connect` make one, which registers itself.
+            importlib.import_module("famnb.api")
         module = importlib.import_module(f"famnb.{path}")
         value = module if path.rpartition(".")[2] == name else getattr(module, name)
     else:

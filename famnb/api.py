@@ -15,6 +15,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from famnb import service
+from famnb.client import connected
 from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_steps, ask_steps, run_steps
 from famnb.client.batch import CONCURRENCY
 from famnb.client.client import BaseClient, Labels, await_or_stop
@@ -37,8 +38,6 @@ from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, an
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
-_connected: Client | None = None
-"""The client that `connect` has made last."""
 _local: dict[tuple[str | Path, ...], service.Server] = {}
 """The services with models that `connect` started in this process, by their models."""
 _embedding = threading.Lock()
@@ -323,20 +322,12 @@ def connect(
             if models
             else f"the embedded service at {url}: answers are simulated, nothing is billed"
         )
-    global _connected
-    _connected = client
+    connected.client = client
     print(f"famnb uses {where}\nand records every call in {client.ledger.path}")  # noqa: T201 - says which, every time
     return client
 
 
-def default_client() -> Client:
-    """The client that `connect` has made last in this process, or one that it makes now."""
-    return _connected or connect()
-
-
-def connected_client() -> Client | None:
-    """The client that `connect` has made last in this process; None before the first."""
-    return _connected
+connected.connect = connect
 
 
 def embedded() -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +54,10 @@ def show_points(
             raise InvalidRequest(
                 f"{name}: a widget is as wide as its page and has one panel; leave it out, or `interactive`"
             )
-    # By its name, since widgets stand above figures, and on use: a figure needs no ipywidgets.
-    module = importlib.import_module("famnb.widget.explorer")
-    return module.Explorer(points, None if ledger is None else ledger_of(ledger))
+    # The one import of a widget by a figure, which the contract of imports names. On use: a figure needs no ipywidgets.
+    from famnb.widget.explorer import Explorer
+
+    return Explorer(points, None if ledger is None else ledger_of(ledger))
 
 
 def show_calls(

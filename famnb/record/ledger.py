@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import platformdirs
 
+from famnb.client import connected
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
@@ -424,6 +425,11 @@ class HasLedger(Protocol):
     @property
     def ledger(self) -> Any:
         """The ledger, or None where nothing is recorded."""
+
+
+def connected_ledger() -> Ledger:
+    """Return the ledger of the client that `famnb.connect` has made last; the default one if there is none."""
+    return Ledger() if connected.client is None else ledger_of(connected.client)
 
 
 def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:

@@ -23,7 +23,7 @@ from famnb.model_colours import page_style
 from famnb.plot.labels import UNITS, column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, read_axis
 from famnb.record import Ledger
-from famnb.widget.default_client import connected_ledger
+from famnb.record.ledger import connected_ledger
 from famnb.widget.form.tool import Computed
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, NAMES, find_profile
 from famnb.record import Ledger, RecordedCall
+from famnb.record.ledger import connected_ledger
 from famnb.record.writer import written_files
 from famnb.reply import Reply
-from famnb.widget.default_client import connected_ledger
 from famnb.widget.form import images
 from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml

@@ -108,7 +108,7 @@ def test_a_reply_is_found_in_the_ledger_of_the_connected_client(
 ) -> None:
     """Without a ledger it is that of `connect()`, as everywhere."""
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as client:
-        monkeypatch.setattr("famnb.api._connected", client)
+        monkeypatch.setattr("famnb.client.connected.client", client)
         reply = client.ask("Hi", model="fam-mini", endpoint="chat", stream=False)
         assert Inspector(reply).call.call_id == reply.call_id
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from famnb.client.client import BaseClient
+from famnb.client.connected import default_client
 from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
@@ -33,7 +34,6 @@ from famnb.widget.board.pane_columns import PaneColumn, SharedFields, name_colum
 from famnb.widget.board.pane_settings import find_client, read_variants
 from famnb.widget.board.rounds import BoardPane, LiveRound
 from famnb.widget.board.table import BoardRound, PaneResult
-from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import last_user_content
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url

@@ -13,6 +13,7 @@ from typing import Any
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
+from famnb.client.connected import default_client
 from famnb.client.conversation import Turn
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
@@ -26,7 +27,6 @@ from famnb.widget.board.experiment_code import variant_fields
 from famnb.widget.board.pane_settings import PaneSettings
 from famnb.widget.composer.conversation_view import ConversationView, TurnView
 from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
-from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, UNWRITTEN, Draft, draft_of, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Literal
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidArgument
 from famnb.record import Ledger
-from famnb.record.ledger import HasLedger, ledger_of
+from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
 from famnb.widget.dashboard.filters import RANGES, DashboardFilters
 from famnb.widget.dashboard.views import DashboardView, FilterView, OverviewView
-from famnb.widget.default_client import connected_ledger
 from famnb.widget.html import transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, CallTool

@@ -386,7 +386,7 @@ def test_all_rows_are_run_side_by_side(client: Client):
 
 def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):
     """The last one of `famnb.connect()` in this kernel."""
-    monkeypatch.setattr("famnb.api._connected", client)
+    monkeypatch.setattr("famnb.client.connected.client", client)
     assert Composer()._client is client
 
 
