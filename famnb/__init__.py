@@ -21,6 +21,7 @@ _PATHS = {
     "Experiment": "experiment_api",
     "Inspector": "widget.inspector",
     "Ledger": "record",
+    "Load": "experiment_api",
     "MessagesRequest": "request",
     "Reply": "reply",
     "ResponsesRequest": "request",
@@ -39,16 +40,17 @@ _PATHS = {
     "scorers": "experiment.scorers",
     "serve": "service",
     "spend": "frame",
-    "stats": "stats",
     "tool": "request",
 }
 """Where each public name is found: in a module, or as the module that the path ends with."""
+_MODULES = ("stats",)
+"""Modules that are there without an import, and are not completed."""
 
 __all__ = list(_PATHS)
 
 
 def __getattr__(name: str) -> object:
-    if path := _PATHS.get(name):
+    if path := _PATHS.get(name, name if name in _MODULES else None):
         if path.startswith("widget."):
             # A tool that is made without a client has `connect` make one, which registers itself.
             importlib.import_module("famnb.api")

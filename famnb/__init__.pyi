@@ -5,7 +5,6 @@ from typing import Any
 from . import errors as errors
 from . import plot as plot
 from . import profiles as profiles
-from . import stats as stats
 from .api import AsyncClient as AsyncClient
 from .api import Client as Client
 from .api import connect as connect
@@ -16,6 +15,7 @@ from .errors import *  # noqa: F403 - every exception; none of them is completed
 from .experiment import scorers as scorers
 from .experiment.variants import grid as grid
 from .experiment_api import Experiment as Experiment
+from .experiment_api import Load as Load
 from .frame import calls as calls
 from .frame import deltas as deltas
 from .frame import runs as runs

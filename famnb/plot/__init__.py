@@ -9,6 +9,7 @@
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
     compare(frame, metric=, pair=, baseline=)      groups on the same prompts, and below their paired differences
     differences(summary)                           all metrics of an experiment against its baseline
+    load(frame)                                    what each step of a load met: latency, goodput, calls in flight
     success(frame)                                 the share of calls that were answered, and what the others failed of
     explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
@@ -36,6 +37,7 @@ from famnb.plot.explore import explore
 from famnb.plot.figure import Figure
 from famnb.plot.gaps import gaps
 from famnb.plot.latency import latency
+from famnb.plot.load import load
 from famnb.plot.pareto import pareto
 from famnb.plot.success import success
 from famnb.plot.throughput import throughput
@@ -50,6 +52,7 @@ __all__ = [
     "explore",
     "gaps",
     "latency",
+    "load",
     "pareto",
     "success",
     "throughput",

@@ -1,0 +1,408 @@
+"""`BaseLoad`, a load on a service in steps; `famnb.Load` of `experiment_api.py` adds the default client.
+
+run()        ── each step not measured yet ── step.run_step ── the ledger ── measure.measure_step ── LoadReport
+find_peak()  ── double until the objective is missed ── halve the distance until the ends are close ── Peak
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias, cast, get_args
+
+import numpy as np
+import pandas as pd
+
+from famnb.client.batch import is_watched
+from famnb.client.client import BaseClient
+from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.experiment.budget import parse_budget, worst_case
+from famnb.experiment.progress import SIMULATED
+from famnb.experiment.prompts import Source, parse_prompts
+from famnb.formatting import (
+    format_count,
+    format_number,
+    format_share,
+    format_table,
+    format_usd,
+    html_paragraphs,
+    html_table,
+)
+from famnb.frame.calls import calls
+from famnb.load.arrivals import Arrivals, Trace, draw_arrivals, parse_duration, read_trace
+from famnb.load.measure import STEP_COLUMNS, StepResult, add_load_columns, measure_step, step_frame, step_rows
+from famnb.load.search import search_peak
+from famnb.load.step import EndReason, SpendingLimit, Step, run_step
+from famnb.record.price import service_names
+from famnb.request import Request
+from famnb.validation import check_integer, check_number
+
+Requests: TypeAlias = "Request | Sequence[Request] | Source"
+"""A request or several, or prompts as an experiment takes them."""
+# One token in four characters of English; a word of this text is one token of most vocabularies.
+FILLER = "one two three four five six seven eight nine ten of and to in is it on as at by"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest load that keeps an objective."""
+
+    value: float
+    """Calls a second, or calls at once in a closed load; NaN if none was found."""
+    low: float
+    """The highest load that kept it for certain; 0 if none did."""
+    high: float
+    """The lowest load that missed it for certain; infinity if none did."""
+    unit: str
+    steps: tuple[StepResult, ...]
+    """The steps of the search, in their order."""
+    objective: str
+    """What was to be kept, in words."""
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return (
+                f"No load was found that keeps {self.objective}: {self.steps[-1].note or 'the lowest step missed it'}."
+            )
+        if math.isinf(self.high):
+            return f"At least {format_number(self.value)}{self.unit} keep {self.objective}; no step missed it."
+        ends = f"between {format_number(self.low)} and {format_number(self.high)}{self.unit}"
+        return f"About {format_number(self.value)}{self.unit} keep {self.objective} ({ends})."
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs([str(self)]) + html_table(STEP_COLUMNS, step_rows(self.steps))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class LoadReport:
+    """What the steps of a load met; prints as a sentence and a table."""
+
+    name: str
+    steps: tuple[StepResult, ...]
+    objective: str
+    """What was to be kept, in words; empty without an objective."""
+    skipped: int
+    """Steps that an earlier run had measured."""
+    spent_usd: Decimal
+    """What the calls of this run count for."""
+    is_simulated: bool
+    """Whether a simulation answered, which bills nothing and whose speed is that of no model."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What they say, one claim each."""
+        lines = []
+        if self.objective:
+            kept = [step for step in self.steps if step.verdict == "met"]
+            missed = [step for step in self.steps if step.verdict in ("missed", "growing")]
+            best = max(kept, key=lambda step: step.amount, default=None)
+            worst = min(missed, key=lambda step: step.amount, default=None)
+            lines += [
+                f"{best.label} keeps {self.objective}." if best else f"No step keeps {self.objective} for certain."
+            ]
+            if worst is not None:
+                share = f" ({format_share(worst.share.value)} of calls do)" if worst.share else ""
+                lines += [f"{worst.label} does not{share}."]
+        lines += [f"{step.label}: {step.note}." for step in self.steps if step.note]
+        if self.skipped:
+            lines += [f"{format_count(self.skipped, 'step')} had been measured before; run(again=True) measures anew."]
+        if self.is_simulated:
+            lines += [SIMULATED]
+        elif self.spent_usd:
+            lines += [f"This run spent at most {format_usd(self.spent_usd)}."]
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join([*self.sentences, "", format_table(STEP_COLUMNS, step_rows(self.steps))]).strip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(self.sentences) + html_table(STEP_COLUMNS, step_rows(self.steps))
+
+
+class BaseLoad:
+    """A load on a service, in steps; see `famnb.Load`."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        *,
+        rate: float | Iterable[float] = (),
+        arrivals: Arrivals = "poisson",
+        trace: Any = None,
+        duration: float | str = "30s",
+        warmup: float | str | None = None,
+        drain: float | str = "60s",
+        slo: Mapping[str, float] | None = None,
+        share: float = 0.95,
+        name: str | None = None,
+        client: BaseClient | None = None,
+        seed: int = 0,
+        endpoint: str | None = None,
+        **fields: Any,
+    ) -> None:
+        """See `famnb.Load`."""
+        if arrivals not in get_args(Arrivals):
+            raise InvalidRequest(f"arrivals: expected one of {', '.join(get_args(Arrivals))}; got {arrivals!r}")
+        self.arrivals: Arrivals = arrivals
+        rates = list(rate) if isinstance(rate, Iterable) else [rate]
+        self.rates = tuple(float(check_number("rate", value, above=0, expected="numbers above 0")) for value in rates)
+        if arrivals == "closed":
+            for value in rates:
+                check_integer("rate", int(value) if float(value).is_integer() else value, minimum=1)
+        self.trace: Trace | None = None if trace is None else read_trace(trace)
+        self.duration_s = parse_duration("duration", duration) if self.trace is None else float(self.trace.times[-1])
+        self.warmup_s = self.duration_s / 10 if warmup is None else _parse_from_zero("warmup", warmup)
+        if self.trace is None and self.warmup_s >= self.duration_s:
+            raise InvalidRequest(f"warmup: expected less than the duration of {self.duration_s:g} s; got {warmup!r}")
+        self.drain_s = parse_duration("drain", drain)
+        self.slo = dict(slo or {})
+        self.share = check_number("share", share, above=0, expected="a share of calls between 0 and 1")
+        self.seed = check_integer("seed", seed)
+        self._client = client
+        self._source, self._endpoint, self._fields = requests, endpoint, fields
+        self._requests: tuple[Request, ...] | None = None
+        self._ends: dict[str, EndReason] = {}
+        """Why steps of this object ended early, by their labels."""
+        self._name = name
+
+    @property
+    def client(self) -> BaseClient:
+        """The client that carries the calls."""
+        if self._client is None:
+            self._client = self._find_client()
+        return self._client
+
+    def _find_client(self) -> BaseClient:
+        raise InvalidRequest("client: give one, such as client=famnb.connect()")
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The requests that are sent in turn. Raises InvalidRequest."""
+        if self._requests is None:
+            self._requests = self._make_requests()
+        return self._requests
+
+    @property
+    def name(self) -> str:
+        """What finds its calls in the ledger: the given name, or one that the content makes."""
+        if self._name is None:
+            content = [request.body_json() for request in self.requests]
+            settings = repr((self.arrivals, self.duration_s, self.warmup_s, self.seed, self.client.base_url()))
+            self._name = f"load-{hashlib.sha256(b''.join([*content, settings.encode()])).hexdigest()[:8]}"
+        return self._name
+
+    @property
+    def objective(self) -> str:
+        """What is to be kept, in words; empty without an objective."""
+        limits = " and ".join(f"{column} ≤ {limit:g}" for column, limit in self.slo.items())
+        return f"{limits} in {format_share(self.share)} of calls" if limits else ""
+
+    def run(
+        self, *, budget_usd: float | str | Decimal | None = None, again: bool = False, progress: bool | None = None
+    ) -> LoadReport:
+        """Carry out the steps that have not been measured yet, or all of them (`again`), and return what they met.
+
+        Calls are started when they are due, whether or not earlier ones have been answered. A step in which more calls
+        begin than end is ended early. `budget_usd` is held against the most that the calls in flight can cost. An
+        interrupt keeps what has come; running again goes on with the step that it cut off. Raises InvalidRequest,
+        BudgetExceeded if not one call fits.
+        """
+        steps = self._steps()
+        budget = self._make_budget(budget_usd)
+        measured = {} if again else self._measured(steps)
+        for step in steps:
+            if step.label not in measured and self._carry(step, budget, progress) == "budget":
+                break
+        frame = self.frame()
+        results = tuple(self._measure(step, frame) for step in steps if (frame["step"] == step.label).any())
+        return LoadReport(
+            self.name, results, self.objective, len(measured), budget.counted, bool(frame["simulated"].any())
+        )
+
+    def find_peak(
+        self,
+        slo: Mapping[str, float] | None = None,
+        *,
+        share: float | None = None,
+        start: float | None = None,
+        tolerance: float = 0.05,
+        budget_usd: float | str | Decimal | None = None,
+        progress: bool | None = None,
+    ) -> Peak:
+        """Search the highest rate, or number of calls at once in a closed load, that keeps an objective.
+
+        `slo` are the most that columns may be, such as {"ttft_s": 0.5}, since each call was due; `share` of the calls
+        are to keep them. From `start`, else the first rate, the load doubles until it is missed, or halves until it is
+        kept; then the distance is halved until the ends are within `tolerance`. Raises InvalidRequest without an
+        objective, or if this client was the bottleneck.
+        """
+        self.slo, self.share = dict(slo or self.slo), share or self.share
+        if not self.slo:
+            raise InvalidRequest("slo: find_peak needs an objective, such as slo={'ttft_s': 0.5}")
+        if self.trace is not None:
+            raise InvalidRequest("trace: a trace has a rate of its own; give rate= instead to search for a peak")
+        is_closed, budget = self.arrivals == "closed", self._make_budget(budget_usd)
+        results: dict[float, StepResult] = {}
+
+        def keeps(amount: float) -> bool:
+            step = self._step(amount)
+            end = self._carry(step, budget, progress)
+            if end == "budget":
+                raise BudgetExceeded(
+                    f"budget_usd: {format_usd(budget.counted)} are spent after {format_count(len(results), 'step')} of "
+                    "the search; give more, or shorter steps (duration=)"
+                )
+            frame = self.frame()
+            results[amount] = result = self._measure(step, frame)
+            if result.verdict == "invalid":
+                raise InvalidRequest(f"{step.label}: {result.note}")
+            return result.keeps
+
+        first = start or (self.rates[0] if self.rates else 1.0)
+        kept, missed = search_peak(keeps, first, tolerance=tolerance, is_whole=is_closed)
+        sure = [amount for amount, result in results.items() if result.verdict == "met"]
+        surely_missed = [amount for amount, result in results.items() if result.verdict in ("missed", "growing")]
+        # Of whole numbers the one that kept it is the peak; of rates it lies between the two.
+        value = kept if math.isinf(missed) or is_closed else math.sqrt(kept * missed)
+        return Peak(
+            value or math.nan,
+            max((amount for amount in sure if amount <= value), default=0.0),
+            min((amount for amount in surely_missed if amount >= value), default=math.inf),
+            self._unit,
+            tuple(results.values()),
+            self.objective,
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """One row a call, of the newest run of each step, with times since the call was due.
+
+        The columns of `famnb.calls`, `variant` as `step`, and `due_s`, `late_s` (this process's own), `first_s`,
+        `latency_s`, `end_s` in seconds, and `met`, missing without an objective.
+        """
+        recorded = calls(self.client.ledger, experiment=self.name)
+        for column in ("due_s", "late_s"):
+            if column not in recorded:
+                recorded[column] = pd.array([], dtype="Float64")
+        return add_load_columns(pd.DataFrame(recorded), self.slo)
+
+    def steps(self) -> pd.DataFrame:
+        """One row a step that has calls, with what `run` reports of it."""
+        frame = self.frame()
+        steps = [step for step in self._steps() if (frame["step"] == step.label).any()]
+        return step_frame([self._measure(step, frame) for step in steps])
+
+    def __repr__(self) -> str:
+        steps = format_count(len(self.rates), "step") if self.trace is None else "a trace"
+        return f"<Load {self.name}: {steps} of {self.duration_s:g} s, {self.arrivals}>"
+
+    @property
+    def _unit(self) -> str:
+        return " at once" if self.arrivals == "closed" else "/s"
+
+    def _steps(self) -> list[Step]:
+        if self.trace is not None:
+            mean = len(self.trace.times) / max(self.duration_s, 1e-9)
+            return [Step("trace", mean, self.trace.times, self.duration_s, 0.0, self.drain_s)]
+        if not self.rates:
+            raise InvalidRequest("rate: expected calls a second, such as rate=[1, 2, 4], or a trace=")
+        return [self._step(rate) for rate in self.rates]
+
+    def _step(self, amount: float) -> Step:
+        due = None
+        if self.arrivals != "closed":
+            # Each step has times of its own that do not depend on the other steps.
+            rng = np.random.default_rng([self.seed, round(amount * 1000)])
+            due = draw_arrivals(amount, self.duration_s, self.arrivals, rng)
+        return Step(f"{amount:.6g}{self._unit}", amount, due, self.duration_s, self.warmup_s, self.drain_s)
+
+    def _carry(self, step: Step, budget: SpendingLimit, progress: bool | None) -> EndReason:
+        recorded = calls(self.client.ledger, experiment=self.name, variant=step.label, columns=["repeat"])["repeat"]
+        attempt = 0 if recorded.empty else int(recorded.max()) + 1
+        labels = {"experiment": self.name, "variant": step.label, "repeat": str(attempt)}
+        is_shown = is_watched() if progress is None else progress
+        self._ends.pop(step.label, None)
+        reason = run_step(step, self._request_at(), self.client, labels, budget, progress=is_shown)
+        self._ends[step.label] = reason
+        if reason == "budget" and not budget.counted:
+            raise BudgetExceeded(
+                "budget_usd: not even one call fits; give more, or a lower cap on the tokens of an answer"
+            )
+        return reason
+
+    def _request_at(self) -> Callable[[int], Request]:
+        """The function that gives the n-th request of a step: in turn, or with the lengths of the trace."""
+        trace, requests = self.trace, self.requests
+        if trace is None or (trace.input_tokens is None and trace.output_tokens is None):
+            return lambda number: requests[number % len(requests)]
+        words = FILLER.split()
+
+        def make(number: int) -> Request:
+            first = requests[number % len(requests)]
+            prompt = first.turns()[-1].text
+            if trace.input_tokens is not None:
+                count = int(trace.input_tokens[number])
+                prompt = " ".join(words[(number + place) % len(words)] for place in range(count))
+            cap = None if trace.output_tokens is None else int(trace.output_tokens[number])
+            return self.client.compose(
+                first.endpoint,
+                prompt,
+                **{**self._fields, "stream": True, **({} if cap is None else {"max_tokens": cap})},
+            )
+
+        return make
+
+    def _make_requests(self) -> tuple[Request, ...]:
+        source = self._source
+        given = [source] if isinstance(source, Request) else source
+        if isinstance(given, list | tuple) and given and all(isinstance(item, Request) for item in given):
+            if self._fields or self._endpoint:
+                names = ", ".join([*self._fields, *(["endpoint"] if self._endpoint else [])])
+                raise InvalidRequest(f"{names}: fields go with prompts; requests have their own")
+            return tuple(given)
+        endpoint = self._endpoint or next(iter(self.client.endpoints))
+        fields = {"stream": True, **self._fields}
+        return tuple(
+            self.client.compose(endpoint, prompt.text, **fields) for prompt in parse_prompts(cast(Source, source))
+        )
+
+    def _make_budget(self, budget_usd: float | str | Decimal | None) -> SpendingLimit:
+        limit = None if budget_usd is None else parse_budget(budget_usd)
+        known: dict[int, Decimal] = {}
+
+        def worst_of(request: Request) -> Decimal:
+            # The same objects are sent again and again, each of which is priced once.
+            if id(request) not in known:
+                services = service_names(self.client.base_url(request.endpoint), self.client.profile.name)
+                known[id(request)] = worst_case(request, services, "the load cannot be kept to one")
+            return known[id(request)]
+
+        return SpendingLimit(limit, worst_of)
+
+    def _measured(self, steps: Sequence[Step]) -> set[str]:
+        """The labels of the steps that an earlier run has measured whole, or ended early because of the service."""
+        frame, done = self.frame(), set()
+        for step in steps:
+            rows = frame[frame["step"] == step.label]
+            if rows.empty:
+                continue
+            is_whole = (
+                len(rows) >= len(step.due)
+                if step.due is not None
+                else float(rows["due_s"].max()) >= 0.9 * step.duration_s
+            )
+            if is_whole or self._measure(step, frame).verdict == "growing":
+                done.add(step.label)
+        return done
+
+    def _measure(self, step: Step, frame: pd.DataFrame) -> StepResult:
+        rows = frame[frame["step"] == step.label]
+        return measure_step(step, rows, has_slo=bool(self.slo), wanted=self.share, end=self._ends.get(step.label))
+
+
+def _parse_from_zero(name: str, value: float | str) -> float:
+    return 0.0 if value == 0 else parse_duration(name, value)

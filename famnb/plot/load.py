@@ -1,0 +1,140 @@
+"""`famnb.plot.load`: what each step of a load met: latency against throughput, goodput, and the calls in flight."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from famnb.experiment.resume import ANSWERED
+from famnb.formatting import format_count, format_duration, format_number, format_share
+from famnb.plot.canvas import Canvas
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import require_columns, select_calls
+from famnb.plot.labels import simulation_note
+from famnb.plot.layout import FigureSize, Width
+
+TIMES = 200
+"""Moments of a step at which the calls in flight are counted."""
+MIN_P95 = 20
+"""Calls that a 95th percentile takes at least."""
+MAX_STEPS = 12
+"""Steps that have a colour of their own; of more, evenly spaced ones are drawn."""
+
+
+def load(
+    frame: pd.DataFrame,
+    *,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
+) -> matplotlib.figure.Figure:
+    """What each step of a load met, from the frame of `famnb.Load`.
+
+    Above, x: calls answered a second, y: seconds from when a call was due to its end, the median and above it the 95th
+    percentile. In the middle, x: calls offered a second, y: answered and, with an objective, those that kept it; on the
+    dotted line all are. Below, x: seconds since the step began, y: calls in flight, which rise without end where the
+    service does not keep up. Warm-ups are left out of all but the last. Into the caller's `ax` goes the upper part;
+    `.caption` has the figures of all. KeyError for a frame that is not of a load.
+    """
+    size = FigureSize.choose(figsize, width, ax)
+    require_columns(frame, "step", "offered", "due_s", "end_s", "latency_s", "met", "status")
+    counted, left_out = select_calls(frame)
+    steps = list(dict.fromkeys(frame.sort_values("offered", kind="stable")["step"]))
+    chosen = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MAX_STEPS)).round().astype(int))
+    drawn = [steps[index] for index in chosen]
+    note = f"{format_count(len(steps) - len(drawn), 'step')} between are not drawn."
+    chart = Chart(
+        title="What each load met",
+        x="calls answered a second",
+        y="seconds to the end",
+        notes=[*([note] if len(drawn) < len(steps) else []), *left_out, *simulation_note(frame)],
+        ax=ax,
+        size=size,
+        by="step",
+        groups=drawn,
+    )
+    points = [_measure(frame[frame["step"] == step], counted[counted["step"] == step]) for step in drawn]
+    if not any(point["answered"] for point in points):
+        reason = "no call was answered" if len(frame) else "there are no calls in this frame"
+        return chart.finish_empty(f"Nothing to draw: {reason}.")
+    for canvas, _ in chart.panels(counted):
+        entries = [_draw_latency(canvas, index, step, points[index]) for index, step in enumerate(drawn)]
+        canvas.axes.set_xlim(left=0)
+        canvas.axes.set_ylim(bottom=0)
+        chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
+    _draw_goodput(chart, points)
+    _draw_in_flight(chart, frame, drawn)
+    return chart.finish()
+
+
+def _measure(calls: pd.DataFrame, counted: pd.DataFrame) -> dict[str, float]:
+    """The figures of one step, whose rates are over the time in which its `counted` calls began."""
+    due, end = counted["due_s"].to_numpy(dtype=float), calls["end_s"].to_numpy(dtype=float, na_value=math.nan)
+    first, last = (float(due.min()), float(due.max())) if len(due) else (math.nan, math.nan)
+    span_s = max(last - first, 1e-9)
+    is_answered = calls["status"].isin(ANSWERED).to_numpy(dtype=bool)
+    latency = counted.loc[counted["status"].isin(ANSWERED), "latency_s"].dropna().to_numpy(dtype=float)
+    kept = counted["met"].fillna(False).astype(bool) if counted["met"].notna().any() else None
+    return {
+        "n": len(counted),
+        "offered": float(calls["offered"].iloc[0]),
+        "answered": float((is_answered & (end >= first) & (end <= last)).sum()) / span_s,
+        "kept": math.nan if kept is None else float(kept.sum()) / span_s,
+        "share": math.nan if kept is None else float(kept.mean()),
+        "p50": float(np.quantile(latency, 0.5)) if len(latency) else math.nan,
+        "p95": float(np.quantile(latency, 0.95)) if len(latency) >= MIN_P95 else math.nan,
+    }
+
+
+def _draw_latency(canvas: Canvas, index: int, step: str, point: dict[str, float]) -> LegendEntry:
+    style = canvas.palette.line_style(index)
+    marker = {"color": style["color"], "marker": canvas.palette.marker(index), "linestyle": "none", "markersize": 7}
+    x = point["answered"]
+    if not math.isnan(point["p95"]):
+        canvas.axes.plot([x, x], [point["p50"], point["p95"]], color=style["color"], linewidth=1)
+        canvas.axes.plot([x], [point["p95"]], **marker, markerfacecolor=canvas.palette.ground)
+    canvas.axes.plot([x], [point["p50"]], **marker)
+    facts = [f"{format_number(x)}/s answered"]
+    facts += [] if math.isnan(point["share"]) else [f"{format_share(point['share'])} kept it"]
+    facts += [
+        f"{name} {format_duration(point[name], brief=True)}" for name in ("p50", "p95") if not math.isnan(point[name])
+    ]
+    return LegendEntry(Line2D([], [], **marker), f"{step} (n={point['n']:,})", facts)
+
+
+def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
+    """Draw what was answered, and what kept the objective, against what was offered."""
+    table = pd.DataFrame(points).dropna(subset=["offered"]).sort_values("offered")
+    canvas = None if table.empty else chart.add_row(x="calls offered a second", y="calls a second")
+    if canvas is None:
+        return
+    axes, most = canvas.axes, float(table["offered"].max())
+    axes.plot([0, most], [0, most], linestyle=":", color=canvas.palette.soft, linewidth=1)
+    axes.plot(table["offered"], table["answered"], marker="o", color=canvas.palette.strong, label="answered")
+    if table["kept"].notna().any():
+        kept: dict[str, Any] = {"color": canvas.palette.line_style(0)["color"], "linestyle": "--"}
+        axes.plot(table["offered"], table["kept"], marker="s", label="kept the objective", **kept)
+    axes.set_xlim(0, most * 1.05)
+    axes.set_ylim(bottom=0)
+    canvas.add_inside_legend(*axes.get_legend_handles_labels())
+
+
+def _draw_in_flight(chart: Chart, frame: pd.DataFrame, steps: list[str]) -> None:
+    """Draw how many calls were in flight at each moment of a step."""
+    canvas = chart.add_row(x="seconds since the step began", y="calls in flight")
+    if canvas is None:
+        return
+    for index, step in enumerate(steps):
+        calls = frame[frame["step"] == step]
+        due, end = (np.sort(calls[name].dropna().to_numpy(dtype=float)) for name in ("due_s", "end_s"))
+        times = np.linspace(0, max(due.max(initial=0.0), end.max(initial=0.0)), TIMES)
+        in_flight = np.searchsorted(due, times, side="right") - np.searchsorted(end, times, side="right")
+        canvas.axes.plot(times, in_flight, linewidth=1.4, **canvas.palette.line_style(index))
+    canvas.axes.set_xlim(left=0)
+    canvas.axes.set_ylim(bottom=0)

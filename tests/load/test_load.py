@@ -1,0 +1,164 @@
+"""A load on a queue of known law, on real sockets: what is measured, what ends early, what is refused."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.load.measure import measure_step
+from famnb.load.step import Step
+from famnb.service import Server
+from tests.support.experiment_fixtures import priced
+from tests.support.queue_server import serve_queue, share_within
+
+__all__ = ["priced"]
+
+SERVERS, MEAN_S = 4, 0.05
+"""Of the queue: it answers 80 calls a second at most."""
+
+
+@pytest.fixture(scope="module")
+def queue() -> Iterator[str]:
+    with serve_queue(SERVERS, MEAN_S) as url:
+        yield url
+
+
+@pytest.fixture
+def client(queue: str, tmp_path: Path) -> Iterator[famnb.Client]:
+    ledger = tmp_path / "ledger.sqlite"
+    with famnb.Client(base_url=queue, api_key="k", profile="open", ledger=ledger, connections=1000) as made:
+        yield made
+
+
+@pytest.fixture
+def make_load(client: famnb.Client) -> Callable[..., famnb.Load]:
+    def make(**options: object) -> famnb.Load:
+        return famnb.Load("Say yes.", **{"duration": 2, "client": client, "model": "m", **options})
+
+    return make
+
+
+def test_an_open_load_measures_what_the_law_of_the_queue_says(make_load: Callable[..., famnb.Load]):
+    """At half its capacity, the share of calls within 150 ms is that of an M/M/4 queue, within its own interval."""
+    load = make_load(rate=40, duration=8, slo={"e2e_s": 0.15}, share=0.8)
+    report = load.run()
+    (step,) = report.steps
+    assert step.share is not None
+    # Own lateness on a busy machine only takes from it.
+    assert step.share.low - 0.02 <= share_within(0.15, 40, SERVERS, MEAN_S)
+    assert step.failed == 0
+    frame = load.frame()
+    assert len(frame) == len(famnb.calls(load.client, experiment=load.name))
+    assert (frame["latency_s"] >= frame["e2e_s"]).all()
+    assert (frame["late_s"] >= 0).all()
+    assert load.steps().loc["40/s", "calls"] == step.n == int((~frame["warmup"]).sum())
+
+
+def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[..., famnb.Load]):
+    """Beyond the capacity, those who wait for their turn outside are not counted by a closed load."""
+    closed = make_load(rate=8, arrivals="closed").run().steps[0]
+    opened = make_load(rate=160, duration=8).run().steps[0]
+    assert closed.verdict == "measured"
+    assert closed.answered_per_s < 90
+    # On a machine with much else to do this process may be the one that is late.
+    assert opened.verdict in ("growing", "invalid")
+    assert opened.latency_s[0] > closed.latency_s[0]
+
+
+def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
+    """An interrupt keeps what had come; running again goes on with the step that it cut off."""
+    load = make_load(rate=[10, 20], duration=1.5)
+    timer = threading.Timer(2.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(famnb.Interrupted, match=r"20/s: \d+ calls were started"):
+        load.run()
+    cut_off = load.frame().groupby("step", observed=True).size()
+    report = load.run()
+    assert report.skipped == 1
+    assert "1 step had been measured before" in str(report)
+    counts = load.frame().groupby("step", observed=True).size()
+    assert counts["10/s"] == cut_off["10/s"]
+    assert load.frame().set_index("step").loc["20/s", "status"].eq("completed").all()
+
+
+@pytest.mark.usefixtures("priced")
+def test_what_a_load_may_cost_is_held(server: Server, tmp_path: Path):
+    """No call starts that could pass the budget; where not one fits, nothing is sent."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "l.sqlite") as client:
+        options = {"rate": 40, "duration": 2, "client": client, "model": "fam-2-5-pro", "max_tokens": 16}
+        load = famnb.Load("Hi.", endpoint="responses", **options)
+        report = load.run(budget_usd="0.001")
+        assert 0 < len(load.frame()) < 79
+        assert float(load.frame()["cost_high_usd"].sum()) <= 0.001
+        assert "simulated" in str(report)
+        with pytest.raises(BudgetExceeded, match="not even one call fits"):
+            famnb.Load("Ho.", endpoint="responses", **options).run(budget_usd=0)
+
+
+def test_a_trace_keeps_its_times_and_lengths(make_load: Callable[..., famnb.Load]):
+    """Each call begins when it did, with a prompt and a cap of the recorded lengths."""
+    trace = pd.DataFrame({"timestamp": [3, 3.2, 3.5], "input_tokens": [4, 40, 8], "output_tokens": [1, 2, 3]})
+    load = make_load(trace=trace)
+    load.run()
+    frame = load.frame()
+    assert frame["due_s"].tolist() == pytest.approx([0, 0.2, 0.5])
+    bodies = [load.client.ledger.call(call_id).request for call_id in frame["call_id"]]
+    assert [len(request.turns()[-1].text.split()) for request in bodies if request is not None] == [4, 40, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rate": 0}, "rate: expected numbers above 0"),
+        ({"rate": 1, "arrivals": "steady"}, "arrivals: expected one of poisson, constant, closed"),
+        ({"rate": 1, "warmup": 2}, "warmup: expected less than the duration of 2 s"),
+        ({"rate": 1.5, "arrivals": "closed"}, "rate: expected an integer"),
+    ],
+)
+def test_what_makes_no_load_is_refused(make_load: Callable[..., famnb.Load], options: dict[str, object], words: str):
+    with pytest.raises(InvalidRequest, match=words):
+        make_load(**options)
+
+
+def test_a_load_without_a_rate_or_an_objective_says_what_to_give(make_load: Callable[..., famnb.Load]):
+    with pytest.raises(InvalidRequest, match=r"rate=\[1, 2, 4\]"):
+        make_load().run()
+    with pytest.raises(InvalidRequest, match="find_peak needs an objective"):
+        make_load(rate=1).find_peak()
+
+
+def test_a_search_without_a_load_that_keeps_the_objective_says_so(make_load: Callable[..., famnb.Load]):
+    """Not even one call at once ends within a microsecond."""
+    peak = make_load(rate=1, arrivals="closed", duration=1).find_peak(slo={"e2e_s": 1e-6})
+    assert str(peak) == "No load was found that keeps e2e_s ≤ 1e-06 in 95% of calls: the lowest step missed it."
+    assert [step.verdict for step in peak.steps] == ["missed"]
+
+
+def calls_of_a_step(late_s: float, latency_s: float) -> pd.DataFrame:
+    due = pd.Series([index / 10 for index in range(100)], dtype="Float64")
+    rows = {"due_s": due, "late_s": late_s, "latency_s": latency_s, "end_s": due + latency_s, "first_s": latency_s}
+    return pd.DataFrame({**rows, "status": "completed", "met": True})
+
+
+def test_a_step_of_a_client_that_was_late_says_nothing_of_the_service():
+    """A tenth of what was measured may be this process's own; beyond it the step is invalid."""
+    step = Step("10/s", 10, due=pd.Series(range(100)).to_numpy() / 10, duration_s=10, warmup_s=0, drain_s=10)
+    verdicts = [measure_step(step, calls_of_a_step(late_s, 0.2), has_slo=True, wanted=0.9) for late_s in (0.001, 0.1)]
+    assert [result.verdict for result in verdicts] == ["met", "invalid"]
+    assert "this process started calls late, which is 50% of their latency" in verdicts[1].note
+
+
+def test_the_figure_of_a_load_names_its_steps(make_load: Callable[..., famnb.Load]):
+    load = make_load(rate=[10, 20], duration=1, slo={"e2e_s": 0.5})
+    load.run()
+    caption = famnb.plot.load(load.frame()).caption
+    assert "10/s (n=" in caption
+    assert "kept it" in caption
+    assert "no call" in famnb.plot.load(load.frame().iloc[:0]).caption
