@@ -89,7 +89,8 @@ class Client(BaseClient):
     the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
     is how many connections to one service may be in use at once.
     `profile` names the vendor whose API the service has ("openai", "anthropic", "openrouter", "gemini", "azure",
-    "ollama", "vllm", or "open" for any server that speaks one of their dialects): its endpoints, models, fields and
+    "deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex", "ollama", "vllm", "open" for any server that
+    speaks one of their dialects, or one of your own, see `help(famnb.profiles)`): its endpoints, models, fields and
     headers. Address and key are then read from that vendor's own variables, such as OPENAI_API_KEY. `headers` go with
     every request, hidden like the key where their name says that they are secret; `query` ends every address; `verify`
     is a file of certificates, an ssl.SSLContext, or False to accept any.
@@ -200,6 +201,10 @@ class Client(BaseClient):
         """
         return self.engine.start_batch(requests, concurrency, labels, progress=progress).replies()
 
+    def models(self) -> list[str]:
+        """The ids of the models that the service lists; raises the errors of `send`."""
+        return self.fetch_models()
+
     def close(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
         self.engine.shut_down().result()
@@ -250,6 +255,10 @@ class AsyncClient(BaseClient):
         """`Client.send_many`, awaited."""
         return await self.engine.start_batch(requests, concurrency, labels, progress=progress).areplies()
 
+    async def models(self) -> list[str]:
+        """`Client.models`, awaited."""
+        return await asyncio.to_thread(self.fetch_models)
+
     async def aclose(self) -> None:
         """`Client.close`, awaited."""
         await asyncio.wrap_future(self.engine.shut_down())
@@ -271,6 +280,7 @@ class AsyncClient(BaseClient):
 def connect(
     profile: str | Profile = "fam",
     *,
+    base_url: str | None = None,
     model: str | Path | Sequence[str | Path] = (),
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
@@ -282,7 +292,8 @@ def connect(
 
     The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
     process. It needs no key and no network, and its answers are simulated. The parameters are those of Client.
-    With a `profile` such as "openai" it is a client of that vendor, with the key of its own variable.
+    With a `profile` such as "openai" it is a client of that vendor, with the key of its own variable; `base_url` is
+    its address where it is another than the vendor's.
     With "local" models on this machine answer: `model` names known ones or GGUF files, "smollm2" unless given; one that
     is not here yet is fetched, after asking. That needs `pip install "famnb[local]"`.
     Raises CredentialError when a key is set without an address, is malformed, or is missing for a vendor;
@@ -303,8 +314,11 @@ def connect(
         client = Client(profile=local_profile(names), base_url=url, api_key=key, **options)
         where = f"{', '.join(names)} on this machine, at {url}: nothing is billed, and there is no price"
     elif profile.name != DEFAULT:
-        client = Client(profile=profile, **options)
+        client = Client(profile=profile, base_url=base_url, **options)
         where = f"{profile.title} at {client.base_url()}"
+    elif base_url is not None:
+        client = Client(base_url=base_url, **options)
+        where = client.base_url()
     elif os.getenv("FAM_API_KEY"):
         if not os.getenv("FAM_BASE_URL"):
             raise CredentialError(

@@ -62,7 +62,13 @@ class Credential:
         """
         self.variable = variable
         """The environment variable to name where the key is at fault; empty where none is needed."""
-        self._fault = _find_fault(key, variable) or _find_header_fault(own) or _find_query_fault(query)
+        # A header of the caller's own, such as a token of Entra's, may take the place of the key.
+        names = {str(name).lower() for name in own} if isinstance(own, Mapping) else set()
+        self._fault = (
+            ("" if key is None and "authorization" in names else _find_fault(key, variable))
+            or _find_header_fault(own)
+            or _find_query_fault(query)
+        )
         text, others, pairs = "", dict[str, str](), dict[str, str]()
         if not self._fault:
             text = str(key or "")

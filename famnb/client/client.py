@@ -19,7 +19,7 @@ from famnb.client.replay import ReplayMode, Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS, check_transport
 from famnb.endpoints import Endpoints
-from famnb.errors import InvalidRequest
+from famnb.errors import InvalidRequest, ResponseFormatError
 from famnb.profiles import check_profile
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
@@ -112,6 +112,14 @@ class BaseClient:
         Raises InvalidRequest if the service has no such endpoint.
         """
         return self.engine.base_url(endpoint)
+
+    def fetch_models(self) -> list[str]:
+        """Return the ids of the models that the service lists; waits for it."""
+        body = self.engine.fetch(next(iter(self.endpoints.values())), "/models")
+        models = body.get("data") or body.get("models") if isinstance(body, dict) else body
+        if not isinstance(models, list):
+            raise ResponseFormatError("the service's list of models is not one")
+        return [str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)]
 
     def compose(self, endpoint: str, prompt: str, **fields: Any) -> Request:
         """Return a prompt as a request of one of its endpoints; see `famnb.compose`. Raises InvalidRequest."""

@@ -9,6 +9,7 @@ import ipaddress
 import math
 import os
 import random
+import re
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -41,7 +42,8 @@ class Addresses:
         if alt_base_url is not None and not serves_alt:
             raise InvalidRequest(f"alt_base_url: {profile.name} has one address; pass it as base_url")
         if base_url is None:
-            base_url = next(filter(None, map(_read_address, profile.url_variables)), profile.base_url)
+            addresses = (_read_address(variable, profile.default_port) for variable in profile.url_variables)
+            base_url = next(filter(None, addresses), profile.base_url)
             if serves_alt:
                 alt_base_url = alt_base_url or os.getenv(ALT_VARIABLE) or None
         base, alt = base_url or alt_base_url, alt_base_url or base_url
@@ -57,13 +59,33 @@ class Addresses:
         base = self.alt_base_url if endpoint.alt else self.base_url
         # A vendor's own examples may count the beginning of the path as part of the address.
         shared = base[base.rfind("/") :]
-        return (base.removesuffix(shared) if endpoint.path.startswith(f"{shared}/") else base) + endpoint.path
+        if endpoint.path.startswith(f"{shared}/"):
+            return base.removesuffix(shared) + endpoint.path
+        return base + (endpoint.path.removeprefix("/v1") if _COMPLETE.search(base) else endpoint.path)
 
 
-def _read_address(variable: str) -> str | None:
-    """The address in a variable of the environment; some hold one without its scheme."""
-    address = os.getenv(variable)
-    return address if not address or "://" in address else f"http://{address}"
+# Such as https://api.z.ai/api/paas/v4, and those of Google.
+_COMPLETE = re.compile(r"/(v\d+\w*|v\d+\w+/openai|endpoints/openapi)$")
+"""The end of an address after which the document's /v1 would be one version too many."""
+
+
+def strip_path(url: str, endpoint: Endpoint) -> str:
+    """Return the base address in the address of an endpoint's requests."""
+    return url.removesuffix(endpoint.path).removesuffix(endpoint.path.removeprefix("/v1"))
+
+
+def _read_address(variable: str, default_port: int | None) -> str | None:
+    """The address in a variable of the environment; some hold one without its scheme, its host or its port."""
+    address = (os.getenv(variable) or "").strip(" \"'")
+    if not address or "://" in address:
+        return address or None
+    if default_port is None:
+        return f"http://{address}"
+    server, slash, path = address.partition("/")
+    match = re.fullmatch(r"(\[.*\]|[^:]*)(?::(\d*))?", server)
+    # What does not match is an IPv6 address without its brackets.
+    host, port = (match[1], match[2]) if match else (f"[{server}]", "")
+    return f"http://{host or '127.0.0.1'}:{port or default_port}{slash}{path}"
 
 
 def check_address(name: str, address: object) -> str:

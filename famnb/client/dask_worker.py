@@ -32,7 +32,7 @@ from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.errors import CredentialError
-from famnb.profiles import find_profile
+from famnb.profiles import check_profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
@@ -190,7 +190,7 @@ async def ask_agent(run_id: str, method: Callable[..., Coroutine[Any, Any, Any]]
 
 def _read_credential(variable: str, key: Callable[[], str] | None, settings: Mapping[str, Any]) -> Credential:
     """Return the key of this process; raises CredentialError, which says what to do, if it has none."""
-    profile, fault = find_profile(settings["profile"]), None
+    profile, fault = check_profile(settings["profile"]), None
     try:
         credential = Credential(
             os.getenv(variable) if key is None else key(),

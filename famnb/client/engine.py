@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from famnb import endpoints
 from famnb.client.auth import Credential
 from famnb.client.batch import CONCURRENCY, Batch, ServiceLimiters
 from famnb.client.concurrency import ConcurrencyLimiter
-from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines
+from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines, is_this_machine, strip_path
 from famnb.client.exchange import Exchange, Recorder, normalize_labels
 from famnb.client.io_thread import IOThread, io_thread
 from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
@@ -36,6 +37,7 @@ from famnb.client.transport import RequestSender, Response, StampedTransport, or
 from famnb.errors import (
     APIStatusError,
     AuthenticationError,
+    ConnectError,
     FamnbError,
     InvalidRequest,
     ProcessEnded,
@@ -43,11 +45,12 @@ from famnb.errors import (
     StreamInterrupted,
     status_error,
 )
+from famnb.profiles import NAMES
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Arrival
-from famnb.wire import errors
+from famnb.wire import errors, lenient_json
 
 if TYPE_CHECKING:
     import ssl
@@ -310,7 +313,8 @@ class CallEngine:
             "retries": self.retries,
             "deadlines": self.deadlines,
             "connections": self.connections,
-            "profile": self.profile.name,
+            # One that was registered here is not known elsewhere.
+            "profile": self.profile.name if self.profile.name in NAMES else self.profile,
             "headers": self.credential.open_headers,
             "query": self.credential.open_query,
         }
@@ -318,7 +322,35 @@ class CallEngine:
     def base_url(self, endpoint: str | None = None) -> str:
         """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
         target = endpoints.endpoint(endpoint or next(iter(self._urls)), self.profile.endpoints)
-        return self._urls[target.name].removesuffix(target.path)
+        return strip_path(self._urls[target.name], target)
+
+    def fetch(self, endpoint: endpoints.Endpoint, path: str) -> Any:
+        """Return what the service has at a path below an endpoint's version, decoded; it is no call, and not recorded.
+
+        Raises ConnectError, or the error of the service.
+        """
+        import httpx  # late: a first call does without it
+
+        # The part of an endpoint's own path that is neither version nor vendor's.
+        own = endpoints.ENDPOINTS[endpoint.name].path.removeprefix("/v1")
+        url = self._urls[endpoint.name].partition("?")[0].removesuffix(own) + path
+        trust_env = not is_this_machine(urlsplit(url).hostname or "")
+        headers = {**self.profile.headers, **self.credential.headers()}
+        message = None
+        try:
+            timeout = self.deadlines.finite("idle")
+            with httpx.Client(trust_env=trust_env, verify=self._tls or True, timeout=timeout) as web:
+                query = {**self.profile.query, **self.credential.query()}
+                response = web.get(url, headers=headers, params=query or None)
+        except httpx.HTTPError as failure:
+            message = f"{type(failure).__name__}: {failure}"
+        # Outside the handler: a chained error would show the libraries' frames and the key.
+        if message is not None:
+            raise ConnectError(self.credential.mask(f"{url}: {message}"))
+        body = self.credential.mask_bytes(response.content)
+        if not response.is_success:
+            raise errors.read(response.status_code, response.headers, body)
+        return lenient_json.decode(body)
 
     def batch_limit(self, endpoint: str) -> int | None:
         """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""

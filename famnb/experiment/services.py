@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from famnb.client.config import strip_path
 from famnb.endpoints import Endpoint
 from famnb.service.process import is_simulation, upstream_of
 
@@ -106,7 +107,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 def call_address(url: str, endpoint: Endpoint) -> str:
     """The base address, in one spelling, of the service that a recorded call was sent to."""
-    return _answering_address(url.removesuffix(endpoint.path))
+    return _answering_address(strip_path(url, endpoint))
 
 
 def _answering_address(address: str) -> str:

@@ -11,9 +11,23 @@ makes a request of it, `famnb.Composer(client)` is a form of its fields, `famnb.
 `profile`, and a variant of an experiment or a board may have a `client` of its own. A field that a profile does not
 have goes into `extra_body={…}`. A price may be of one service: `famnb.prices.set(…, service="openrouter")`.
 
-To add a profile: its file, whose `PROFILE` is the value, and its name here. Its requests are built of the tables of
-fields in `request/vendor_fields.py`: those that the vendor takes, and rows of its own. Nothing else matches on a
-profile's name.
+One's own service is a profile too, which replay, experiments and workers of Dask then know by its name:
+
+    famnb.profiles.register(
+        famnb.profiles.Profile(
+            name="mine",
+            endpoints=famnb.profiles.vendor_endpoints(
+                ("my-model",), famnb.profiles.find_profile("open").endpoints["chat"].request
+            ),
+            base_url="https://llm.example.com",
+            key_variables=("MINE_API_KEY",),
+        )
+    )
+    famnb.connect("mine")
+
+To add a profile to famnb: its file, whose `PROFILE` is the value, or its entry in `compatible.py`, and its name here.
+Its requests are built of the tables of fields in `request/vendor_fields.py`: those that the vendor takes, and rows of
+its own. Nothing else matches on a profile's name.
 """
 
 from __future__ import annotations
@@ -23,34 +37,63 @@ from functools import cache
 
 from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
-from famnb.profiles.profile import Profile
+from famnb.profiles.profile import Profile as Profile
+from famnb.profiles.profile import vendor_endpoints as vendor_endpoints
 
 DEFAULT = "fam"
 """The profile of a client that names none."""
-NAMES = ("fam", "openai", "anthropic", "openrouter", "gemini", "azure", "ollama", "vllm", "local", "open")
-"""The names that `famnb.Client(profile=…)` takes."""
+_COMPATIBLE = ("deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex")
+NAMES = (
+    *("fam", "openai", "anthropic", "openrouter", "gemini", "azure", *_COMPATIBLE),
+    *("ollama", "vllm", "local", "open"),
+)
+"""The names of famnb's own that `famnb.Client(profile=…)` takes."""
 VENDOR_NAMES = tuple(name for name in NAMES if name not in (DEFAULT, "local"))
 """Those of services that are not famnb's own."""
+_registered: dict[str, Profile] = {}
+
+
+def register(profile: Profile) -> Profile:
+    """Make a profile known by its name in this process, in place of one that was registered by it; return it.
+
+    Raises InvalidRequest for what is not a profile, and for the name of one of famnb's own.
+    """
+    if not isinstance(profile, Profile):
+        raise InvalidRequest(f"register: expected a famnb.profiles.Profile, got {profile!r:.80}")
+    if profile.name in NAMES:
+        raise InvalidRequest(f"register: {profile.name!r} is a profile of famnb's own; choose another name")
+    _registered[profile.name] = profile
+    return profile
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a profile of this name, of famnb's own or registered."""
+    return name in NAMES or name in _registered
+
+
+def find_profile(name: str) -> Profile:
+    """Return the profile of a name. Raises InvalidRequest if there is none."""
+    if not is_known(name):
+        raise InvalidRequest(f"profile: no profile {name!r}; expected one of {', '.join((*NAMES, *_registered))}")
+    return _registered.get(name) or _load(name)
 
 
 @cache
-def find_profile(name: str) -> Profile:
-    """Return the profile of a name. Raises InvalidRequest if there is none."""
-    if name not in NAMES:
-        raise InvalidRequest(f"profile: no profile {name!r}; expected one of {', '.join(NAMES)}")
+def _load(name: str) -> Profile:
     # On first use: the requests of all vendors together take as long to define as everything else that a call needs.
-    profile: Profile = importlib.import_module(f"famnb.profiles.{name}").PROFILE
-    return profile
+    if name in _COMPATIBLE:
+        return importlib.import_module("famnb.profiles.compatible").PROFILES[name]  # type: ignore[no-any-return]
+    return importlib.import_module(f"famnb.profiles.{name}").PROFILE  # type: ignore[no-any-return]
 
 
 def find_endpoints(name: str) -> Endpoints:
     """Return the endpoints of a recorded profile; the document's for one that is not known here."""
-    return find_profile(name).endpoints if name in NAMES else ENDPOINTS
+    return find_profile(name).endpoints if is_known(name) else ENDPOINTS
 
 
 def names_deployments(name: str) -> bool:
     """Whether the model of a request of this profile is a deployment of one's own."""
-    return name in NAMES and find_profile(name).names_deployments
+    return is_known(name) and find_profile(name).names_deployments
 
 
 def check_profile(profile: object) -> Profile:

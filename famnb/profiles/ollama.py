@@ -65,6 +65,7 @@ PROFILE = Profile(
     ),
     base_url="http://127.0.0.1:11434",
     url_variables=("OLLAMA_HOST",),
+    default_port=11434,
     key_variables=("OLLAMA_API_KEY",),
     needs_key=False,
 )

@@ -15,8 +15,9 @@ class Profile:
 
     name: str
     """The name that `famnb.Client(profile=…)` takes."""
-    title: str
-    documentation: str
+    title: str = ""
+    """Its name for people; `name` unless given."""
+    documentation: str = ""
     """The vendor's own page about the requests."""
     endpoints: Endpoints = dataclasses.field(hash=False)
     """What it has, by name; the first is the default."""
@@ -24,7 +25,9 @@ class Profile:
     """Where it is; None where everyone has an address of their own."""
     url_variables: tuple[str, ...] = ()
     """Environment variables that may hold the address, in order."""
-    key_variables: tuple[str, ...]
+    default_port: int | None = None
+    """The port where an address without a scheme names none, as the vendor's own programs read it."""
+    key_variables: tuple[str, ...] = ()
     """Environment variables that may hold the key, in order."""
     needs_key: bool = True
     key_header: str = "authorization"
@@ -35,6 +38,11 @@ class Profile:
     """Whether the model of a request is a deployment of one's own; calls are priced by the model of the reply."""
     query: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     """What every address ends with, after the question mark."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.name)
+        if not self.key_variables:
+            object.__setattr__(self, "needs_key", False)
 
 
 def vendor_endpoints(models: tuple[str, ...], *requests: type[Request], prefix: str = "/v1") -> Endpoints:

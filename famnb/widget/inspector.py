@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
-from famnb.profiles import DEFAULT, NAMES, find_profile
+from famnb.profiles import DEFAULT, find_profile, is_known
 from famnb.record import Ledger, RecordedCall
 from famnb.record.ledger import connected_ledger
 from famnb.record.writer import written_files
@@ -288,7 +288,7 @@ def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
 
 def _request_headers(profile_name: str) -> list[tuple[str, str]]:
     """The headers that a profile sends, with what stands for the key, which the ledger does not hold."""
-    profile = find_profile(profile_name if profile_name in NAMES else DEFAULT)
+    profile = find_profile(profile_name if is_known(profile_name) else DEFAULT)
     prefix = "Bearer " if profile.key_header == "authorization" else ""
     condition = "" if profile.needs_key else " (if the client had a key)"
     return [(profile.key_header, f"{prefix}••••••{condition}"), *profile.headers.items()]

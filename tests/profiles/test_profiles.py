@@ -31,6 +31,13 @@ PATHS = {
     "openrouter": {"chat": "/v1/chat/completions"},
     "gemini": {"chat": "/chat/completions"},
     "azure": {"responses": "/openai/v1/responses", "chat": "/openai/v1/chat/completions"},
+    "deepseek": {"chat": "/v1/chat/completions"},
+    "groq": {"chat": "/openai/v1/chat/completions"},
+    "mistral": {"chat": "/v1/chat/completions"},
+    "xai": {"responses": "/v1/responses", "chat": "/v1/chat/completions"},
+    "together": {"chat": "/v1/chat/completions"},
+    "bedrock": {"chat": "/v1/chat/completions", "responses": "/v1/responses"},
+    "vertex": {"chat": "/chat/completions"},
     "ollama": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
     "vllm": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
     "open": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
@@ -74,7 +81,7 @@ def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
     assert ("authorization" in asked.headers) == (header == "authorization")
     assert asked.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
     cap = {"responses": "max_output_tokens"}.get(endpoint, "max_tokens")
-    cap = "max_completion_tokens" if name in ("openai", "azure") and endpoint == "chat" else cap
+    cap = "max_completion_tokens" if name in ("openai", "azure", "groq", "bedrock") and endpoint == "chat" else cap
     assert json.loads(asked.body)[cap] == 2000
 
 
@@ -110,6 +117,15 @@ def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
         ),
         ("ollama", None, "http://127.0.0.1:11434/v1/chat/completions"),
         ("open", "http://gpu:8080", "http://gpu:8080/v1/chat/completions"),
+        ("open", "https://gateway.example/proxy", "https://gateway.example/proxy/v1/chat/completions"),
+        ("open", "https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1/chat/completions"),
+        ("open", "https://api.z.ai/api/paas/v4", "https://api.z.ai/api/paas/v4/chat/completions"),
+        ("open", "https://x.example/v1beta/openai/", "https://x.example/v1beta/openai/chat/completions"),
+        (
+            "open",
+            "https://x.example/v1/p/endpoints/openapi",
+            "https://x.example/v1/p/endpoints/openapi/chat/completions",
+        ),
     ],
 )
 def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: str | None, url: str):
@@ -118,9 +134,18 @@ def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: 
 
 
 def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyPatch):
-    """One without its scheme is http; a server of one's own has no default."""
-    monkeypatch.setenv("OLLAMA_HOST", "gpu:11434")
-    assert Client(profile="ollama").base_url() == "http://gpu:11434"
+    """As Ollama reads it; a server of one's own has no default."""
+    for host, address in {
+        "gpu:8080": "http://gpu:8080",
+        "gpu": "http://gpu:11434",
+        ":8080": "http://127.0.0.1:8080",
+        "0.0.0.0": "http://0.0.0.0:11434",
+        "::1": "http://[::1]:11434",
+        "[::1]:80": "http://[::1]:80",
+        "https://ollama.example/api": "https://ollama.example/api",
+    }.items():
+        monkeypatch.setenv("OLLAMA_HOST", host)
+        assert Client(profile="ollama").base_url() == address
     with pytest.raises(InvalidRequest, match=r"base_url: unset; pass base_url=$"):
         Client(profile="open")
     with pytest.raises(InvalidRequest, match="openai has one address"):
@@ -300,7 +325,8 @@ def test_readme_has_every_profile():
     """Key, address and endpoints of its table are those of the profiles."""
     rows = readme_rows()
     assert [row[2].split('"')[1] for row in rows] == [
-        *("openai", "anthropic", "gemini", "openrouter", "azure", "ollama", "vllm", "open")
+        *("openai", "anthropic", "gemini", "openrouter", "azure", "deepseek", "groq", "mistral", "xai", "together"),
+        *("bedrock", "vertex", "ollama", "vllm", "open"),
     ]
     assert {row[2].split('"')[1] for row in rows} == {*VENDOR_NAMES}
     for _, key, client, _, address, endpoints in rows:
@@ -360,3 +386,59 @@ def test_what_all_variants_share_is_checked_by_each_one_s_own_profile(service: S
         assert [cell.request.body()["presence_penalty"] for cell in exp.cells] == [0.5, 0.5]
         with pytest.raises(InvalidRequest, match="did you mean 'repeats'"):
             famnb.Experiment(["Hello"], variants, name="shared", repeat=3)
+
+
+def test_a_profile_of_one_s_own_in_ten_lines(tmp_path: Path):
+    """Replay, the frame and experiments know it by its name."""
+    with FaultServer(*[whole(body("chat", "Hello."))] * 3) as server:
+        famnb.profiles.register(
+            famnb.profiles.Profile(
+                name="mine",
+                endpoints=famnb.profiles.vendor_endpoints(
+                    ("my-model",), famnb.profiles.find_profile("open").endpoints["chat"].request
+                ),
+                base_url=server.url,
+                key_variables=("MINE_API_KEY",),
+                headers={"x-team": "blue"},
+            )
+        )
+        ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+        with famnb.Client(profile="mine", api_key=KEY, ledger=ledger) as client:
+            client.ask("Hello", seed=1)
+            exp = famnb.Experiment(["Why?"], famnb.grid(client=client, seed=[1]), name="mine")
+            exp.run(progress=False)
+        with famnb.Client(profile="mine", api_key=KEY, ledger=ledger, replay="only") as again:
+            assert again.ask("Hello", seed=1).replayed
+        assert server.requests[0].headers["x-team"] == "blue"
+    assert set(famnb.calls(ledger)["profile"]) == {"mine"}
+    assert ledger.replay(famnb.calls(ledger)["call_id"][0]).result().text == "Hello."
+    with pytest.raises(InvalidRequest, match="'openai' is a profile of famnb's own"):
+        famnb.profiles.register(find_profile("openai"))
+
+
+def test_the_models_that_a_vendor_lists():
+    """The key goes with the question, and a refusal is the error of its status."""
+    listed = whole({"object": "list", "data": [{"id": "small"}, {"id": "large"}]})
+    with FaultServer(get=listed) as server, Client(profile="groq", base_url=server.url, api_key=KEY) as client:
+        assert client.models() == ["small", "large"]
+        server.get = whole({"error": {"message": f"{KEY} may not"}}, status=403)
+        with pytest.raises(famnb.errors.PermissionDeniedError) as caught:
+            client.models()
+    assert KEY not in str(caught.value)
+
+
+def test_a_token_in_a_header_takes_the_place_of_the_key(monkeypatch: pytest.MonkeyPatch):
+    """Azure takes a token of Entra."""
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    with FaultServer(whole(body("chat", "Hello."))) as server:
+        headers = {"authorization": "Bearer entra-token-0123456789"}
+        with Client(profile="azure", base_url=server.url, headers=headers) as client:
+            assert client.send(client.compose("chat", "Hello", model="mine")).text == "Hello."
+        [request] = server.requests
+    assert (request.headers["authorization"], "api-key" in request.headers) == (headers["authorization"], False)
+
+
+def test_connect_takes_the_address_of_a_vendor(capsys: pytest.CaptureFixture[str]):
+    with famnb.connect("vllm", base_url="http://gpu:9000/v1") as client:
+        assert client.base_url() == "http://gpu:9000"
+    assert "http://gpu:9000" in capsys.readouterr().out

@@ -105,6 +105,18 @@ SENT = {
     ("vllm", "chat"): chat("Qwen/Qwen3-8B"),
     ("vllm", "responses"): responses("Qwen/Qwen3-8B"),
     ("vllm", "messages"): messages("Qwen/Qwen3-8B", thinking={}, effort="medium"),
+    ("deepseek", "chat"): chat("deepseek-chat"),
+    ("groq", "chat"): chat("openai/gpt-oss-120b", cap="max_completion_tokens"),
+    # It has no field to ask for usage, which is in every stream, and refuses those that it does not know.
+    ("mistral", "chat"): {
+        name: value for name, value in chat("mistral-medium-latest").items() if name != "stream_options"
+    },
+    ("xai", "responses"): responses("grok-4.5"),
+    ("xai", "chat"): chat("grok-4.5"),
+    ("together", "chat"): chat("openai/gpt-oss-120b"),
+    ("bedrock", "chat"): chat("openai.gpt-oss-120b", cap="max_completion_tokens"),
+    ("bedrock", "responses"): responses("openai.gpt-oss-120b"),
+    ("vertex", "chat"): chat("google/gemini-3.5-flash"),
     ("open", "chat"): chat("default"),
     ("open", "responses"): responses("default"),
     ("open", "messages"): messages("default"),
