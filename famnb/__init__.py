@@ -21,7 +21,7 @@ _PATHS = {
     "Experiment": "experiment_api",
     "Inspector": "widget.inspector",
     "Ledger": "record",
-    "Load": "experiment_api",
+    "Load": "load",
     "MessagesRequest": "request",
     "Reply": "reply",
     "ResponsesRequest": "request",
@@ -51,8 +51,8 @@ __all__ = list(_PATHS)
 
 def __getattr__(name: str) -> object:
     if path := _PATHS.get(name, name if name in _MODULES else None):
-        if path.startswith("widget."):
-            # A tool that is made without a client has `connect` make one, which registers itself.
+        if path.startswith(("widget.", "load")):
+            # What is made without a client has `connect` make one, which registers itself.
             importlib.import_module("famnb.api")
         module = importlib.import_module(f"famnb.{path}")
         value = module if path.rpartition(".")[2] == name else getattr(module, name)

@@ -15,11 +15,11 @@ from .errors import *  # noqa: F403 - every exception; none of them is completed
 from .experiment import scorers as scorers
 from .experiment.variants import grid as grid
 from .experiment_api import Experiment as Experiment
-from .experiment_api import Load as Load
 from .frame import calls as calls
 from .frame import deltas as deltas
 from .frame import runs as runs
 from .frame import spend as spend
+from .load import Load as Load
 from .record import Ledger as Ledger
 from .record import prices as prices
 from .reply import Reply as Reply

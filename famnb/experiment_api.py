@@ -1,4 +1,4 @@
-"""The public Experiment and Load: with a default client from `connect`, a live view of a run, ballot, report.
+"""The public Experiment: BaseExperiment with a default client from `connect`, a live view, ballot, report.
 
 It is a module apart from `api` because it needs pandas and ipywidgets, which a script with a Client must not wait for.
 """
@@ -17,7 +17,6 @@ from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport
 from famnb.experiment.runner import Executor, Run
-from famnb.load import BaseLoad
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.run_view import ShownRun
@@ -87,30 +86,3 @@ class Experiment(BaseExperiment):
         be written, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
         """
         return report.save(self, path, **options)
-
-
-class Load(BaseLoad):
-    """Calls that begin when they are due, whatever becomes of those before them; what a service bears that way.
-
-        load = famnb.Load("questions.csv", rate=[1, 2, 4, 8], duration="60s", slo={"ttft_s": 0.5}, model="fam-mini")
-        load.run(budget_usd=1)               # a step a rate: who kept the objective, and where calls piled up
-        load.find_peak(budget_usd=2)         # the highest rate at which 95 % of the calls keep it
-        famnb.plot.load(load.frame())
-
-    `requests` is a request, several, or prompts as `Experiment` takes them, which `endpoint` and the other keyword
-    arguments make into requests; they are sent in turn. A service with a prompt cache answers a repeated one sooner:
-    give as many as there are calls, or read the figures so.
-    `rate` are calls a second, a step each of `duration`, without the first `warmup` (a tenth unless given). `arrivals`
-    are "poisson", as of users who do not know of each other, "constant", or "closed": then `rate` are calls at once,
-    and a call begins when one ends, which hides from the figures how long others would have waited. `trace` is a `.csv`
-    or `.jsonl` file, a frame or seconds, of calls as they came elsewhere: `timestamp`, and `input_tokens` and
-    `output_tokens`, by which prompts are padded and answers capped.
-    `slo` are the most that columns of `famnb.calls` may be, `share` how many calls are to keep them; times to first
-    token and end count from when a call was due. Calls are not retried. After the last one has begun, `drain` is how
-    long the others may take. A step in which more calls begin than end is ended early, and one in which this process
-    itself was late says nothing of the service, and says so.
-    `name` finds the calls in the ledger: steps that were measured are not repeated. Raises InvalidRequest.
-    """
-
-    def _find_client(self) -> BaseClient:
-        return connect()

@@ -61,7 +61,8 @@ def test_the_stub_has_the_same_names():
     assert sorted(names) == famnb.__all__
     for name, module in names.items():
         path = f"famnb.{module}" if module else "famnb"
-        assert getattr(importlib.import_module(path), name) is getattr(famnb, name)
+        # In this order: what is a module is an attribute of its package once it is loaded.
+        assert getattr(famnb, name) is getattr(importlib.import_module(path), name)
 
 
 def test_completion_offers_public_names_only():

@@ -7,4 +7,4 @@ measure.py       what a step's recorded calls say
 load.py          `famnb.Load`: steps, the search for the peak, the report
 """
 
-from famnb.load.load import BaseLoad as BaseLoad
+from famnb.load.load import Load as Load

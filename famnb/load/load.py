@@ -1,4 +1,4 @@
-"""`BaseLoad`, a load on a service in steps; `famnb.Load` of `experiment_api.py` adds the default client.
+"""`famnb.Load`, a load on a service in steps.
 
 run()        ── each step not measured yet ── step.run_step ── the ledger ── measure.measure_step ── LoadReport
 find_peak()  ── double until the objective is missed ── halve the distance until the ends are close ── Peak
@@ -18,6 +18,7 @@ import pandas as pd
 
 from famnb.client.batch import is_watched
 from famnb.client.client import BaseClient
+from famnb.client.connected import default_client
 from famnb.errors import BudgetExceeded, InvalidRequest
 from famnb.experiment.budget import parse_budget, worst_case
 from famnb.experiment.progress import SIMULATED
@@ -124,8 +125,28 @@ class LoadReport:
         return html_paragraphs(self.sentences) + html_table(STEP_COLUMNS, step_rows(self.steps))
 
 
-class BaseLoad:
-    """A load on a service, in steps; see `famnb.Load`."""
+class Load:
+    """Calls that begin when they are due, whatever becomes of those before them; what a service bears that way.
+
+        load = famnb.Load("questions.csv", rate=[1, 2, 4, 8], duration="60s", slo={"ttft_s": 0.5}, model="fam-mini")
+        load.run(budget_usd=1)               # a step a rate: who kept the objective, and where calls piled up
+        load.find_peak(budget_usd=2)         # the highest rate at which 95 % of the calls keep it
+        famnb.plot.load(load.frame())
+
+    `requests` is a request, several, or prompts as `Experiment` takes them, which `endpoint` and the other keyword
+    arguments make into requests; they are sent in turn. A service with a prompt cache answers a repeated one sooner:
+    give as many as there are calls, or read the figures so.
+    `rate` are calls a second, a step each of `duration`, without the first `warmup` (a tenth unless given). `arrivals`
+    are "poisson", as of users who do not know of each other, "constant", or "closed": then `rate` are calls at once,
+    and a call begins when one ends, which hides from the figures how long others would have waited. `trace` is a `.csv`
+    or `.jsonl` file, a frame or seconds, of calls as they came elsewhere: `timestamp`, and `input_tokens` and
+    `output_tokens`, by which prompts are padded and answers capped.
+    `slo` are the most that columns of `famnb.calls` may be, `share` how many calls are to keep them; times to first
+    token and end count from when a call was due. Calls are not retried. After the last one has begun, `drain` is how
+    long the others may take. A step in which more calls begin than end is ended early, and one in which this process
+    itself was late says nothing of the service, and says so.
+    `name` finds the calls in the ledger: steps that were measured are not repeated. Raises InvalidRequest.
+    """
 
     def __init__(
         self,
@@ -145,7 +166,6 @@ class BaseLoad:
         endpoint: str | None = None,
         **fields: Any,
     ) -> None:
-        """See `famnb.Load`."""
         if arrivals not in get_args(Arrivals):
             raise InvalidRequest(f"arrivals: expected one of {', '.join(get_args(Arrivals))}; got {arrivals!r}")
         self.arrivals: Arrivals = arrivals
@@ -172,13 +192,10 @@ class BaseLoad:
 
     @property
     def client(self) -> BaseClient:
-        """The client that carries the calls."""
+        """The client that carries the calls; without one, that of `connect`."""
         if self._client is None:
-            self._client = self._find_client()
+            self._client = default_client()
         return self._client
-
-    def _find_client(self) -> BaseClient:
-        raise InvalidRequest("client: give one, such as client=famnb.connect()")
 
     @property
     def requests(self) -> tuple[Request, ...]:
