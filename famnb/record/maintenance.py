@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,17 +144,25 @@ def prune(
     ledger.settle()
     if not ledger.path.exists():
         return PruneResult(0, 0, 0, payloads_only, dry_run)
-    with _writing(ledger.path) as connection:
-        before = _on_disk(ledger.path)
-        query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
-        ids = [call_id for (call_id,) in connection.execute(query, values)]
-        if not dry_run:
-            for chunk in sql.iter_chunks(ids, DELETED_AT_ONCE):
-                _delete(connection, chunk, payloads_only=payloads_only)
-            _shrink(connection)
-        count = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-        would_go = len(ids) if dry_run and not payloads_only else 0
-        return PruneResult(len(ids), count - would_go, max(before - _on_disk(ledger.path), 0), payloads_only, dry_run)
+    try:
+        with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
+            before = _on_disk(ledger.path)
+            query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
+            ids = [call_id for (call_id,) in connection.execute(query, values)]
+            if not dry_run:
+                for chunk in sql.iter_chunks(ids, DELETED_AT_ONCE):
+                    _delete(connection, chunk, payloads_only=payloads_only)
+                # A file that others use, or on a full disk, keeps its size until the next time.
+                with contextlib.suppress(sqlite3.OperationalError):
+                    # VACUUM writes the smaller file into the log; only the checkpoint makes the file itself smaller.
+                    connection.execute("VACUUM")
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            count = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+            freed = max(before - _on_disk(ledger.path), 0)
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(f"the ledger {ledger.path} cannot be changed: {error}; free or unlock the file") from error
+    would_go = len(ids) if dry_run and not payloads_only else 0
+    return PruneResult(len(ids), count - would_go, freed, payloads_only, dry_run)
 
 
 def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
@@ -187,16 +195,6 @@ def _parse_moment(older_than: timedelta | datetime) -> datetime:
             raise InvalidRequest(f"older_than: expected a timedelta or a datetime, got {older_than!r}")
 
 
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection of its own that may write; an error of the file becomes a LedgerError."""
-    try:
-        with contextlib.closing(schema.open_to_write(path)) as connection:
-            yield connection
-    except (sqlite3.Error, OSError) as error:
-        raise LedgerError(f"the ledger {path} cannot be changed: {error}; free or unlock the file") from error
-
-
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:
     """Delete these calls, their pieces and scores, and requests that no other call has, in one transaction."""
     marks = sql.placeholders(ids)
@@ -212,14 +210,6 @@ def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bo
         unused = "DELETE FROM requests WHERE key = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE request_key = ?)"
         connection.executemany(unused, [(key, key) for key in request_keys])
     connection.execute("COMMIT")
-
-
-def _shrink(connection: sqlite3.Connection) -> None:
-    """Give free space back; a file that others use, or on a full disk, keeps its size until the next time."""
-    with contextlib.suppress(sqlite3.OperationalError):
-        # VACUUM writes the smaller file into the log; only the checkpoint that follows makes the file itself smaller.
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _on_disk(path: Path) -> int:

@@ -84,7 +84,11 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
             raise LedgerError(f"{path} was written by a newer famnb: update famnb")
         try:
             with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-                _check_columns(connection, file.schema_arrow.names, path)
+                names, columns = {*file.schema_arrow.names}, _column_names(connection, "calls")
+                extra = {BODY, PIECES, SCORES}
+                if differing := ({"id", "request_key"} | extra) - names | names - {*columns} - extra:
+                    reason = f"its columns differ in {', '.join(sorted(differing))}"
+                    raise LedgerError(f"{path} holds no ledger: {reason}")
                 for vote in msgspec.json.decode(metadata.get(VOTES, b"[]"), type=list[dict[str, Any]]):
                     _insert_rating(connection, "votes", vote)
                 return sum(
@@ -127,15 +131,6 @@ def _read_chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]
         yield list(calls.values())
 
 
-def _check_columns(connection: sqlite3.Connection, names: list[str], path: Path) -> None:
-    """Raise LedgerError if the file has other columns than the table of calls, since their names become SQL."""
-    columns = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
-    extra = {BODY, PIECES, SCORES}
-    differing = ({"id", "request_key"} | extra) - {*names} | {*names} - columns - extra
-    if differing:
-        raise LedgerError(f"{path} holds no ledger: its columns differ in {', '.join(sorted(differing))}")
-
-
 def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:
     """Add those of these calls that are not yet there, in one transaction; return how many they were."""
     connection.execute("BEGIN IMMEDIATE")
@@ -164,9 +159,12 @@ def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str,
 
     A column that the table does not have is left out: nothing checks these names, and they become SQL.
     """
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    names = [name for name in columns if name in values]
+    names = [name for name in _column_names(connection, table) if name in values]
     connection.execute(sql.insert(table, tuple(names), otherwise="IGNORE"), [values[name] for name in names])
+
+
+def _column_names(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 VECTORS = 5

@@ -55,7 +55,14 @@ class RecordedVote:
 
 def save(ledger: Ledger, ratings: Iterable[RecordedScore | RecordedVote]) -> None:
     """Write scores and votes and wait until they are in the file, or could not be written, which is a warning."""
-    statements = list(map(_insert, ratings))
+    statements: list[Statement] = []
+    for rating in ratings:
+        table = "scores" if isinstance(rating, RecordedScore) else "votes"
+        # The fields are named as the columns, but for the time.
+        values = {field.name: getattr(rating, field.name) for field in dataclasses.fields(rating)}
+        values["at_us"] = serialize.microseconds(values.pop("at"))
+        statement = sql.insert(table, tuple(values), otherwise="REPLACE")
+        statements.append((statement, tuple(map(serialize.storable, values.values()))))
     writer(ledger.path).submit(lambda: statements)
     ledger.flush()
 
@@ -73,29 +80,17 @@ def read_scores(ledger: Ledger, call_ids: Iterable[str]) -> Iterator[RecordedSco
     for chunk in sql.iter_chunks(call_ids):
         query = f"SELECT * FROM scores WHERE call_id IN {sql.placeholders(chunk)}"  # noqa: S608 - marks
         for row in _fetch(ledger, query, chunk):
-            yield RecordedScore(**_with_time(row))
+            yield RecordedScore(**row)
 
 
 def read_votes(ledger: Ledger, experiment: str) -> list[RecordedVote]:
     """Return the votes of an experiment, oldest first, of all voters. Raises LedgerError if the file cannot be read."""
     query = "SELECT * FROM votes WHERE experiment = ? ORDER BY at_us, left_cell, right_cell"
-    return [RecordedVote(**_with_time(row)) for row in _fetch(ledger, query, [experiment])]
-
-
-def _insert(rating: RecordedScore | RecordedVote) -> Statement:
-    """The fields are named as the columns, but for the time."""
-    table = "scores" if isinstance(rating, RecordedScore) else "votes"
-    values = {field.name: getattr(rating, field.name) for field in dataclasses.fields(rating)}
-    values["at_us"] = serialize.microseconds(values.pop("at"))
-    return sql.insert(table, tuple(values), otherwise="REPLACE"), tuple(map(serialize.storable, values.values()))
+    return [RecordedVote(**row) for row in _fetch(ledger, query, [experiment])]
 
 
 def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, Any]]:
     ledger.flush()  # so that what this process has just rated is there
     with ledger.reading() as connection:
-        return [dict(row) for row in connection.execute(query, values)] if connection else []
-
-
-def _with_time(row: dict[str, Any]) -> dict[str, Any]:
-    at = serialize.moment(row.pop("at_us"))
-    return {**row, "at": at}
+        rows = [dict(row) for row in connection.execute(query, values)] if connection else []
+    return [{"at": serialize.moment(row.pop("at_us")), **row} for row in rows]

@@ -68,7 +68,9 @@ async def store_events(
                 # Only for streams: the id of a whole reply is unknown to its caller before it is complete.
                 # Set before: if the store fails halfway, the response has to be finished all the same.
                 is_added = True
-                await store.add(key, _running_response(response, event, dialect))
+                empty = dialect.write(Reply(id=event.id, model=event.model, created=event.created))
+                body = lenient_json.encode({**empty, "status": "in_progress"})
+                await store.add(key, dataclasses.replace(response, id=event.id, body=body))
             elif type(event) is Done:
                 is_finished = True
                 final = _final_response(response, builder.reply(), dialect)
@@ -88,13 +90,6 @@ async def store_events(
             with contextlib.suppress(ServiceError):
                 await store.finish(key, _final_response(response, partial, dialect))
         await events.aclose()
-
-
-def _running_response(response: StoredResponse, started: Started, dialect: Dialect) -> StoredResponse:
-    """Return a response of which only the id, the model and the time are known."""
-    empty = dialect.write(Reply(id=started.id, model=started.model, created=started.created))
-    body = lenient_json.encode({**empty, "status": "in_progress"})
-    return dataclasses.replace(response, id=started.id, body=body)
 
 
 def _final_response(response: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
