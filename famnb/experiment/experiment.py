@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
-from famnb.experiment.judge import Judge, JudgeRunner, judge_call_ids, read_judge_calls
+from famnb.experiment.judge import Judge
 from famnb.experiment.metrics import MEASURED_COLUMNS, Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport, VariantProgress
@@ -40,6 +39,7 @@ from famnb.experiment.resume import (
     ANSWERED,
     ResumeState,
     check_writable,
+    counted_costs,
     join_calls,
     read_earlier,
     read_resume_state,
@@ -53,15 +53,16 @@ from famnb.experiment.scoring import (
     ScoreReport,
     Scoring,
     judge_agreements,
+    judge_call_ids,
+    read_judge_calls,
     read_scores,
     score_locally,
     scores_by_cell,
 )
-from famnb.experiment.summary import COST_COLUMNS, Summary, summary
+from famnb.experiment.summary import COST_COLUMNS, Summary, format_costs, sum_costs, summary
 from famnb.experiment.variants import Variant, Variants, parse_variants
-from famnb.formatting import format_count, format_sum
+from famnb.formatting import format_count
 from famnb.frame.calls import CallsFrame
-from famnb.frame.spend import is_unpriced
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore, RecordedVote
@@ -418,7 +419,8 @@ class BaseExperiment:
         Raises LedgerError if the ledger cannot be read, or not written while judges are to be asked, InvalidRequest for
         a budget if a price is not known, Interrupted after an interrupt, with what had come kept.
         """
-        judge_runner = JudgeRunner(
+        scoring = Scoring(
+            answers=self.answers(),
             name=self.name,
             ledger=self.ledger,
             client=self.client,
@@ -427,7 +429,7 @@ class BaseExperiment:
             concurrency=check_integer("concurrency", concurrency, minimum=1),
             progress=progress,
         )
-        return Scoring(self.answers(), judge_runner).score(self.scorers)
+        return scoring.score(self.scorers)
 
     def votes(self) -> pd.DataFrame:
         """One row a vote, oldest first, those of judges included.
@@ -464,7 +466,12 @@ class BaseExperiment:
 
         A cost is missing if no call has one; `unpriced_calls` were answered, and are in none of the sums.
         """
-        return _sum_costs(self.judge_calls())
+        rows = self.judge_calls()
+        sums = sum_costs(rows)
+        unpriced_calls = sums["unpriced"] + sums["uncounted"]
+        return pd.Series(
+            {"calls": len(rows), **{name: sums[name] for name in COST_COLUMNS}, "unpriced_calls": unpriced_calls}
+        )
 
     def make_run(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> Run:
         """Begin a run of some cells; see `Run`. `famnb.Experiment` makes one that shows itself in a notebook."""
@@ -510,7 +517,14 @@ class BaseExperiment:
             executor: Executor
             if on is None:
                 executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self._replayed)
-                concurrency = self._cap_concurrency(concurrency)
+                # The others would wait for a connection and time out.
+                if concurrency > (limit_of_client := self._connections()):
+                    warnings.warn(
+                        f"concurrency: {concurrency}, but the client uses {limit_of_client} connections at most; make "
+                        f"it with connections={concurrency}",
+                        stacklevel=3,
+                    )
+                    concurrency = limit_of_client
             else:
                 dask_executor = DaskExecutor(
                     on, client=self.client, recorder=ledger, concurrency=concurrency, key=worker_key
@@ -543,22 +557,12 @@ class BaseExperiment:
         simulated = {cell.key for cell in self.cells if state.is_simulated(cell.service)}
         is_rehearsal = len(simulated) == len(self.cells)
         counted = worst if is_rehearsal else {key: usd for key, usd in worst.items() if key not in simulated}
-        return Budget(limit, worst=counted, spent=state.cost(worst, self.ledger, simulated=is_rehearsal))
+        spent = counted_costs(state.outcomes, self.ledger, simulated=is_rehearsal, worst=worst)
+        return Budget(limit, worst=counted, spent=spent)
 
     def _connections(self) -> int:
         """How many calls its clients can carry at once, each of which may be asked for all of them."""
         return min(client.engine.connections for client in {self._client_of(cell) for cell in self.cells})
-
-    def _cap_concurrency(self, concurrency: int) -> int:
-        """`concurrency`, but no more than there are connections: the others would wait for one and time out."""
-        limit = self._connections()
-        if concurrency > limit:
-            warnings.warn(
-                f"concurrency: {concurrency}, but the client uses {limit} connections at most; make it with "
-                f"connections={concurrency}",
-                stacklevel=4,
-            )
-        return min(concurrency, limit)
 
     def _join_calls(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
         return join_calls(
@@ -626,19 +630,11 @@ class BaseExperiment:
         if not judge_call_ids(self.ledger, self.name):
             return lines
         rows = self.judge_calls()
-        cost = _sum_costs(rows)
-        sums = (math.nan if pd.isna(cost[name]) else float(cost[name]) for name in COST_COLUMNS)
-        spent = format_sum(*sums, calls=len(rows), unpriced=cost["unpriced_calls"])
+        spent = format_costs(sum_costs(rows))
         lines.append(f"Calls of judges: {len(rows):,}; cost {spent}, in none of the figures above.")
         simulated = int(rows["simulated"].fillna(False).sum())
         share = "All" if simulated == len(rows) else f"{simulated:,} of {len(rows):,}"
         return lines + ([f"{share} verdicts were simulated: no model gave them."] if simulated else [])
-
-
-def _sum_costs(rows: pd.DataFrame) -> pd.Series[Any]:
-    """See `BaseExperiment.judge_cost`."""
-    sums = {name: rows[name].sum(min_count=1) for name in COST_COLUMNS}
-    return pd.Series({"calls": len(rows), **sums, "unpriced_calls": int(is_unpriced(rows).sum())})
 
 
 def _ledger_of(client: BaseClient) -> Ledger:

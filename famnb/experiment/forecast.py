@@ -106,7 +106,17 @@ class Forecast:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a variant: calls, history, n, then each quantity with its `_low` and `_high`, and `ceiling_usd`."""
-        return pd.DataFrame([_frame_row(line) for line in self.lines]).set_index("variant")
+        rows = []
+        for line in self.lines:
+            row: dict[str, object] = {"variant": line.variant, "calls": line.calls, "history": line.history}
+            row["n"] = line.output_tokens.n
+            for name in ("input_tokens", "output_tokens", "cost_usd"):
+                stem, unit = (name[:4], "_usd") if name == "cost_usd" else (name, "")
+                interval: Interval = getattr(line, name)
+                row |= {name: interval.value, f"{stem}_low{unit}": interval.low, f"{stem}_high{unit}": interval.high}
+            row["ceiling_usd"] = math.nan if line.ceiling_usd is None else float(line.ceiling_usd)
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("variant")
 
     def __repr__(self) -> str:
         table = format_table(_TABLE_HEAD, self._table_rows(), left=2)
@@ -118,8 +128,19 @@ class Forecast:
         return f"<div>{title}{table}{html_paragraphs([self._duration(), *self.notes])}</div>"
 
     def _table_rows(self) -> list[list[str]]:
-        lines = [*self.lines, self.total] if len(self.lines) > 1 else self.lines
-        return list(map(_table_row, lines))
+        return [
+            [
+                line.variant,
+                line.history or "–",
+                f"{line.output_tokens.n:,}",
+                f"{line.calls:,}",
+                format_interval(line.input_tokens, format_count),
+                format_interval(line.output_tokens, format_count),
+                format_interval(line.cost_usd, format_usd),
+                "not known" if line.ceiling_usd is None else format_usd(line.ceiling_usd),
+            ]
+            for line in ([*self.lines, self.total] if len(self.lines) > 1 else self.lines)
+        ]
 
     def _title(self) -> str:
         done = self.planned - self.remaining
@@ -132,32 +153,6 @@ class Forecast:
         if not self.remaining:
             return "There is nothing left to do."
         return f"Time with {self.concurrency} calls at once: {format_interval(self.wall_s, format_duration)}."
-
-
-def _frame_row(line: ForecastLine) -> dict[str, object]:
-    row: dict[str, object] = {"variant": line.variant, "calls": line.calls, "history": line.history}
-    row["n"] = line.output_tokens.n
-    for stem, unit, interval in (
-        ("input_tokens", "", line.input_tokens),
-        ("output_tokens", "", line.output_tokens),
-        ("cost", "_usd", line.cost_usd),
-    ):
-        row |= {f"{stem}{unit}": interval.value, f"{stem}_low{unit}": interval.low, f"{stem}_high{unit}": interval.high}
-    row["ceiling_usd"] = math.nan if line.ceiling_usd is None else float(line.ceiling_usd)
-    return row
-
-
-def _table_row(line: ForecastLine) -> list[str]:
-    return [
-        line.variant,
-        line.history or "–",
-        f"{line.output_tokens.n:,}",
-        f"{line.calls:,}",
-        format_interval(line.input_tokens, format_count),
-        format_interval(line.output_tokens, format_count),
-        format_interval(line.cost_usd, format_usd),
-        "not known" if line.ceiling_usd is None else format_usd(line.ceiling_usd),
-    ]
 
 
 def forecast(
@@ -333,7 +328,10 @@ def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) 
     for start in range(0, len(calls), DRAWN_AT_ONCE):
         batch = calls[start : start + DRAWN_AT_ONCE]
         seconds = np.full((len(batch), runs), math.nan)
-        for indexes in _group_calls(batch):
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for index, call in enumerate(batch):
+            groups.setdefault(call.group, []).append(index)
+        for indexes in groups.values():
             call = batch[indexes[0]]
             total = sums.setdefault(call.variant, np.zeros((3, 3, runs)))
             chars = [batch[index].chars for index in indexes]
@@ -348,14 +346,6 @@ def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) 
             # As in a run: the next call takes the place that is free first.
             free_at[every_run, free_at.argmin(axis=1)] += call_seconds
     return sums, free_at.max(axis=1)
-
-
-def _group_calls(calls: Sequence[PlannedCall]) -> list[list[int]]:
-    """The indexes of the calls of each group."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for index, call in enumerate(calls):
-        groups.setdefault(call.group, []).append(index)
-    return list(groups.values())
 
 
 def _token_costs(input_tokens: Floats, output_tokens: Floats, price: Price | None) -> Floats:
@@ -470,11 +460,22 @@ def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None 
     rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
         rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
-    requests = _read_requests(ledger, list(rows["call_id"]))
-    sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
+    sql = """
+        SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
+        FROM calls LEFT JOIN requests ON requests.key = calls.request_key
+        WHERE calls.id IN (SELECT value FROM json_each(?))"""
+    call_ids = list(rows["call_id"])
+    with ledger.reading() as connection:
+        records = connection.execute(sql, (msgspec.json.encode(call_ids).decode(),)).fetchall() if connection else []
+    chars = {record["id"]: record["input_chars"] for record in records}
+    settings = {
+        record["id"]: settings_digest(record["endpoint"], msgspec.json.decode(record["body"]))
+        for record in records
+        if record["body"] is not None
+    }
     return rows.assign(
-        input_chars=pd.array([chars for chars, _ in sizes_and_settings], dtype="Int64"),
-        settings=pd.array([settings for _, settings in sizes_and_settings], dtype="string"),
+        input_chars=pd.array(list(map(chars.get, call_ids)), dtype="Int64"),
+        settings=pd.array(list(map(settings.get, call_ids)), dtype="string"),
     )
 
 
@@ -531,20 +532,3 @@ def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, boo
     is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
     real = history[is_own & ~simulated]
     return (history[is_own], True) if real.empty and is_own.any() else (real, False)
-
-
-def _read_requests(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:
-    """The length and the settings of each call's request, by the call's id."""
-    sql = """
-        SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
-        FROM calls LEFT JOIN requests ON requests.key = calls.request_key
-        WHERE calls.id IN (SELECT value FROM json_each(?))"""
-    with ledger.reading() as connection:
-        rows = connection.execute(sql, (msgspec.json.encode(call_ids).decode(),)).fetchall() if connection else []
-    return {
-        row["id"]: (
-            row["input_chars"],
-            None if row["body"] is None else settings_digest(row["endpoint"], msgspec.json.decode(row["body"])),
-        )
-        for row in rows
-    }

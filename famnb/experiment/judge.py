@@ -1,12 +1,11 @@
-"""A model as judge: its requests, how its replies are read, and `JudgeRunner`, which sends them.
+"""A model as judge: what it is asked, and how its replies are read.
 
 one answer                   two answers, x and y
 ── a grade on a scale        ── asked twice: A = x, B = y, then A = y, B = x
 ── a grade a criterion          ├ both name the same answer   that one is better
                                 └ they differ                 a tie, and counted as inconsistent
 
-Requests are sent within a budget and recorded; one that was answered before is not sent again. `scoring.py` keeps the
-scores.
+`scoring.py` sends the requests and keeps the scores.
 """
 
 from __future__ import annotations
@@ -15,29 +14,18 @@ import dataclasses
 import hashlib
 import json
 import string
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-import pandas as pd
 import pydantic
-from tqdm.auto import tqdm
 
-from famnb.client.batch import FEW_CALLS, is_watched
-from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
-from famnb.experiment.budget import Budget, CallOutcome, worst_case
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
-from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, check_writable, counted_costs, outcomes_of
+from famnb.experiment.resume import ANSWERED
 from famnb.experiment.score import YES_NO, Score, Span
-from famnb.experiment.services import is_simulated, service_of
 from famnb.experiment.votes import JUDGE_PREFIX
-from famnb.frame.calls import calls
-from famnb.record import Ledger
-from famnb.record.price import service_names
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_number, check_text
@@ -348,101 +336,3 @@ def _find_objects(text: str) -> Iterator[Any]:
             objects.append(value)
         start = text.find("{", end)
     yield from reversed(objects)
-
-
-JUDGE_TAG = "judge"
-"""The tag of judges' calls in the ledger."""
-ROUNDS_PER_BATCH = 8
-"""Calls sent in one batch, for each that may be in flight.
-
-More would leave more verdicts in memory before they are kept; fewer would wait more often for the slowest of a batch.
-"""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRunner:
-    """Sends the calls of an experiment's judges."""
-
-    name: str
-    """The experiment's name."""
-    ledger: Ledger
-    client: BaseClient
-    """Carries the calls of judges that have no client of their own."""
-    again: bool
-    """Whether to send requests that were answered before, too."""
-    budget_usd: Decimal | None
-    """USD that all judges of the experiment may cost, earlier rounds counted; None for no limit."""
-    concurrency: int
-    progress: bool | None
-    """Whether to show a bar; None to show it for many requests if somebody is watching."""
-    unpaid: Counter[str] = dataclasses.field(default_factory=Counter)
-    """Number of requests that the budget left unsent, by the judge's name."""
-
-    def ask(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Yield the judge's replies, each with the index of its request; one that was answered before is not sent."""
-        client = judge.client or self.client
-        # Not under the label `experiment`: judges' calls are none of its cells.
-        labels = {"tag": JUDGE_TAG, "judge": judge.name, "judges": self.name}
-        shown = self.progress if self.progress is not None else len(requests) > FEW_CALLS and is_watched()
-        waiting: list[int] = []
-        with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
-            for index, request in enumerate(requests):
-                simulated = is_simulated(service_of(client, request.endpoint))
-                profile = client.profile.name
-                earlier = None if self.again else self.ledger.recall(request, profile=profile, simulated=simulated)
-                if earlier is not None:
-                    bar.update()
-                    yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)
-                else:
-                    waiting.append(index)
-            budget = self._budget(client, requests, waiting)
-            while waiting:
-                check_writable(self.ledger)
-                batch: list[int] = []
-                while waiting and len(batch) < ROUNDS_PER_BATCH * self.concurrency:
-                    if budget is not None and not budget.fits(str(waiting[0])):
-                        break
-                    if budget is not None:
-                        budget.reserve(str(waiting[0]))
-                    batch.append(waiting.pop(0))
-                if not batch:
-                    self.unpaid[judge.name] += len(waiting)
-                    return
-                calls = client.engine.start_batch(
-                    [requests[index] for index in batch], self.concurrency, labels, progress=False
-                )
-                replies = calls.replies()
-                for index, reply in zip(batch, replies, strict=True):
-                    if budget is not None:
-                        # Counted as one try: one that was never sent has an error that bills nothing.
-                        http_status = getattr(reply.error, "status", None)
-                        outcome = CallOutcome.from_reply(reply, http_status=http_status, attempts=1)
-                        budget.settle(str(index), outcome)
-                    bar.update()
-                    yield index, reply
-
-    def _budget(self, client: BaseClient, requests: Sequence[Request], indexes: Sequence[int]) -> Budget | None:
-        """The budget of all judges with what they have cost so far counted; None without a limit."""
-        if self.budget_usd is None:
-            return None
-        worst = {}
-        for index in indexes:
-            request = requests[index]
-            names = service_names(client.base_url(request.endpoint), client.profile.name)
-            worst[str(index)] = worst_case(request, names, "a judge cannot be kept to one")
-        # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
-        simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
-        outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))
-        return Budget(self.budget_usd, worst=worst, spent=counted_costs(outcomes, self.ledger, simulated=simulated))
-
-
-def judge_call_ids(ledger: Ledger, name: str) -> list[str]:
-    """The ids of all calls of an experiment's judges, however they ended."""
-    where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
-    return [row["id"] for row in ledger.select(where, (JUDGE_TAG, name))]
-
-
-def read_judge_calls(ledger: Ledger, name: str, *, columns: Iterable[str] | None = None) -> pd.DataFrame:
-    """The calls of an experiment's judges as `famnb.calls` has them; `columns` has call_id."""
-    rows = calls(ledger, tag=JUDGE_TAG, columns=columns)
-    return rows[rows["call_id"].isin(judge_call_ids(ledger, name))].reset_index(drop=True)

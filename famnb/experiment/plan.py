@@ -71,13 +71,13 @@ class Cell:
             "warmup": str(self.warmup).lower(),
             **client,
         }
-        tags = {name: value for name, value in self.prompt.tags.items() if _is_short(value)}
+        # Longer texts are for scorers, and would swell every row.
+        tags = {
+            name: value
+            for name, value in self.prompt.tags.items()
+            if isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= MAX_TAG_CHARS)
+        }
         return {**labels, PROMPT_TAGS: lenient_json.encode(tags).decode()} if tags else labels
-
-
-def _is_short(value: Any) -> bool:
-    """Whether a value can be a tag of a recorded call, rather than a text for scorers that would swell every row."""
-    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= MAX_TAG_CHARS)
 
 
 ServiceOf: TypeAlias = Callable[[Variant, str], str]
@@ -117,7 +117,7 @@ def plan_cells(
     }
     services = {variant.label: service_of(variant, targets[variant.label].name) for variant in variants}
     requests = _build_requests(prompts, variants, shared, services, endpoints)
-    entries = [*_warmup_entries(prompts, variants, warmup, seed), *_main_entries(prompts, variants, repeats, seed)]
+    entries = _order_calls(prompts, variants, repeats=repeats, warmup=warmup, seed=seed)
     cells = []
     for order, (prompt, variant, repeat, is_warmup) in enumerate(entries):
         request, body = requests[prompt.id, variant.label]
@@ -146,12 +146,16 @@ def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fi
     """
     fields = {variant.label: {**shared, **variant.fields} for variant in variants}
     varying = varying_fields(variants)
+    tags = dict.fromkeys(name for cell in cells for name in cell.prompt.tags)
     columns: dict[str, Any] = {
         "order": pd.array([cell.order for cell in cells], dtype="Int64"),
         "cell": pd.array([cell.key for cell in cells], dtype="string"),
         "prompt_id": pd.array([cell.prompt.id for cell in cells], dtype="string"),
         "prompt": pd.array([cell.prompt.text for cell in cells], dtype="string"),
-        **_tag_columns(cells, varying),
+        **{
+            tag_column_name(name, others=varying): plain_series([cell.prompt.tags.get(name) for cell in cells])
+            for name in tags
+        },
         "variant": pd.Categorical([cell.variant.label for cell in cells], categories=list(fields)),
         "endpoint": pd.Categorical([cell.request.endpoint for cell in cells]),
         "model": pd.Categorical([model_of(cell.request) for cell in cells]),
@@ -162,15 +166,6 @@ def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fi
     columns["repeat"] = pd.array([cell.repeat for cell in cells], dtype="Int64")
     columns["warmup"] = pd.array([cell.warmup for cell in cells], dtype="boolean")
     return pd.DataFrame(columns)
-
-
-def _tag_columns(cells: Sequence[Cell], varying: Sequence[str]) -> dict[str, pd.Series[Any]]:
-    """The tags of the cells' prompts, a column each."""
-    names = dict.fromkeys(name for cell in cells for name in cell.prompt.tags)
-    return {
-        tag_column_name(name, others=varying): plain_series([cell.prompt.tags.get(name) for cell in cells])
-        for name in names
-    }
 
 
 def varying_fields(variants: Sequence[Variant]) -> list[str]:
@@ -219,19 +214,13 @@ def _explain_duplicate(first: tuple[str, str], second: tuple[str, str]) -> str:
     )
 
 
-_Entry = tuple[Prompt, Variant, int, bool]
-"""Prompt, variant, number of the repeat, and whether it is a warm-up."""
-
-
-def _warmup_entries(prompts: Sequence[Prompt], variants: Sequence[Variant], warmup: int, seed: int) -> Iterator[_Entry]:
-    """`warmup` calls of every variant, over the first prompts."""
+def _order_calls(
+    prompts: Sequence[Prompt], variants: Sequence[Variant], *, repeats: int, warmup: int, seed: int
+) -> Iterator[tuple[Prompt, Variant, int, bool]]:
+    """Yield prompt, variant, number of the repeat and whether it is a warm-up; these go over the first prompts."""
     for number in range(warmup):
-        prompt = prompts[number % len(prompts)]
         for variant in _shuffle(variants, f"{seed}/warmup/{number}"):
-            yield prompt, variant, number, True
-
-
-def _main_entries(prompts: Sequence[Prompt], variants: Sequence[Variant], repeats: int, seed: int) -> Iterator[_Entry]:
+            yield prompts[number % len(prompts)], variant, number, True
     for repeat in range(repeats):
         for prompt in _shuffle(prompts, f"{seed}/prompts/{repeat}"):
             for variant in _shuffle(variants, f"{seed}/{prompt.id}/{repeat}"):

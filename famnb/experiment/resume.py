@@ -74,10 +74,6 @@ class ResumeState:
         contents = {split_key(key)[0] for key in answered - planned}
         return sum(split_key(key)[0] in contents for key in planned - answered)
 
-    def cost(self, worst: Mapping[str, Decimal], ledger: Ledger, *, simulated: bool) -> Decimal:
-        """What these calls count for against a budget in USD; see `counted_costs`."""
-        return counted_costs(self.outcomes, ledger, simulated=simulated, worst=worst)
-
 
 def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) -> ResumeState:
     """Read an experiment's calls from a ledger; for `real` see `read_calls`. LedgerError if the file cannot be read."""

@@ -1,4 +1,7 @@
-"""One round of scoring of recorded answers: what has no score yet gets one, and each score is kept at once."""
+"""One round of scoring of recorded answers: what has no score yet gets one, and each score is kept at once.
+
+Judges are asked within a budget, their calls are recorded, and a request that was answered before is not sent again.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,37 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 
+import pandas as pd
+from tqdm.auto import tqdm
+
+from famnb.client.batch import FEW_CALLS, is_watched
+from famnb.client.client import BaseClient
 from famnb.errors import Interrupted
 from famnb.experiment import votes
+from famnb.experiment.budget import Budget, CallOutcome, worst_case
 from famnb.experiment.fingerprint import score_keys
-from famnb.experiment.judge import JUDGE_TAG, Judge, JudgeRunner, Letter
+from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
-from famnb.experiment.resume import ANSWERED
+from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, check_writable, counted_costs, outcomes_of
 from famnb.experiment.scorers import Scorer, apply_scorer, score_names
+from famnb.experiment.services import is_simulated, service_of
+from famnb.frame.calls import calls
 from famnb.record import Ledger, ratings
+from famnb.record.price import service_names
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.reply import Reply
 from famnb.request import Request
 
+JUDGE_TAG = "judge"
+"""The tag of judges' calls in the ledger."""
+ROUNDS_PER_BATCH = 8
+"""Calls sent in one batch, for each that may be in flight.
+
+More would leave more verdicts in memory before they are kept; fewer would wait more often for the slowest of a batch.
+"""
 BATCH = 200
 """Scores that are written in one transaction: an interrupt loses none, and a long round does not wait for each."""
 
@@ -62,53 +82,62 @@ class ScoreReport:
         return f"{name}: {self.scored[name]:,} scored now{missing}{trouble}{unpaid}"
 
 
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Scoring:
     """One round of scoring of an experiment's answers."""
 
-    def __init__(self, answers: Sequence[AnsweredCell], judge_runner: JudgeRunner) -> None:
-        self._answers = answers
-        self._name = judge_runner.name
-        self._ledger = judge_runner.ledger
-        self._again = judge_runner.again
-        self._judge_runner = judge_runner
-        self._scored: Counter[str] = Counter()
-        self._missing: Counter[str] = Counter()
-        self._trouble: dict[str, str] = {}
+    answers: Sequence[AnsweredCell]
+    name: str
+    """The experiment's name."""
+    ledger: Ledger
+    client: BaseClient
+    """Carries the calls of judges that have no client of their own."""
+    again: bool
+    """Whether to score what came to nothing once more, and to send requests that were answered before."""
+    budget_usd: Decimal | None
+    """USD that all judges of the experiment may cost, earlier rounds counted; None for no limit."""
+    concurrency: int
+    progress: bool | None
+    """Whether to show a bar; None to show it for many requests if somebody is watching."""
+    _scored: Counter[str] = dataclasses.field(default_factory=Counter)
+    _missing: Counter[str] = dataclasses.field(default_factory=Counter)
+    _unpaid: Counter[str] = dataclasses.field(default_factory=Counter)
+    _trouble: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def score(self, scorers: Iterable[Scorer | Judge]) -> ScoreReport:
         """Have every scorer score what it has not scored yet, with `again` also what came to nothing."""
         scorers = tuple(scorers)
         judges = [scorer for scorer in scorers if isinstance(scorer, Judge)]
         # First those that cost nothing: an interrupt or an empty budget while judges are asked leaves them done.
-        recorded = read_scores(self._ledger, self._answers)
-        for name, score in score_locally(self._ledger, scorers, self._answers, recorded, again=self._again):
+        recorded = read_scores(self.ledger, self.answers)
+        for name, score in score_locally(self.ledger, scorers, self.answers, recorded, again=self.again):
             self._count(name, is_missing=score.value is None)
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        votes_cast = ratings.read_votes(self._ledger, self._name) if judges else []
-        recorded = read_scores(self._ledger, self._answers) if judges else []
-        cells = [answer.cell for answer in self._answers]
+        votes_cast = ratings.read_votes(self.ledger, self.name) if judges else []
+        recorded = read_scores(self.ledger, self.answers) if judges else []
+        cells = [answer.cell for answer in self.answers]
         return ScoreReport(
             scored={scorer.name: self._scored[scorer.name] for scorer in scorers},
             missing={scorer.name: self._missing[scorer.name] for scorer in scorers},
             trouble=self._trouble,
-            unpaid={name: count for name, count in self._judge_runner.unpaid.items() if count},
+            unpaid=dict(self._unpaid),
             consistency={
                 judge.name: votes.consistency(votes_cast, cells, voter=judge.voter)
                 for judge in judges
                 if judge.pairwise
             },
-            agreement=judge_agreements(judges, self._answers, recorded, votes_cast),
+            agreement=judge_agreements(judges, self.answers, recorded, votes_cast),
         )
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
-        keys = score_keys([judge], [answer.cell.prompt for answer in self._answers])
-        recorded = read_scores(self._ledger, self._answers)
-        todo = list(_find_unscored([judge], self._answers, recorded, again=self._again)[judge.name])
+        keys = score_keys([judge], [answer.cell.prompt for answer in self.answers])
+        recorded = read_scores(self.ledger, self.answers)
+        todo = list(_find_unscored([judge], self.answers, recorded, again=self.again)[judge.name])
         texts = self._read_texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
-        for index, reply in self._judge_runner.ask(judge, requests):
+        for index, reply in self._ask(judge, requests):
             scores = judge.grades(reply)
             self._count(judge.name, is_missing=scores[judge.name].value is None)
             if not self._is_verdict(judge, reply):
@@ -125,67 +154,112 @@ class Scoring:
                 for name, score in scores.items()
             ]
             # At once, since they were paid for.
-            ratings.save(self._ledger, graded)
+            ratings.save(self.ledger, graded)
 
     def _compare(self, judge: Judge) -> None:
-        """Have a judge compare each pair of answers, both ways round, that it has not compared."""
-        winners: dict[Letter | None, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie", None: "skip"}
-        for (left, right), reply in self._ask_for_choices(judge):
-            letter, reason = judge.choice(reply)
-            self._count(judge.name, is_missing=letter is None)
-            if not self._is_verdict(judge, reply):
-                continue
-            vote = RecordedVote(
-                experiment=self._name,
-                voter=judge.voter,
-                left_cell=left.cell.key,
-                right_cell=right.cell.key,
-                winner=winners[letter],
-                detail=reason,
-                judge_call_id=reply.call_id,
-            )
-            # At once, as with a grade.
-            ratings.save(self._ledger, [vote])
-
-    def _ask_for_choices(self, judge: Judge) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:
-        """Yield the judge's replies on the pairs, both ways round, for which there is no verdict on this request."""
-        answers = {answer.cell.key: answer for answer in self._answers}
+        """Have a judge compare each pair of answers, both ways round, of which there is no verdict on this request."""
+        answers = {answer.cell.key: answer for answer in self.answers}
         verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
-            for vote in ratings.read_votes(self._ledger, self._name)
-            if vote.voter == judge.voter and not (self._again and vote.winner == "skip")
+            for vote in ratings.read_votes(self.ledger, self.name)
+            if vote.voter == judge.voter and not (self.again and vote.winner == "skip")
         }
         # Votes are kept by cell, and a cell's key does not hold `expected`, which the judge is shown and the user may
         # correct: only the request itself tells whether such a verdict still stands.
         pairs = [
             (answers[left.key], answers[right.key])
-            for first, second in votes.pairs(answer.cell for answer in self._answers)
+            for first, second in votes.pairs(answer.cell for answer in self.answers)
             for left, right in ((first, second), (second, first))
             if (left.key, right.key) not in verdicts or EXPECTED_SLOT in left.prompt.slots
         ]
         texts = self._read_texts(answer for pair in pairs for answer in pair)
-        requests = [
-            judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id]) for left, right in pairs
-        ]
-        judged = (
-            {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (JUDGE_TAG,))} if pairs else {}
-        )
+        rows = self.ledger.select("tag = ?", (JUDGE_TAG,)) if pairs else []
+        request_keys = {row["id"]: row["request_key"] for row in rows}
+        todo, requests = [], []
+        for left, right in pairs:
+            request = judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id])
+            cells = left.cell.key, right.cell.key
+            # A verdict whose call was pruned counts as one on this request.
+            if cells not in verdicts or request_keys.get(verdicts[cells] or "", request.key()) != request.key():
+                todo.append(cells)
+                requests.append(request)
+        winners: dict[Letter | None, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie", None: "skip"}
+        for index, reply in self._ask(judge, requests):
+            letter, reason = judge.choice(reply)
+            self._count(judge.name, is_missing=letter is None)
+            if not self._is_verdict(judge, reply):
+                continue
+            vote = RecordedVote(
+                experiment=self.name,
+                voter=judge.voter,
+                left_cell=todo[index][0],
+                right_cell=todo[index][1],
+                winner=winners[letter],
+                detail=reason,
+                judge_call_id=reply.call_id,
+            )
+            # At once, as with a grade.
+            ratings.save(self.ledger, [vote])
 
-        def has_verdict(pair: tuple[AnsweredCell, AnsweredCell], request: Request) -> bool:
-            """Whether there is a verdict on this very request; one whose call was pruned counts as such."""
-            cells = pair[0].cell.key, pair[1].cell.key
-            return cells in verdicts and judged.get(verdicts[cells] or "", request.key()) == request.key()
+    def _ask(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """Yield the judge's replies, each with the index of its request; one that was answered before is not sent."""
+        client = judge.client or self.client
+        # Not under the label `experiment`: judges' calls are none of its cells.
+        labels = {"tag": JUDGE_TAG, "judge": judge.name, "judges": self.name}
+        shown = self.progress if self.progress is not None else len(requests) > FEW_CALLS and is_watched()
+        waiting: list[int] = []
+        with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
+            for index, request in enumerate(requests):
+                simulated = is_simulated(service_of(client, request.endpoint))
+                profile = client.profile.name
+                earlier = None if self.again else self.ledger.recall(request, profile=profile, simulated=simulated)
+                if earlier is not None:
+                    bar.update()
+                    yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)
+                else:
+                    waiting.append(index)
+            budget = self._make_budget(client, {str(index): requests[index] for index in waiting})
+            while waiting:
+                check_writable(self.ledger)
+                batch: list[int] = []
+                while waiting and len(batch) < ROUNDS_PER_BATCH * self.concurrency:
+                    if budget is not None and not budget.fits(str(waiting[0])):
+                        break
+                    if budget is not None:
+                        budget.reserve(str(waiting[0]))
+                    batch.append(waiting.pop(0))
+                if not batch:
+                    self._unpaid[judge.name] += len(waiting)
+                    return
+                calls = client.engine.start_batch(
+                    [requests[index] for index in batch], self.concurrency, labels, progress=False
+                )
+                for index, reply in zip(batch, calls.replies(), strict=True):
+                    if budget is not None:
+                        # Counted as one try: one that was never sent has an error that bills nothing.
+                        http_status = getattr(reply.error, "status", None)
+                        outcome = CallOutcome.from_reply(reply, http_status=http_status, attempts=1)
+                        budget.settle(str(index), outcome)
+                    bar.update()
+                    yield index, reply
 
-        todo = [
-            (pair, request) for pair, request in zip(pairs, requests, strict=True) if not has_verdict(pair, request)
-        ]
-        for index, reply in self._judge_runner.ask(judge, [request for _, request in todo]):
-            yield todo[index][0], reply
+    def _make_budget(self, client: BaseClient, requests: Mapping[str, Request]) -> Budget | None:
+        """The budget of all judges with what they have cost so far counted; None without a limit."""
+        if self.budget_usd is None:
+            return None
+        worst = {}
+        for key, request in requests.items():
+            names = service_names(client.base_url(request.endpoint), client.profile.name)
+            worst[key] = worst_case(request, names, "a judge cannot be kept to one")
+        # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
+        simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
+        outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))
+        return Budget(self.budget_usd, worst=worst, spent=counted_costs(outcomes, self.ledger, simulated=simulated))
 
     def _read_texts(self, answers: Iterable[AnsweredCell]) -> dict[str, str]:
         """The texts of answers, by the ids of their calls."""
         call_ids = dict.fromkeys(answer.call_id for answer in answers)
-        return {call.call_id: call.reply.text for call in self._ledger.each(call_ids)}
+        return {call.call_id: call.reply.text for call in self.ledger.each(call_ids)}
 
     def _count(self, name: str, *, is_missing: bool) -> None:
         self._scored[name] += 1
@@ -197,6 +271,18 @@ class Scoring:
             return True
         self._trouble[judge.name] = str(reply.error or reply.status)
         return False
+
+
+def judge_call_ids(ledger: Ledger, name: str) -> list[str]:
+    """The ids of all calls of an experiment's judges, however they ended."""
+    where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
+    return [row["id"] for row in ledger.select(where, (JUDGE_TAG, name))]
+
+
+def read_judge_calls(ledger: Ledger, name: str, *, columns: Iterable[str] | None = None) -> pd.DataFrame:
+    """The calls of an experiment's judges as `famnb.calls` has them; `columns` has call_id."""
+    rows = calls(ledger, tag=JUDGE_TAG, columns=columns)
+    return rows[rows["call_id"].isin(judge_call_ids(ledger, name))].reset_index(drop=True)
 
 
 def read_scores(ledger: Ledger, answers: Iterable[AnsweredCell]) -> list[RecordedScore]:
