@@ -93,15 +93,13 @@ class Canvas:
         return text_width_in(text, self.text_pt(points)) / max(self.width_in, 0.1)
 
     def set_labels(self, *, x: str = "", y: str = "") -> None:
-        """Set the labels of both axes; in the caller's style on the caller's axes, and only where they reach none."""
+        """Set the labels of both axes; in the caller's style on the caller's axes."""
         own: dict[str, Any] = {"fontsize": self.text_pt(LABEL_PT), "color": self.palette.soft}
         style = {**(own if self.is_own else self._text_colour(self.axes.xaxis.label)), **PLAIN_TEXT}
         points = self.text_pt(LABEL_PT) if self.is_own else _points_of(self.axes.xaxis.label.get_fontproperties())
         height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
         self.axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **style)
         self.axes.set_ylabel("\n".join(wrap_text(y, max(height_in, 1.0), points)), **style)
-        if not self.is_own:
-            self._drop_what_reaches_others()
 
     def set_title(self, title: str) -> None:
         """Set the title of the caller's axes, in the caller's style, if there is room for it."""
@@ -110,35 +108,11 @@ class Canvas:
         if len(lines) <= MAX_TITLE_LINES:
             style = {**self._text_colour(self.axes.title), **PLAIN_TEXT}
             self.axes.set_title("\n".join(lines), loc="left", **style)
-            self._drop_what_reaches_others()
 
     def _text_colour(self, text: Text) -> dict[str, Any]:
         """The colour of a text of the caller's, if its own is not seen on this ground."""
         is_seen = palette_on(text.get_color()).strong != self.palette.strong
         return {} if is_seen else {"color": self.palette.strong}
-
-    def _drop_what_reaches_others(self) -> None:
-        """Leave out labels that lie on another axes or off the figure, where no layout makes room for them."""
-        if self.figure.get_layout_engine() is not None:
-            return
-        others = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes and axes.get_visible()]
-        for text in (self.axes.xaxis.label, self.axes.yaxis.label, *self._left_titles()):
-            box = text.get_window_extent()
-            is_off = text is not self.axes.xaxis.label and not self.figure.bbox.padded(1).contains(box.x0, box.y1)
-            if text.get_text() and (is_off or any(other is not None and other.overlaps(box) for other in others)):
-                text.set_text("")
-
-    def _left_titles(self) -> list[Any]:
-        # No public way leads to the title that stands left.
-        shown = self.axes.get_title(loc="left")
-        return [text for text in self.axes.get_children() if getattr(text, "get_text", str)() == shown != ""]
-
-    def _room_left_in(self) -> float:
-        """How far it is from the caller's axes to what is left of it."""
-        box = self.axes.bbox
-        beside = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes]
-        ends = [other.x1 for other in beside if other and other.y0 < box.y1 and box.y0 < other.y1 and other.x0 < box.x0]
-        return float(box.x0 - max(ends, default=0.0)) / self.figure.dpi
 
     def set_row_names(self, names: Sequence[str]) -> None:
         """Name rows, the first at y = 0, beside the axes; a name too long for a line is broken into two."""
@@ -146,8 +120,11 @@ class Canvas:
         shown = ["\n".join(wrap_text(name, room_in, points)[:3]) for name in names]
         if not self.is_own and self.figure.get_layout_engine() is None:
             # Where no layout makes room, the names have what is free.
-            points = _points_of(self.axes.xaxis.label.get_fontproperties())
-            room_in = self._room_left_in() - 0.1
+            points, box = _points_of(self.axes.xaxis.label.get_fontproperties()), self.axes.bbox
+            beside = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes]
+            is_left = [other for other in beside if other and other.y0 < box.y1 and box.y0 < other.y1]
+            end = max((other.x1 for other in is_left if other.x0 < box.x0), default=0.0)
+            room_in = float(box.x0 - end) / self.figure.dpi - 0.1
             shown = [fit_text(name, room_in, points) if room_in > MIN_NAME_IN else "" for name in names]
         self.axes.set_yticks(range(len(names)), shown)
         for label in self.axes.get_yticklabels():

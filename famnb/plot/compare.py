@@ -41,7 +41,7 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import Points, names_axis, place_points, read_axis
+from famnb.plot.points import names_axis, place_points, read_axis
 from famnb.stats import min_values
 from famnb.stats.differences import average_repeats
 
@@ -91,11 +91,16 @@ def compare(
     require_columns(frame, by, metric, pair)
     frame, left_out = select_calls(frame)
     codes, groups = group_rows(frame[by])
-    first = _find_baseline(groups, baseline, by)
+    if groups and baseline is not None and baseline not in groups:
+        raise InvalidRequest(
+            f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
+        )
+    first = groups.index(baseline) if groups and baseline is not None else 0
     if interactive:
-        points = _call_points(frame, codes, groups, by=by, metric=metric, notes=left_out)
-        widget: matplotlib.figure.Figure = show_points(points, figsize=figsize, width=width, ax=ax)
-        return widget
+        x, title = read_axis(frame, metric), f"{capitalize(column_name(metric))} by {by}, call by call"
+        y, coded = names_axis(by, codes, groups), (codes, groups)
+        points = place_points(frame, x, y, by=by, groups=coded, notes=left_out, title=title)
+        return show_points(points, figsize=figsize, width=width, ax=ax)
     measured = _measure(frame, metric)
     # Numbers rather than names: a prompt is looked up several times for every group.
     rows = pd.DataFrame(
@@ -114,6 +119,8 @@ def compare(
     label, scale = axis_label(metric, largest)
     name, missing = column_name(metric), int((~known).sum())
     paired_by = "prompt" if pair in PROMPT_COLUMNS else pair
+    calls_missing = f"{missing:,} of {format_count(len(frame), 'call')}"
+    missing_note = f"{calls_missing} have no {name} or no {paired_by} and are not compared."
     shown = _choose_groups(len(groups), first, size)
     is_paired = not differences or any(row["n"] for row in differences.values())
     chart = Chart(
@@ -121,7 +128,7 @@ def compare(
         x=label,
         notes=[
             *left_out_note(len(groups) - len(shown), "group"),
-            *_missing_note(missing, len(frame), name, paired_by),
+            *([missing_note] if missing else []),
             *_unpaired_note(differences, groups, paired_by),
             *left_out,
             *simulation_note(frame),
@@ -161,26 +168,6 @@ def compare(
     return chart.finish()
 
 
-def _call_points(
-    frame: pd.DataFrame, codes: np.ndarray[Any, Any], groups: list[str], *, by: str, metric: str, notes: list[str]
-) -> Points:
-    """Each call in the row of its group."""
-    x, y = read_axis(frame, metric), names_axis(by, codes, groups)
-    title = f"{capitalize(x.name)} by {by}, call by call"
-    return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
-
-
-def _find_baseline(groups: Sequence[str], baseline: str | None, by: str) -> int:
-    """The index of the group that the others are compared with. Raises InvalidRequest if there is none of the name."""
-    if baseline is None or not groups:
-        return 0
-    if baseline not in groups:
-        raise InvalidRequest(
-            f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
-        )
-    return groups.index(baseline)
-
-
 def _choose_groups(count: int, first: int, size: FigureSize) -> list[int]:
     """The groups that are drawn: all, or in a given height the baseline and as many others as there is room for."""
     room = rows_that_fit(size)
@@ -209,12 +196,6 @@ def _compare_groups(
         rows, {find_metric(metric): measured}, pairs, baseline=str(first), primary=metric, level=LEVEL
     )
     return {int(row["second"]): row for row in to_records(table)}
-
-
-def _missing_note(missing: int, calls: int, name: str, paired_by: str) -> list[str]:
-    if not missing:
-        return []
-    return [f"{missing:,} of {format_count(calls, 'call')} have no {name} or no {paired_by} and are not compared."]
 
 
 def _unpaired_note(differences: Mapping[int, Mapping[str, Any]], groups: Sequence[str], paired_by: str) -> list[str]:
@@ -290,7 +271,8 @@ def _draw_differences(
     none = 1.0 if is_ratio else 0.0
     draw_reference(canvas, none)
     for place, (index, row) in enumerate(rows.items()):
-        pairs = _pair_values(means[first], means[index], is_ratio=is_ratio) * factor
+        both = pd.concat([means[first]["value"], means[index]["value"]], axis=1, join="inner").to_numpy()
+        pairs = np.sort(both[:, 1] / both[:, 0] if is_ratio else both[:, 1] - both[:, 0]) * factor
         if len(pairs) <= MAX_PAIR_DOTS:
             colour = canvas.palette.line_style(index)["color"]
             heights = place + 0.1 + 0.26 * (np.arange(len(pairs)) * _GOLDEN % 1)
@@ -301,10 +283,3 @@ def _draw_differences(
     canvas.set_row_names(fit_row_names(canvas, [chart.names[index] for index in rows]))
     canvas.axes.set_ylim(len(rows) - 0.5, -0.5)
     set_difference_axis(canvas, is_ratio=is_ratio)
-
-
-def _pair_values(first: pd.DataFrame, second: pd.DataFrame, *, is_ratio: bool) -> np.ndarray[Any, Any]:
-    """The difference, or the ratio, of every prompt that both have, in order of size."""
-    both = pd.concat([first["value"], second["value"]], axis=1, join="inner").to_numpy()
-    one, other = both[:, 0], both[:, 1]
-    return np.sort(other / one if is_ratio else other - one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import matplotlib.figure
 import pandas as pd
@@ -38,13 +38,12 @@ def explore(
     Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
     KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
     """
-    explorer: Explorer = show_points(read_points(frame, x=x, y=y, by=by), ledger)
-    return explorer
+    return cast("Explorer", show_points(read_points(frame, x=x, y=y, by=by), ledger))
 
 
 def show_points(
     points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **of_figures: object
-) -> Any:
+) -> matplotlib.figure.Figure:
     """Return an Explorer of points: what `interactive=True` makes of a figure, though typed as the figure.
 
     `of_figures` are the arguments that only a figure can follow. Raises InvalidRequest if any of them is given.
@@ -57,12 +56,11 @@ def show_points(
     # The one import of a widget by a figure, which the contract of imports names. On use: a figure needs no ipywidgets.
     from famnb.widget.explorer import Explorer
 
-    return Explorer(points, None if ledger is None else ledger_of(ledger))
+    return cast(matplotlib.figure.Figure, Explorer(points, None if ledger is None else ledger_of(ledger)))
 
 
 def show_calls(
     frame: pd.DataFrame, x: Axis, y: Axis, *, by: str, notes: list[str], **of_figures: object
 ) -> matplotlib.figure.Figure:
     """Return an Explorer of calls that lie at these places, in the colours of the column `by`; see `show_points`."""
-    widget: matplotlib.figure.Figure = show_points(place_points(frame, x, y, by=by, notes=notes), None, **of_figures)
-    return widget
+    return show_points(place_points(frame, x, y, by=by, notes=notes), None, **of_figures)

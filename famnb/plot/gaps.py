@@ -13,12 +13,11 @@ from famnb import stats
 from famnb.formatting import format_count, format_duration, format_simulated
 from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
-from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
+from famnb.plot.ecdf import ascending_values, draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
-from famnb.reply import Reply
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
@@ -49,11 +48,16 @@ def gaps(
     table = _gap_table(events)
     codes, groups = group_rows(table[by])
     rows = pd.DataFrame({"group": codes, "value": table["gap_s"].to_numpy() * 1e3})
+    if "simulated" in events:
+        simulated = simulation_note(events.drop_duplicates("call_id"))
+    else:  # what `deltas` read
+        count = events.attrs.get("simulated_streams", 0)
+        simulated = [format_simulated(count, events.attrs["streams"])] if count else []
     chart = Chart(
         title=f"Inter-chunk gaps by {by}",
         x="gap between reads that brought content (ms)",
         y="share of gaps",
-        notes=[*left_out, *_simulation_note(events)],
+        notes=[*left_out, *simulated],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
         size=size,
@@ -64,17 +68,12 @@ def gaps(
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")
     for canvas, part in chart.panels(rows):
         entries = [
-            _draw_gaps(canvas, index, group, _ascending_values(part, index)) for index, group in enumerate(groups)
+            _draw_gaps(canvas, index, group, ascending_values(part, index)) for index, group in enumerate(groups)
         ]
         set_ecdf_axes(canvas, rows["value"].to_numpy())
         streams = table.loc[part.index, "call_id"].nunique(dropna=False)
         chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
     return chart.finish()
-
-
-def _ascending_values(rows: pd.DataFrame, group: int) -> np.ndarray[Any, Any]:
-    # By index, which of a million rows takes a fifth of the time that a mask does.
-    return np.sort(rows["value"].to_numpy()[np.flatnonzero(rows["group"].to_numpy() == group)])
 
 
 def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, Any]) -> LegendEntry:
@@ -92,18 +91,8 @@ def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, A
     return LegendEntry(handle, name, facts)
 
 
-def _simulation_note(events: pd.DataFrame) -> list[str]:
-    """The footnote on simulated streams, by a column of calls or by what `deltas` read."""
-    if "simulated" in events:
-        return simulation_note(events.drop_duplicates("call_id"))
-    simulated = events.attrs.get("simulated_streams", 0)
-    return [format_simulated(simulated, events.attrs["streams"])] if simulated else []
-
-
 def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:
     """The frame of events, with the columns wanted of the frame of calls that it came from."""
-    if isinstance(which, Reply):
-        return deltas(which)
     if not isinstance(which, pd.DataFrame):
         return deltas(which)
     if "t_s" in which or "call_id" not in which:

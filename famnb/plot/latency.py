@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.plot.canvas import LABEL_PT, Canvas
-from famnb.plot.ecdf import draw_ecdf, ecdf_steps, set_ecdf_axes
+from famnb.plot.ecdf import ascending_values, draw_ecdf, ecdf_steps, set_ecdf_axes
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry, max_panels
 from famnb.plot.grouping import (
@@ -79,13 +79,13 @@ def latency(
         raise InvalidRequest(f"over: expected 'hour' or None, got {over!r}")
     frame, left_out = select_calls(frame)
     values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
-    has_both = _has_both_kinds(frame, values)
+    streamed = frame["streamed"][~np.isnan(values)] if "streamed" in frame else pd.Series(dtype="boolean")
+    has_both = bool(streamed.isin([True]).any() and streamed.isin([False]).any())
     codes, groups = group_rows(_name_kinds(frame, by) if has_both and "streamed" not in (by, facet) else frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
     if interactive:
         points = _call_points(frame, codes, groups, values, by=by, metric=metric, over=over, notes=left_out)
-        widget: matplotlib.figure.Figure = show_points(points, facet=facet, figsize=figsize, width=width, ax=ax)
-        return widget
+        return show_points(points, facet=facet, figsize=figsize, width=width, ax=ax)
     known = values[~np.isnan(values)]
     name = column_name(metric)
     label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
@@ -95,8 +95,14 @@ def latency(
         rows["hour"] = started.dt.hour.to_numpy()
         zone = started.dt.tz or "no time zone"
         title, x, y = f"{title} and hour", f"hour of the day ({zone}) in which the call started", label
-    whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
-    notes = [*_missing_note(values, name), *whole_note, *left_out, *clock_notes(frame, metric), *simulation_note(frame)]
+    notes = []
+    if missing := int(np.isnan(values).sum()):
+        notes.append(f"{missing:,} of {len(values):,} calls have no {name} and are not in the shares.")
+    if has_both and metric in FIRST_TOKEN:
+        notes.append(
+            f"A whole reply has its {name} when its body has come, so it is not comparable with that of a stream."
+        )
+    notes += [*left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     # The caller's axes are one, and hours have a place each.
     has_panels = len(groups) > MAX_LINES and facet is None and ax is None and over is None
     has_panels = has_panels and len(groups) <= max_panels(size)
@@ -117,11 +123,12 @@ def latency(
                 _draw_hours(canvas, index, len(groups), group, part[part["group"] == index].dropna(), metric, scale)
                 for index, group in enumerate(groups)
             ]
-            _set_hour_axes(canvas)
+            canvas.axes.set(xticks=range(0, 25, 3), xlim=(-0.3, 24))
+            canvas.axes.set_ylim(bottom=0)
             chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
         else:
             entries = [
-                _draw_distribution(canvas, index, group, _ascending_values(part, index), metric, scale)
+                _draw_distribution(canvas, index, group, ascending_values(part, index), metric, scale)
                 for index, group in enumerate(groups)
             ]
             set_ecdf_axes(canvas, known * scale)
@@ -157,11 +164,11 @@ def _call_points(
 def _draw_panel(canvas: Canvas, panel: int, rows: pd.DataFrame, metric: str, scale: float) -> Sequence[str]:
     """Draw one group before all others, which are grey; returns its percentiles in words."""
     for other in range(int(rows["group"].max()) + 1):
-        values = _ascending_values(rows, other) * scale
+        values = ascending_values(rows, other) * scale
         if other != panel and len(values):
             x, shares = ecdf_steps(values)
             canvas.axes.step(x, shares, where="post", linewidth=0.8, color=canvas.palette.faint, zorder=1.5)
-    entry = _draw_distribution(canvas, panel, "", _ascending_values(rows, panel), metric, scale)
+    entry = _draw_distribution(canvas, panel, "", ascending_values(rows, panel), metric, scale)
     # Without words and intervals, for which there is no room; the caption has them.
     brief = [fact.partition(" (")[0].replace("median ", "").replace("p95 ", "") for fact in entry.facts]
     # No line ends between a number and its unit.
@@ -171,29 +178,10 @@ def _draw_panel(canvas: Canvas, panel: int, rows: pd.DataFrame, metric: str, sca
     return entry.facts
 
 
-def _has_both_kinds(frame: pd.DataFrame, values: np.ndarray[Any, Any]) -> bool:
-    """Whether there are values of streamed and of whole replies."""
-    if "streamed" not in frame:
-        return False
-    streamed = frame["streamed"][~np.isnan(values)]
-    return bool(streamed.isin([True]).any() and streamed.isin([False]).any())
-
-
 def _name_kinds(frame: pd.DataFrame, by: str) -> pd.Series[Any]:
     """The values of a column, each with the kind of its reply: `fam-mini, streamed`."""
     names = frame[by].astype(object).where(frame[by].notna(), NO_VALUE).map(str)
     return names + frame["streamed"].astype(object).map({True: ", streamed", False: ", whole"}).fillna("")
-
-
-def _whole_note(name: str) -> list[str]:
-    return [f"A whole reply has its {name} when its body has come, so it is not comparable with that of a stream."]
-
-
-def _ascending_values(rows: pd.DataFrame, group: int) -> np.ndarray[Any, Any]:
-    # By index, which of a million rows takes a fifth of the time that a mask does.
-    values = np.sort(rows["value"].to_numpy()[np.flatnonzero(rows["group"].to_numpy() == group)])
-    # NaN is sorted to the end.
-    return values[: len(values) - int(np.isnan(values).sum())]
 
 
 def _draw_distribution(
@@ -253,12 +241,6 @@ def _draw_hours(
     return LegendEntry(handle, _name_with_n(canvas, group, len(rows)), facts)
 
 
-def _set_hour_axes(canvas: Canvas) -> None:
-    canvas.axes.set_xticks(range(0, 25, 3))
-    canvas.axes.set_xlim(-0.3, 24)
-    canvas.axes.set_ylim(bottom=0)
-
-
 def _name_with_n(canvas: Canvas, group: str, n: int) -> str:
     # A panel's n is in its own title; the legend is that of all panels.
     return group if canvas.is_panel else f"{group} (n={n:,})"
@@ -267,10 +249,3 @@ def _name_with_n(canvas: Canvas, group: str, n: int) -> str:
 def _hollow_marker(canvas: Canvas, colour: Any, size: float = 7.5) -> dict[str, Any]:
     ground = canvas.palette.ground
     return {"markersize": size, "markerfacecolor": ground, "markeredgecolor": colour, "markeredgewidth": 1.8}
-
-
-def _missing_note(values: np.ndarray[Any, Any], name: str) -> list[str]:
-    missing = int(np.isnan(values).sum())
-    if not missing:
-        return []
-    return [f"{missing:,} of {len(values):,} calls have no {name} and are not in the shares."]

@@ -61,8 +61,7 @@ def pareto(
     """
     if interactive:
         calls_as_points = read_points(frame, x=cost, y=score or latency, by=by)
-        widget: matplotlib.figure.Figure = show_points(calls_as_points, figsize=figsize, width=width, ax=ax)
-        return widget
+        return show_points(calls_as_points, figsize=figsize, width=width, ax=ax)
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]
@@ -84,12 +83,15 @@ def pareto(
     label, scale = axes[up]
     names, cost_factors = [column_name(column) for column in columns], _cost_factors(numbered, cost)
     missing = [group for index, group in enumerate(groups) if index not in points]
-    note = f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."
+    notes = [f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."] if missing else []
+    fewest = stats.min_values(front.level)
+    if (front.pairs["n"] < fewest).any():
+        notes.append(f"Groups that have fewer than {fewest} prompts in common are not told apart.")
     chart = Chart(
         title=f"{capitalize(names[up])} against {names[0]} by {by}",
         x=f"mean {names[0]} a call (USD)" if cost == "cost_usd" else f"mean {names[0]}",
         y=f"mean {label}" if score else f"median {label}",
-        notes=[*([note] if missing else []), *_comparison_notes(front), *left_out, *simulation_note(calls)],
+        notes=[*notes, *left_out, *simulation_note(calls)],
         ax=ax,
         size=size,
         by=by,
@@ -115,7 +117,9 @@ def pareto(
                 facts = facts[-1:]
             entries.append(LegendEntry(handle, name, facts))
         if cost == "cost_usd":
-            canvas.axes.xaxis.set_major_formatter(FuncFormatter(_format_usd_tick))
+            canvas.axes.xaxis.set_major_formatter(
+                FuncFormatter(lambda value, _: format_usd(value) if value > 0 else "$0")
+            )
         canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.85), 2)))
         canvas.axes.margins(0.08, 0.15)
         # After the margins, which would move them. A score may be negative.
@@ -135,14 +139,6 @@ def _find_front(calls: pd.DataFrame, *, cost: str, latency: str, score: str | No
     if score:
         objectives.append(stats.Objective(score, more_is_better=True))
     return stats.front(calls, objectives, by=_GROUP, prompts=prompts)
-
-
-def _comparison_notes(front: stats.Front) -> list[str]:
-    """The footnote of groups that too few prompts compare."""
-    fewest = stats.min_values(front.level)
-    if (front.pairs["n"] >= fewest).all():
-        return []
-    return [f"Groups that have fewer than {fewest} prompts in common are not told apart."]
 
 
 def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
@@ -187,7 +183,3 @@ def _draw_point(
     }
     canvas.axes.plot([x.value], [y.value * scale], zorder=5, **style)
     return Line2D([], [], **style)
-
-
-def _format_usd_tick(value: float, _: int) -> str:
-    return format_usd(value) if value > 0 else "$0"

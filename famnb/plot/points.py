@@ -17,7 +17,7 @@ import pandas as pd
 
 from famnb.errors import InvalidArgument
 from famnb.formatting import format_count
-from famnb.plot.canvas import Canvas, set_date_ticks
+from famnb.plot.canvas import set_date_ticks
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
@@ -187,7 +187,8 @@ def draw(points: Points) -> matplotlib.figure.Figure:
         return chart.finish_empty(points.empty)
     drawn = points.sample()
     for canvas, _ in chart.panels(points.frame):
-        x, y = (_positions(axis)[drawn] for axis in (points.x, points.y))
+        # matplotlib's times are days.
+        x, y = (axis.values[drawn] / (_DAY_S if axis.kind == "time" else 1) for axis in (points.x, points.y))
         sizes = np.bincount(points.codes, minlength=len(points.groups))
         entries = []
         for code, group in enumerate(points.groups):
@@ -198,22 +199,13 @@ def draw(points: Points) -> matplotlib.figure.Figure:
             canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
             (handle,) = canvas.axes.plot([], [], markersize=6, **style)
             entries.append(LegendEntry(handle, f"{group} (n={sizes[code]:,})"))
-        _set_ticks(canvas, points)
+        if points.x.kind == "time":
+            set_date_ticks(canvas.axes)
+        if points.y.kind == "time":
+            canvas.axes.yaxis_date()
+        if points.y.kind == "names":
+            canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
+            canvas.axes.invert_yaxis()
         few = "" if len(drawn) == len(points.frame) else f"{len(drawn):,} of {len(points.frame):,} drawn, by lot"
         chart.add_legend(entries, few)
     return chart.finish()
-
-
-def _positions(axis: Axis) -> Floats:
-    """Where points lie for matplotlib, whose times are days."""
-    return axis.values / _DAY_S if axis.kind == "time" else axis.values
-
-
-def _set_ticks(canvas: Canvas, points: Points) -> None:
-    if points.x.kind == "time":
-        set_date_ticks(canvas.axes)
-    if points.y.kind == "time":
-        canvas.axes.yaxis_date()
-    if points.y.kind == "names":
-        canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
-        canvas.axes.invert_yaxis()

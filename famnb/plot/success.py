@@ -104,7 +104,10 @@ def success(
         # What is all at one end would have no room for its mark.
         canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
         canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))
-        canvas.axes.xaxis.set_major_formatter(FuncFormatter(_format_share_tick))
+        # Beyond both ends is room for marks only.
+        canvas.axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: format_share(round(value, 9)) if -1e-9 <= value <= 1 + 1e-9 else "")
+        )
         _draw_reasons(chart, shown)
         total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
         subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
@@ -168,8 +171,3 @@ def _draw_reasons(chart: Chart, reasons: pd.DataFrame) -> None:
     canvas.axes.set_ylim(len(reasons) - 0.5, -0.5)
     canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3), integer=True))
     canvas.axes.grid(visible=True, axis="x")
-
-
-def _format_share_tick(value: float, _: int) -> str:
-    # Beyond both ends is room for marks only.
-    return format_share(round(value, 9)) if -1e-9 <= value <= 1 + 1e-9 else ""

@@ -86,7 +86,11 @@ def throughput(
     for canvas, part in chart.panels(rows):
         entries = _draw_rates(canvas, groups, part, edges, unit_s, of)
         stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
-        step = _format_step(float(edges[1]))
+        seconds = float(edges[1])
+        # In two digits, in a unit that needs no power of ten.
+        steps = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (0.0, "s"))
+        limit, short_unit = next((limit, short_unit) for limit, short_unit in steps if seconds >= limit)
+        step = f"{seconds / (limit or 1):.2g} {short_unit}"
         chart.add_legend(entries, f"{format_count(len(part), 'call')}; each step is {step}{stacking}")
     return chart.finish()
 
@@ -140,13 +144,6 @@ def _draw_rates(
     axes.set_xlim(0, edges[-1] / unit_s)
     axes.set_ylim(bottom=0)
     return entries
-
-
-def _format_step(seconds: float) -> str:
-    """The length of a step in two digits, in a unit that needs no power of ten."""
-    units = (86_400.0, "d"), (3600.0, "h"), (60.0, "min")
-    unit_s, name = next(((unit_s, name) for unit_s, name in units if seconds >= unit_s), (1.0, "s"))
-    return f"{seconds / unit_s:.2g} {name}"
 
 
 def amount_by(edges: np.ndarray[Any, Any], rows: pd.DataFrame) -> np.ndarray[Any, Any]:

@@ -68,8 +68,7 @@ def timeline(
     `interactive` returns a widget of what came instead, a point each event, as `explore` does.
     """
     if interactive:
-        widget: matplotlib.figure.Figure = show_points(_event_points(reply), figsize=figsize, width=width, ax=ax)
-        return widget
+        return show_points(_event_points(reply), figsize=figsize, width=width, ax=ax)
     size = FigureSize.choose(figsize, width, ax)
     if isinstance(reply, Sequence) and not isinstance(reply, str):
         return _draw_replies([_find_reply(one) for one in reply], ax, size)
@@ -154,7 +153,8 @@ def _draw_replies(replies: Sequence[Reply], ax: Axes | None, size: FigureSize) -
             facts.append(_facts(reply, total) if total is not None else _empty_reason(reply))
         entries = [LegendEntry(Patch(facecolor=PART_COLOURS[part], alpha=0.85), part) for part in used]
         if any(reply.status in END_NAMES for reply in shown):
-            entries.append(LegendEntry(_end_mark(), "stopped, cut off or failed"))
+            mark = Line2D([], [], linestyle="none", marker="X", markersize=8, color=VERMILLION)
+            entries.append(LegendEntry(mark, "stopped, cut off or failed"))
         chart.add_legend(entries)
     chart.details = [f"{name}: {fact}." for name, fact in zip(chart.names, facts, strict=True)]
     return chart.finish()
@@ -184,10 +184,6 @@ def _draw_row(canvas: Canvas, row: int, reply: Reply, total: float | None) -> li
         fontsize=canvas.text_pt(8),
     )
     return [part for part, _, _ in spans]
-
-
-def _end_mark() -> Line2D:
-    return Line2D([], [], linestyle="none", marker="X", markersize=8, color=VERMILLION)
 
 
 def _name(reply: Reply) -> str:

@@ -70,10 +70,13 @@ def tokens(
         rows[f"{side} estimated"] = False if source is None else (source == "estimated").to_numpy(dtype=bool)
     has_input, has_output = (~np.isnan(counts[name]) for name in ("input_tokens", "output_tokens"))
     rows["is missing"] = ~(has_input & has_output)
+    missing = int(rows["is missing"].sum())
+    calls = format_count(missing, "call")
+    missing_note = f"{calls} without an input or an output count: what is missing is in no bar."
     chart = Chart(
         title=f"Tokens by {by}",
         x="tokens",
-        notes=[*_missing_note(int((~(has_input & has_output)).sum())), *left_out, *simulation_note(frame)],
+        notes=[*([missing_note] if missing else []), *left_out, *simulation_note(frame)],
         facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
         size=size,
@@ -89,10 +92,17 @@ def tokens(
     estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
     for canvas, part in chart.panels(rows):
         texts = [_draw_bar(canvas, index, part[part["group"] == index]) for index in range(len(groups))]
-        _set_bar_axes(canvas, chart.names)
+        canvas.set_row_names(chart.names)
+        canvas.axes.set_ylim(len(chart.names) - 0.4, -0.6)
+        canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
         chart.details += [f"{name}: {text}." for name, text in zip(chart.names, texts, strict=True)]
         sums = _sum_kinds(part)
-        entries = [LegendEntry(Patch(**_part_style(canvas, kind)), kind, _facts(kind, sums, part)) for kind in used]
+        entries, all_tokens = [], sum(sums.values())
+        for kind in used:
+            mark = ESTIMATE_MARK if _sum_estimated(part, kind) else ""
+            share = format_percent(sums[kind] / (all_tokens or 1), decimals=1)
+            facts = [f"{mark}{format_count(sums[kind])}", share] if all_tokens else []
+            entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
         if estimated:
             style: Any = {
                 "facecolor": "none",
@@ -162,13 +172,6 @@ def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> str:
     return f"{full}{missing}".strip()
 
 
-def _set_bar_axes(canvas: Canvas, names: list[str]) -> None:
-    """Name the bars, the first on top."""
-    canvas.set_row_names(names)
-    canvas.axes.set_ylim(len(names) - 0.4, -0.6)
-    canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
-
-
 def format_tick(value: float) -> str:
     """A number of tokens as ticks show it: 2M, 15k, 300."""
     size = abs(value)
@@ -185,16 +188,3 @@ def _sum_estimated(rows: pd.DataFrame, kind: str) -> float:
 def _sum_kinds(rows: pd.DataFrame) -> dict[str, float]:
     # Column by column: the sum of a frame of a million rows takes ten times as long.
     return {kind: float(rows[kind].sum()) for kind in TOKEN_KINDS}
-
-
-def _facts(kind: str, sums: dict[str, float], rows: pd.DataFrame) -> list[str]:
-    """The tokens of one kind and their share of all."""
-    amount, total = sums[kind], sum(sums.values())
-    mark = ESTIMATE_MARK if _sum_estimated(rows, kind) else ""
-    return [f"{mark}{format_count(amount)}", format_percent(amount / total, decimals=1)] if total else []
-
-
-def _missing_note(calls: int) -> list[str]:
-    if not calls:
-        return []
-    return [f"{format_count(calls, 'call')} without an input or an output count: what is missing is in no bar."]
