@@ -73,25 +73,31 @@ def compare_frames(old: pd.DataFrame, new: pd.DataFrame, **options: Any) -> Summ
     before, after = drop_warmups(old), drop_warmups(new)
     matches = _match_variants(list_variants(before), list_variants(after))
     notes = [*_describe("Before", before), *_describe("After", after)]
-    notes += _describe_rest(before, after, matches)
-    prompts, differing = _match_prompts(before, after)
+    for when, rows, side in ((BEFORE, before, 0), (AFTER, after, 1)):
+        rest = [name for name in list_variants(rows) if name not in {match[side] for match in matches}]
+        if rest:
+            notes.append(f"Only {when}, and not compared: {', '.join(rest)}.")
+    first_texts, second_texts = _hash_texts(before), _hash_texts(after)
+    shared = first_texts.keys() & second_texts.keys()
+    texts = {name: (first_texts[name], second_texts[name]) for name in shared}
+    differing = {name for name, (first, second) in texts.items() if first and second and not first & second}
+    prompts = shared - differing
     if not prompts:
         raise InvalidRequest("old, new: they have no prompt in common; prompts are paired by their ids and texts")
     if differing:
         verb = "is" if len(differing) == 1 else "are"
         notes.append(f"{format_count(len(differing), 'prompt')} had another text before and {verb} left out.")
-    alone = len({*before["prompt_id"].astype(str), *after["prompt_id"].astype(str)}) - len(prompts) - len(differing)
-    if alone:
+    if alone := len(first_texts.keys() ^ second_texts.keys()):
         verb = "is" if alone == 1 else "are"
         notes.append(f"{format_count(alone, 'prompt')} {verb} in only one of the two and {verb} left out.")
-    pairs = [(_label(first, BEFORE, matches), _label(second, AFTER, matches)) for first, second in matches]
-    sides = [
-        _relabel(rows[rows["prompt_id"].astype(str).isin(prompts)], names)
-        for rows, names in (
-            (before, {first: label for (first, _), (label, _) in zip(matches, pairs, strict=True)}),
-            (after, {second: label for (_, second), (_, label) in zip(matches, pairs, strict=True)}),
-        )
-    ]
+    is_one = len(matches) == 1
+    pairs = [(BEFORE, AFTER)] if is_one else [(f"{a}, {BEFORE}", f"{b}, {AFTER}") for a, b in matches]
+    sides = []
+    for side, rows in enumerate((before, after)):
+        labels = {match[side]: pair[side] for match, pair in zip(matches, pairs, strict=True)}
+        names = rows["variant"].astype(str).map(labels)
+        is_compared = rows["prompt_id"].astype(str).isin(prompts) & names.notna()
+        sides.append(rows[is_compared].assign(variant=names[is_compared]))
     both = pd.concat(sides, ignore_index=True)
     both["variant"] = pd.Categorical(both["variant"], categories=[label for pair in pairs for label in pair])
     return summary(both, pairs=pairs, notes=notes, **options)
@@ -148,15 +154,7 @@ def _match_variants(before: Sequence[str], after: Sequence[str]) -> list[tuple[s
     return matches
 
 
-def _match_prompts(before: pd.DataFrame, after: pd.DataFrame) -> tuple[set[str], set[str]]:
-    """Return the ids of the prompts that both have with the same text, and of those with different ones."""
-    first, second = (_text_keys(rows) for rows in (before, after))
-    shared = first.keys() & second.keys()
-    differing = {name for name in shared if first[name] and second[name] and not first[name] & second[name]}
-    return shared - differing, differing
-
-
-def _text_keys(rows: pd.DataFrame) -> dict[str, set[str]]:
+def _hash_texts(rows: pd.DataFrame) -> dict[str, set[str]]:
     """What stands for the text of each prompt, by its id; empty where nothing does."""
     hashes = rows["prompt_hash"] if "prompt_hash" in rows else pd.Series(pd.NA, index=rows.index)
     groups = hashes.groupby(rows["prompt_id"].astype(str))
@@ -172,21 +170,3 @@ def _describe(when: str, rows: pd.DataFrame) -> Iterator[str]:
         facts.append(f"answered by {', '.join(sorted(map(str, rows['reply_model'].dropna().unique())))}")
     if facts:
         yield f"{when}: {', '.join(facts)}."
-
-
-def _describe_rest(before: pd.DataFrame, after: pd.DataFrame, matches: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield which variants only one of the two has."""
-    for when, rows, side in ((BEFORE, before, 0), (AFTER, after, 1)):
-        rest = [name for name in list_variants(rows) if name not in {match[side] for match in matches}]
-        if rest:
-            yield f"Only {when}, and not compared: {', '.join(rest)}."
-
-
-def _label(variant: str, when: str, matches: Sequence[tuple[str, str]]) -> str:
-    return when if len(matches) == 1 else f"{variant}, {when}"
-
-
-def _relabel(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """The rows of the variants that `labels` has, under their new names; `warmup` is False in all of them."""
-    names = rows["variant"].astype(str).map(labels)
-    return rows[names.notna()].assign(variant=names[names.notna()])

@@ -80,7 +80,10 @@ def check_limits(
         for variant, calls in rows.groupby("variant", observed=True):
             values = measured.to_frame(rows["variant"] == variant, rows["prompt_id"].astype(str))
             interval = estimate(metric, values, level=level)
-            gaps = list(_gaps(calls, metric))
+            untried = int((~(calls["status"].isin(ANSWERED) | failures(calls))).sum())
+            unpriced = int(is_unpriced(calls).sum()) if metric.column == "cost_usd" else 0
+            gaps = [f"{untried:,} of {len(calls):,} planned calls are not answered yet"] if untried else []
+            gaps += [f"{unpriced:,} of {len(calls):,} calls have no known cost"] if unpriced else []
             outcome = _judge(interval, bound, limit, is_complete=not gaps)
             records.append(
                 {
@@ -114,16 +117,6 @@ def _check_bound(name: str, limits: Mapping[str, float] | None, names: list[str]
     for metric, limit in limits.items():
         check_metric(name, metric, names)
         yield name, metric, float(check_number(f"{name}[{metric!r}]", limit, expected="a number"))
-
-
-def _gaps(rows: pd.DataFrame, metric: Metric) -> Iterator[str]:
-    """Yield why a figure may still change or leaves calls out."""
-    is_tried = rows["status"].isin(ANSWERED) | failures(rows)
-    if not is_tried.all():
-        yield f"{int((~is_tried).sum()):,} of {len(rows):,} planned calls are not answered yet"
-    unpriced = int(is_unpriced(rows).sum()) if metric.column == "cost_usd" else 0
-    if unpriced:
-        yield f"{unpriced:,} of {len(rows):,} calls have no known cost"
 
 
 def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: bool) -> Outcome:

@@ -172,7 +172,8 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
     values = [
         stats.percentile(side, P95).value if statistic == PERCENTILE else mean_over_prompts(side) for side in shared
     ]
-    notable = _round_to_one_digit(NOTABLE * abs(values[0])) if len(both) else math.nan
+    # To one digit: a tenth of the mean is a rule of thumb.
+    notable = float(f"{NOTABLE * abs(values[0]):.0e}") if len(both) else math.nan
     return {
         "n": difference.n,
         "difference": difference.value,
@@ -264,8 +265,3 @@ def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
         return stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=row["comparisons"])
     except ValueError:
         return None
-
-
-def _round_to_one_digit(value: float) -> float:
-    """Round to one significant digit: a tenth of the mean is a rule of thumb."""
-    return float(f"{value:.0e}")

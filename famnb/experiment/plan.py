@@ -199,19 +199,16 @@ def _build_requests(
             body = request.body()
             key = cell_key(request.endpoint, body, repeat=0, service=services[variant.label])
             if key in seen:
-                raise InvalidRequest(_explain_duplicate(seen[key], (prompt.id, variant.label)))
+                first_prompt, first_variant = seen[key]
+                raise InvalidRequest(
+                    f"prompts {first_prompt!r} and {prompt.id!r} are the same; ask one of them more often with repeats="
+                    if first_variant == variant.label
+                    else f"variants {first_variant!r} and {variant.label!r} send the same request for prompt "
+                    f"{prompt.id!r} to the same service; drop one of them"
+                )
             seen[key] = prompt.id, variant.label
             requests[prompt.id, variant.label] = request, body
     return requests
-
-
-def _explain_duplicate(first: tuple[str, str], second: tuple[str, str]) -> str:
-    if first[1] == second[1]:
-        return f"prompts {first[0]!r} and {second[0]!r} are the same; ask one of them more often with repeats="
-    return (
-        f"variants {first[1]!r} and {second[1]!r} send the same request for prompt {second[0]!r} to the same service; "
-        "drop one of them"
-    )
 
 
 def _order_calls(

@@ -155,14 +155,16 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
     match source:
         case pd.DataFrame():
             _check_unique("prompts", list(map(str, source.columns)))
-            for label, row in zip(source.index, _restore_integers(source).to_dict("records"), strict=True):
+            # pandas holds integers with gaps as floats, and 4.0 is no answer to 2 + 2.
+            gaps = [name for name, dtype in source.dtypes.items() if dtype.kind == "f" and source[name].isna().any()]
+            frame = source.assign(**{str(name): source[name].convert_dtypes() for name in gaps})
+            for label, row in zip(source.index, frame.to_dict("records"), strict=True):
                 yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
-        case os.PathLike():
-            yield from _read_file(Path(source))
-        case str() if _is_path(source):
-            yield from _read_file(Path(source))
-        case str():
+        case str() if "\n" in source or not (source.lower().endswith(FILE_SUFFIXES) or os.path.isfile(source)):  # noqa: PTH113 - takes any text
             yield "prompts, row 1", {"prompt": source}
+        case str() | os.PathLike():
+            for location, row in read_rows(Path(source)):
+                yield location, _check_row(location, row)
         case Mapping():
             raise InvalidRequest("prompts: expected a list of rows, got one mapping; put it in a list")
         case Iterable() if not isinstance(source, bytes):
@@ -173,22 +175,6 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
                 "prompts: expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; "
                 f"got {source!r:.80}"
             )
-
-
-def _restore_integers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Undo what pandas does to integers with gaps, which it holds as floats: 4.0 is no answer to 2 + 2."""
-    names = [name for name, dtype in frame.dtypes.items() if dtype.kind == "f" and frame[name].isna().any()]
-    return frame.assign(**{str(name): frame[name].convert_dtypes() for name in names})
-
-
-def _is_path(text: str) -> bool:
-    """Whether a text names a file: by its suffix, or because a file of that name exists."""
-    return "\n" not in text and (text.lower().endswith(FILE_SUFFIXES) or os.path.isfile(text))  # noqa: PTH113 - takes any text
-
-
-def _read_file(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
-    for location, row in read_rows(path):
-        yield location, _check_row(location, row)
 
 
 def _check_row(location: str, item: Any) -> Row | Prompt:

@@ -187,7 +187,10 @@ def join_calls(
     """
     recorded = _drop_unavailable(read_calls(ledger, name, columns=columns, real=real))
     if replayed:
-        recorded = pd.concat([recorded, _find_replays(ledger, replayed, columns)], ignore_index=True)
+        by_id = calls(ledger, columns=columns).set_index("call_id", drop=False)
+        found = {cell: call_id for cell, call_id in replayed.items() if call_id in by_id.index}
+        rows = by_id.loc[list(found.values())].assign(cell=pd.array(list(found), dtype="string"))
+        recorded = pd.concat([recorded, rows], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
     rows = _choose_calls(recorded).reindex(plan["cell"])
     rows.index = plan.index
@@ -227,11 +230,3 @@ def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:
     position = np.arange(len(rows))
     order = np.lexsort((np.where(rank == 0, position, -position), rank))
     return rows.iloc[order].drop_duplicates("cell").set_index("cell")
-
-
-def _find_replays(ledger: Ledger, replayed: Mapping[str, str], columns: Iterable[str] | None) -> pd.DataFrame:
-    """The recorded calls that answered cells, one row a cell."""
-    recorded = calls(ledger, columns=columns).set_index("call_id", drop=False)
-    by_cell = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}
-    rows = recorded.loc[list(by_cell.values())].reset_index(drop=True)
-    return rows.assign(cell=pd.array(list(by_cell), dtype="string"))

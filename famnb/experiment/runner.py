@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import queue
 import statistics
 import threading
@@ -286,7 +287,16 @@ class Run:
                 # after a pause calls do not come in a burst.
                 interval = 1 / self._rate
                 self._next_start = max(self._next_start, self._now() - interval) + interval
-            self._start(cell)
+            key = cell.key
+            self._warmups_running += cell.warmup
+            self._cells[key] = cell
+            on_done = functools.partial(self._report_end, key)
+            stop = self._executor.start(cell, labels=cell.labels(self._report.name), on_done=on_done)
+            with self._lock:
+                self._running[key] = stop
+
+    def _report_end(self, key: str, outcome: CallOutcome) -> None:
+        self._outcomes.put((key, outcome))
 
     def _waits_for_ledger(self) -> bool:
         """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""
@@ -302,16 +312,6 @@ class Run:
                 "Make room or unlock the file, then run() again in this process, so that nothing is paid for twice"
             )
         return True
-
-    def _start(self, cell: Cell) -> None:
-        key, outcomes = cell.key, self._outcomes
-        self._warmups_running += cell.warmup
-        self._cells[key] = cell
-        stop = self._executor.start(
-            cell, labels=cell.labels(self._report.name), on_done=lambda outcome: outcomes.put((key, outcome))
-        )
-        with self._lock:
-            self._running[key] = stop
 
     def _next_due(self, now: float) -> float | None:
         """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""

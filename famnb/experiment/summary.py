@@ -129,7 +129,8 @@ class Summary:
             columns["success rate"] = format_column(SUCCESS, SUCCESS)
         if GOODPUT in table:
             columns["goodput"] = format_column(GOODPUT, GOODPUT)
-        for name in self._scores():
+        means = [str(name).removesuffix("_mean") for name in table if str(name).endswith("_mean")]
+        for name in (name for name in means if name.startswith(SCORE_PREFIX)):
             columns[name.removeprefix(SCORE_PREFIX)] = format_column(name, f"{name}_mean")
         columns["cost a call"] = format_column("cost_usd", "cost_per_call_mean")
         columns["cost"] = [format_costs(line) for line in lines]
@@ -160,10 +161,6 @@ class Summary:
         head, rows = self.text_table()
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
         return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
-
-    def _scores(self) -> list[str]:
-        names = [str(name).removesuffix("_mean") for name in self.table if str(name).endswith("_mean")]
-        return [name for name in names if name.startswith(SCORE_PREFIX)]
 
     def _format_figure(self, line: Mapping[str, Any], metric: Metric, column: str) -> str:
         """A figure of a variant with its interval."""

@@ -12,7 +12,6 @@ from tests.support.experiment_frames import frame, spread
 
 
 def test_each_variant_is_compared_with_itself_over_time():
-    """A became slower, B did not; the words tell of each in turn."""
     old = frame(40, e2e_s=(spread(40, 1, 0.1), spread(40, 2, 0.1, 1)))
     new = frame(40, e2e_s=(spread(40, 1.5, 0.1, 2), spread(40, 2, 0.1, 3)))
     found = compare_experiments(old, new, metrics=["e2e_s"])
@@ -26,7 +25,6 @@ def test_each_variant_is_compared_with_itself_over_time():
 
 
 def test_two_single_variants_are_paired_whatever_they_are_called():
-    """An upgrade often changes the model, and with it the label."""
     old, new = (frame(20, variants=(name,), e2e_s=(spread(20, 1, 0.1),)) for name in ("old-model", "new-model"))
     assert compare_experiments(old, new).pairs[["first", "second"]].drop_duplicates().to_numpy().tolist() == [
         ["before", "after"]
@@ -34,7 +32,6 @@ def test_two_single_variants_are_paired_whatever_they_are_called():
 
 
 def test_only_prompts_with_the_same_text_are_compared():
-    """An id that has got another text is another prompt."""
     old = frame(20, variants=("A",), e2e_s=(1.0,)).assign(prompt_hash=[f"h{number}" for number in range(20)])
     new = old.assign(prompt_hash=["other", *old["prompt_hash"][1:]])
     found = compare_experiments(old.iloc[:15], new)
@@ -45,7 +42,6 @@ def test_only_prompts_with_the_same_text_are_compared():
 
 
 def test_variants_of_only_one_of_the_two_are_named():
-    """They are in no figure."""
     old = frame(10, variants=("A", "B"), e2e_s=(1.0, 1.0))
     found = compare_experiments(old, frame(10, variants=("A", "C"), e2e_s=(1.0, 1.0)))
     assert found.table.index.tolist() == ["before", "after"]
@@ -64,7 +60,6 @@ def test_a_saved_baseline_gives_the_same_figures(tmp_path):
 
 
 def test_what_is_no_experiment_is_refused(tmp_path):
-    """With what was expected."""
     rows = frame(6, e2e_s=(1.0, 1.0))
     (tmp_path / "other.json").write_text('{"a": 1}')
     for old, message in (

@@ -57,14 +57,12 @@ def test_a_budget_is_the_experiments_and_earlier_runs_count(client, priced):
 
 
 def test_a_budget_too_small_for_one_call_sends_none(client, priced):
-    """And says what one may cost."""
     with pytest.raises(BudgetExceeded, match=r"it may cost \$0\.000\d+, and \$0\.00 of \$0\.0000001 are spent"):
         experiment(client).run(budget_usd="0.0000001")
     assert len(client.ledger) == 0
 
 
 def test_with_a_budget_a_model_without_a_price_is_refused_before_the_first_call(client):
-    """With the name of the model, and how to set its price."""
     with pytest.raises(InvalidRequest, match=r"no price is known for 'fam-2-5-\w+': famnb.prices.set\('fam-2-5-"):
         experiment(client).run(budget_usd=1)
     assert len(client.ledger) == 0
@@ -72,7 +70,6 @@ def test_with_a_budget_a_model_without_a_price_is_refused_before_the_first_call(
 
 
 def test_the_worst_case_is_a_token_for_each_byte_and_the_whole_cap():
-    """At the price of the day: 0.25 and 1 USD per million tokens."""
     request = famnb.compose("chat", "Grüße", max_tokens=100)
     found = ceiling(request)
     body = '{"model":"fam-mini","messages":[{"role":"user","content":"Grüße"}],"max_tokens":100}'
@@ -85,7 +82,6 @@ def test_the_worst_case_is_a_token_for_each_byte_and_the_whole_cap():
     [("chat", {}, 16_384), ("responses", {}, 512), ("web", {}, 2048), ("messages", {"max_tokens": 7}, 7)],
 )
 def test_a_cap_that_is_not_set_is_the_services_own(endpoint, fields, cap):
-    """As the document has it."""
     assert ceiling(famnb.compose(endpoint, "Hi", **fields)).output_tokens == cap
 
 
@@ -98,7 +94,6 @@ def test_a_cap_that_is_not_set_is_the_services_own(endpoint, fields, cap):
     ],
 )
 def test_a_worst_case_that_is_not_known_says_why(request_, why):
-    """Instead of a number."""
     found = ceiling(request_)
     assert found.usd is None
     assert found.reason.startswith(why)

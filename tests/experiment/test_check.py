@@ -20,7 +20,6 @@ def outcomes(result: CheckResult) -> dict[str, str]:
 
 
 def test_a_limit_is_kept_or_broken_by_the_whole_interval():
-    """A far below, B around and C far above it: the worst of them is the outcome."""
     rows = frame(30, variants=("A", "B", "C"), e2e_s=[spread(30, seconds, 0.3, seconds) for seconds in (1, 2, 3)])
     result = check(rows, max={"e2e_s": 2.0})
     assert outcomes(result) == {"A": "pass", "B": "unknown", "C": "fail"}
@@ -31,7 +30,6 @@ def test_a_limit_is_kept_or_broken_by_the_whole_interval():
 
 
 def test_only_a_pass_is_true():
-    """An unknown outcome would else let a release through that nobody has looked at."""
     rows = frame(30, e2e_s=(spread(30, 1, 0.1), spread(30, 1, 0.1, 1)))
     assert check(rows, max={"e2e_s": 2})
     few = check(rows[rows["prompt_id"].isin(["p0", "p1"])], max={"e2e_s": 2})
@@ -40,7 +38,6 @@ def test_only_a_pass_is_true():
 
 
 def test_calls_that_are_not_made_or_have_no_price_leave_it_unknown():
-    """What is missing may break the limit; what breaks it already stays broken."""
     rows = frame(30, e2e_s=(1.0, 1.0), cost_usd=(0.01, 0.02), cost_low_usd=(0.01, 0.02), cost_high_usd=(0.01, 0.02))
     rows["output_tokens"] = pd.array([10] * 60, dtype="Int64")
     rows.loc[0, ["status", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"]] = ["planned", *[pd.NA] * 4]
@@ -53,13 +50,11 @@ def test_calls_that_are_not_made_or_have_no_price_leave_it_unknown():
 
 
 def test_a_cost_that_is_an_estimate_is_judged_at_its_ends():
-    """Surely below the limit only if its high end is."""
     ends = {"cost_usd": (0.01, 0.01), "cost_low_usd": (0.008, 0.004), "cost_high_usd": (0.012, 0.03)}
     assert outcomes(check(frame(30, e2e_s=(1, 1), **ends), max={"cost_usd": 0.02})) == {"A": "pass", "B": "unknown"}
 
 
 def test_failed_calls_count_in_scores_shares_and_goodput():
-    """Half of B's calls failed: its score is half as high, and so are its shares."""
     rows = frame(40, e2e_s=(1.0, 1.0), ttft_s=(0.1, 0.1), score_exact=(1.0, 1.0))
     failed = rows.index[rows["variant"] == "B"][::2]
     rows.loc[failed, ["status", "error", "e2e_s", "ttft_s", "score_exact"]] = ["failed", "ServerError", *[pd.NA] * 3]
@@ -80,6 +75,5 @@ def test_failed_calls_count_in_scores_shares_and_goodput():
     ],
 )
 def test_what_is_no_limit_is_refused(limits, message):
-    """With what was expected."""
     with pytest.raises(InvalidRequest, match=message):
         check(frame(6, e2e_s=(1.0, 1.0)), **limits)

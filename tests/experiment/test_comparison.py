@@ -20,7 +20,6 @@ def pair_of(found, metric, second="B"):
 
 
 def test_many_repeats_of_one_prompt_are_one_pair():
-    """Repeats say how one prompt varies, not how prompts do."""
     found = summary(frame(1, repeats=50, e2e_s=(spread(50, 2, 0.1), spread(50, 1, 0.1, 1))))
     assert found.pairs["n"].tolist() == [1]
     assert "no difference can be claimed: n = 1 pair; 6 are the fewest that could show one." in found.verdict[0]
@@ -80,14 +79,12 @@ def test_endpoints_of_one_model_do_not_differ_by_what_one_does_not_report():
     ],
 )
 def test_estimated_tokens_are_no_claim(marks):
-    """By the ends that the frame has, else by how far any estimate may be off."""
     found = summary(frame(20, output_tokens=(100, 120), **marks))
     assert not pair_of(found, "output_tokens")["clear"]
     assert "≈" in found.text_columns()["output tokens"][1] or "at most" in found.text_columns()["output tokens"][1]
 
 
 def test_a_clear_difference_of_estimates_is_claimed_and_marked():
-    """Both ends say that B costs more, and they are close."""
     costs = {"cost_usd": (REPORTED, 2 * REPORTED), "cost_low_usd": (REPORTED, 1.9 * REPORTED)}
     found = summary(frame(**costs, cost_high_usd=(REPORTED, 2.1 * REPORTED)))
     assert found.verdict[0].startswith("A wins on cost: B costs ≈ 2 times as much as A (")
@@ -110,7 +107,6 @@ def test_the_ratio_of_costs_is_that_of_prompts_whatever_their_length():
 
 
 def test_the_first_variant_is_the_baseline_and_all_pairs_are_compared_only_when_asked():
-    """The baseline stands first in each of its pairs."""
     rows = frame(8, variants="ABCD", e2e_s=[spread(8, 2, 0.5, seed) for seed in range(4)])
 
     def pairs(**options):
@@ -124,7 +120,6 @@ def test_the_first_variant_is_the_baseline_and_all_pairs_are_compared_only_when_
 
 
 def test_the_primary_metric_is_judged_alone_and_the_others_together():
-    """Its p-value is its own with two variants; Holm's adjustment is for the rest."""
     rows = frame(
         20,
         e2e_s=(spread(20, 2, 0.5), spread(20, 2.3, 0.5, 1)),
@@ -184,7 +179,6 @@ def test_a_failed_call_scores_only_where_its_prompt_is_scored():
 
 
 def test_success_and_goodput_have_intervals_and_differences():
-    """Of 40 calls of B four failed and six were late; what is late or failed is no goodput."""
     rows = frame(40, ttft_s=(0.1, [0.1] * 30 + [0.9] * 10), e2e_s=(1.0, 1.0))
     rows.loc[(rows["variant"] == "B") & (rows["prompt_id"].isin(["p36", "p37", "p38", "p39"])), "status"] = "failed"
     found = summary(rows, slo={"ttft_s": 0.5, "e2e_s": 5})
@@ -197,7 +191,6 @@ def test_success_and_goodput_have_intervals_and_differences():
 
 
 def test_95th_percentiles_are_compared_when_asked():
-    """B is as fast but for one call in ten."""
     slow = np.where(np.arange(200) % 10 == 0, 2.0, 0.0)
     rows = frame(200, ttft_s=(spread(200, 1, 0.1), spread(200, 1, 0.1, 1) + slow))
     found = summary(rows, metrics=["ttft_s_p95", "ttft_s"])

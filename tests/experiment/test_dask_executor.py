@@ -88,7 +88,6 @@ def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
 
 
 def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client):
-    """What came of a long stream is in the ledger about once a second."""
     client = connect(stalling)
     exp = small_experiment(client, prompts=1)
     run = exp.run(concurrency=2, on=dask_client, wait=False)
@@ -126,7 +125,6 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
 
 
 def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, priced):
-    """Two calls of 4 cells are lost; the ledger says the same to the next run."""
     exp = small_experiment(connect(stalling), prompts=1)
     run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
     wait_until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
@@ -165,7 +163,6 @@ def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_clien
 
 
 def test_a_key_pasted_into_a_prompt_is_kept_in_no_ledger(client, server, dask_client):
-    """It is sent as it is; the driver's record has the mask."""
     famnb.Experiment([f"Is {server.key} a good key?"], GRID, name="exp", client=client, max_tokens=4).run(
         on=dask_client
     )
@@ -189,7 +186,6 @@ def keyless(dask_client, server):
 
 
 def test_a_worker_without_a_key_is_said_before_anything_is_sent(client, keyless):
-    """With its address and what to do; a function that fails is named without its words."""
     with pytest.raises(CredentialError, match=r"worker tcp://.* no key of its own: .*set FAM_API_KEY"):
         small_experiment(client).run(on=keyless)
     with pytest.raises(CredentialError, match=r"the function that was given for the key raised KeyError$"):
@@ -198,7 +194,6 @@ def test_a_worker_without_a_key_is_said_before_anything_is_sent(client, keyless)
 
 
 def test_workers_can_fetch_their_key_with_a_function(client, keyless, server, tmp_path):
-    """It is called on the workers."""
     (tmp_path / "key").write_text(server.key)
     assert small_experiment(client).run(on=keyless, worker_key=(tmp_path / "key").read_text).completed == 12
 
@@ -220,7 +215,6 @@ def test_a_worker_that_could_not_be_used_is_tried_again(connect, slow, keyless, 
 
 
 def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
-    """A third worker, come while the run is under way, answers some of its calls."""
     client = connect(slow)
     left = set().union(*runs_by_worker(dask_client).values())  # by drivers that were killed, not yet noticed
     run = small_experiment(client, prompts=1000).run(concurrency=16, on=dask_client, wait=False)
@@ -265,20 +259,17 @@ def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling,
     ],
 )
 def test_what_is_no_dask_client_is_refused(client, on, message):
-    """Before anything is sent, and the experiment can be run at once."""
     with pytest.raises(InvalidRequest, match=message):
         small_experiment(client).run(on=on)
     assert small_experiment(client).run().completed == 12
 
 
 def test_without_the_extra_the_error_says_which(client, dask_client, monkeypatch):
-    """And how to install it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InvalidRequest, match=r'pip install "famnb\[scale\]"'):
         small_experiment(client).run(on=dask_client)
 
 
 def test_a_client_that_replays_is_refused(connect, server, dask_client):
-    """Its recorded calls are here, not on the workers."""
     with pytest.raises(InvalidRequest, match="run without on="):
         small_experiment(connect(server, replay="prefer")).run(on=dask_client)

@@ -18,7 +18,6 @@ from tests.support.waiting import wait_until
 
 
 def test_a_run_answers_every_cell_once_and_the_frame_says_so(client, where):
-    """One row a planned cell, in the plan's order, with what its call measured."""
     exp = small_experiment(client)
     assert statuses(exp) == {"planned": 12}
     report = exp.run(concurrency=4, **where)
@@ -37,7 +36,6 @@ def test_a_run_answers_every_cell_once_and_the_frame_says_so(client, where):
 
 
 def test_the_frame_has_the_same_columns_and_types_before_and_after_a_run(client):
-    """So that code for it can be written before anything is paid."""
     exp = small_experiment(client)
     before = exp.frame()
     exp.run()
@@ -91,7 +89,6 @@ def test_a_recorded_call_answers_at_no_cost_and_is_found_in_the_frame(client, co
 
 
 def test_a_ledger_that_cannot_be_written_is_said_before_anything_is_paid(server, tmp_path):
-    """What is not recorded would be paid again."""
     (tmp_path / "folder").mkdir()
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "folder") as client:
         with pytest.raises(LedgerError, match="cannot be read"):
@@ -127,7 +124,6 @@ def test_no_call_starts_while_none_can_be_recorded(client, locked, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:calls are not being recorded")
 def test_a_ledger_that_can_be_written_again_is_written_on(client, locked):
-    """A lock that somebody holds for a while ends no run."""
     small_experiment(client).run()
     exp = small_experiment(client, prompts=20)
     locked()
@@ -151,21 +147,18 @@ def test_a_ledger_that_can_be_written_again_is_written_on(client, locked):
     ],
 )
 def test_a_senseless_setting_is_refused_before_the_first_call(client, priced, wrong, said):
-    """And leaves no run behind."""
     with pytest.raises(InvalidRequest, match=said):
         small_experiment(client).run(**wrong)
     assert len(client.ledger) == 0
 
 
 def test_more_at_once_than_the_client_has_connections_is_said(connect, server):
-    """Calls that wait for a connection would time out; it runs with as many as there are."""
     exp = small_experiment(connect(server, connections=2))
     with pytest.warns(UserWarning, match="concurrency: 64, but the client uses 2 connections at most"):
         assert exp.run(concurrency=64).completed == 12
 
 
 def test_a_run_that_breaks_raises_what_broke_it(connect, server):
-    """A client that was closed meanwhile ends the run with its own words."""
     client = connect(server)
     exp = small_experiment(client)
     client.close()

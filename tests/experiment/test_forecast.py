@@ -46,7 +46,6 @@ def test_without_history_only_the_ceiling_is_known(priced):
 
 
 def test_the_ceiling_is_every_byte_and_every_cap_at_its_price(priced):
-    """No answer, however long, can cost more."""
     plan = cells(models=["fam-2-5-pro"])
     found = forecast(plan, past(50), concurrency=4)
     size = sum(len(cell.request.model_dump_json(exclude_unset=True).encode()) for cell in plan)
@@ -54,7 +53,6 @@ def test_the_ceiling_is_every_byte_and_every_cap_at_its_price(priced):
 
 
 def test_what_has_no_price_says_so_and_how_to_set_one():
-    """Tokens and time are foreseen all the same."""
     found = forecast(cells(), both(50), concurrency=4)
     assert math.isnan(found.total.cost_usd.value)
     assert math.isnan(found.total.cost_usd.high)
@@ -65,7 +63,6 @@ def test_what_has_no_price_says_so_and_how_to_set_one():
 
 
 def test_cells_that_are_done_are_not_counted_again(priced):
-    """A second forecast is of the rest."""
     plan = cells()
     found = forecast(plan, both(50), done={cell.key for cell in plan[:5]}, concurrency=4)
     assert (found.planned, found.remaining) == (20, 15)
@@ -87,7 +84,6 @@ def test_counts_that_were_estimated_are_said_to_be():
 
 
 def test_the_markup_is_a_table_in_which_names_are_text():
-    """A variant's label is no markup."""
     shared = {"endpoint": "messages", "max_tokens": 50}
     variants = parse_variants({"<img src=x>": {}}, shared=shared)
     plan = plan_cells(
@@ -100,7 +96,6 @@ def test_the_markup_is_a_table_in_which_names_are_text():
 
 
 def test_an_experiment_forecasts_from_its_own_ledger(client, priced):
-    """After a run on the same service the rest is known, and the ledger says from what."""
     texts = [f"Question {number}" for number in range(6)]
     models = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
     first = famnb.Experiment(texts, models, name="first", client=client, max_tokens=16)

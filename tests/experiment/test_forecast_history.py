@@ -10,7 +10,6 @@ from tests.experiment.forecast_histories import cells, past
 
 
 def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
-    """The row says which past calls it is made of, and how many."""
     plan = cells(models=["fam-2-5-pro"])
     same = settings_digest("messages", plan[0].request.body())
     steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
@@ -62,7 +61,6 @@ def test_only_calls_of_the_planned_service_foresee_it():
 
 
 def test_a_simulation_that_goes_by_its_address_foresees_itself_until_something_real_answers_there():
-    """Somebody else started it, so that its answers alone tell what it is."""
     simulated, real = past(9, simulated=True), past(6)
     plan = cells(models=["fam-2-5-pro"])
     assert forecast(plan, simulated, concurrency=1).lines[0].history == "the same model and endpoint, simulated"

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.full
 
 
 def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
-    """Fewer runs of it are drawn, which changes its figures little."""
     plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
     short = forecast(plan, calls, concurrency=4)
     monkeypatch.setattr("famnb.experiment.forecast.MAX_DRAWS", 40 * 200)
@@ -26,7 +25,6 @@ def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
 
 
 def test_more_calls_at_once_take_less_time():
-    """Never less than the longest call."""
     plan, calls = cells(models=["fam-2-5-pro"]), past(100)
     times = [forecast(plan, calls, concurrency=many).wall_s.value for many in (1, 4, 10, 64)]
     assert times[0] > 2 * times[1] > 2 * times[2]

@@ -27,7 +27,6 @@ def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
 
 
 def test_too_few_pairs_are_refused_with_how_many_would_do():
-    """Four pairs show nothing, however far apart they are."""
     found = summary(frame(4, e2e_s=(spread(4, 2, 0.3), spread(4, 1, 0.3, 1))))
     (line,) = found.findings
     assert "between B and A no difference can be claimed" in line
@@ -37,7 +36,6 @@ def test_too_few_pairs_are_refused_with_how_many_would_do():
 
 
 def test_no_clear_difference_is_said_as_such():
-    """With the interval, and with how many pairs would show a tenth."""
     (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).findings
     assert line.startswith("No winner on time to the end of the answer: no clear difference between B and A (")
     assert "95% interval −" in line
@@ -45,7 +43,6 @@ def test_no_clear_difference_is_said_as_such():
 
 
 def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so():
-    """Of twelve prompts B fails four that A passes: chance does that once in eight times."""
     passed, failed_four = np.ones(12), np.repeat([0.0, 1.0], [4, 8])
     found = summary(frame(12, score_x=(passed, failed_four)), primary="score_x")
     assert found.pairs.loc[0, "high"] < 0
@@ -53,7 +50,6 @@ def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so(
 
 
 def test_what_the_others_make_unclear_is_said_so():
-    """B looks sooner by itself; as one of five comparisons it is not clear."""
     columns = {
         name: (spread(30, 2, 0.5, index), spread(30, 2, 0.5, index + 10))
         for index, name in enumerate(("ttft_s", "ttfa_s", "output_tokens", "cost_usd"))
@@ -66,7 +62,6 @@ def test_what_the_others_make_unclear_is_said_so():
 
 
 def test_what_is_the_same_in_every_pair_is_said_as_such():
-    """As costs are that follow from caps: no interval around it."""
     costs, grades = ([0.2] * 8, [0.1] * 8), (spread(8, 2, 0.5), spread(8, 2, 0.5, 1))
     score, cost, rest = summary(frame(8, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).findings
     assert score.startswith("No winner on score grade: no clear difference between B and A")
@@ -93,7 +88,6 @@ def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_
 
 
 def test_failed_calls_are_counted_named_and_left_out_of_times():
-    """A prompt that one side failed is no pair of times."""
     rows = frame(30, e2e_s=(spread(30, 2, 0.2), spread(30, 1, 0.2, 1)))
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin(["p0", "p1"])
     rows.loc[failed, ["status", "error"]] = ["failed", "RateLimitError"]
@@ -105,13 +99,11 @@ def test_failed_calls_are_counted_named_and_left_out_of_times():
 
 
 def test_simulated_calls_are_marked():
-    """The first line says so."""
     lines = summary(frame(10, e2e_s=(spread(10, 2, 0.2), spread(10, 2, 0.2)), simulated=(True, True))).lines
     assert lines[0].startswith("Simulated: all calls were answered by a simulated engine")
 
 
 def test_intervals_that_n_or_tails_do_not_carry_say_so():
-    """Six values can lack what is rare; sixty of a plain kind need no word."""
     few, many = (summary(frame(n, e2e_s=(spread(n, 2, 0.2), spread(n, 2, 0.2, 1)))).notes for n in (6, 60))
     assert [note for note in few if note.startswith("Intervals of time to the end of the answer may hold the truth")]
     assert not [note for note in many if note.startswith("Intervals")]
@@ -134,7 +126,6 @@ def test_intervals_that_n_or_tails_do_not_carry_say_so():
     ],
 )  # fmt: skip
 def test_what_an_experiment_has_not_is_refused_with_what_it_has(options, message):
-    """What was wrong, what was expected, what to do."""
     rows = frame(6, e2e_s=(1.0, 2.0), score_exact=(1.0, 0.0))
     with pytest.raises(ValueError, match=message):
         summary(rows, **options)

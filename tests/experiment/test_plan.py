@@ -40,7 +40,6 @@ def test_the_tags_of_prompts_are_columns(client):
 
 
 def test_a_plan_is_a_row_a_cell(client):
-    """With the varied fields as columns, warm-ups first."""
     exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0.0, 0.5]), 2, name="p", client=client, warmup=1)
     plan = exp.plan()
     columns = [
@@ -77,7 +76,6 @@ def test_every_block_of_a_prompt_and_a_repeat_holds_every_variant(seed: int, rep
 
 
 def test_the_order_follows_from_the_seed_alone():
-    """The same seed plans the same, another one another order of the same cells."""
     first, again, other = cells(seed=1), cells(seed=1), cells(seed=2)
     assert [cell.key for cell in first] == [cell.key for cell in again] != [cell.key for cell in other]
     assert {cell.key for cell in first} == {cell.key for cell in other}
@@ -96,7 +94,6 @@ def test_a_cell_stays_the_same_when_others_come_and_go():
 
 
 def test_a_plans_key_equals_the_recorded_calls_key(client):
-    """Computed anew from each row of the ledger: its request's body and its labels."""
     exp = famnb.Experiment(
         [{"id": "ü", "word": "née \U0001f600"}],
         GRID,
@@ -128,13 +125,11 @@ def test_a_plans_key_equals_the_recorded_calls_key(client):
     ],
 )
 def test_two_cells_that_are_one_request_are_refused(client, prompts, variants, said):
-    """They could not be told apart in the ledger."""
     with pytest.raises(InvalidRequest, match=said):
         famnb.Experiment(prompts, variants, name="twice", client=client).plan()
 
 
 def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
-    """A thinking budget becomes an effort on web chat: one warning, however many cells."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         famnb.Experiment(
@@ -144,13 +139,11 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
 
 
 def test_an_experiment_says_what_it_is(client):
-    """Before anything is planned."""
     exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0, 1]), 5, name="first", client=client)
     assert repr(exp) == "<Experiment first: 2 prompts × 2 variants × 5 repeats>"
 
 
 def test_counts_of_numpy_are_counts(client):
-    """As `len` of a column or a range of them gives."""
     assert len(famnb.Experiment("Hi", repeats=np.int64(2), warmup=np.int32(1), name="n", client=client).plan()) == 3
 
 
@@ -166,6 +159,5 @@ def test_counts_of_numpy_are_counts(client):
     ],
 )
 def test_a_senseless_setting_is_refused_at_once(client, wrong, said):
-    """In the constructor, with what was expected."""
     with pytest.raises(InvalidRequest, match=said):
         famnb.Experiment("Hi", **{"name": "n", "client": client, **wrong})

@@ -26,7 +26,6 @@ def test_progress_can_be_read_while_it_runs(connect, stalling):
 
 
 def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, capsys):
-    """It begins at the cells that are answered, and ends at the plan's size."""
     small_experiment(client, prompts=1).run(progress=True)
     assert "4/4" in capsys.readouterr().err
     small_experiment(client).run(progress=True)
@@ -36,7 +35,6 @@ def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, c
 
 
 def test_a_report_reads_as_sentences(client, priced):
-    """As text and as HTML."""
     report = small_experiment(client, name="<a>").run(budget_usd=1)
     assert str(report).startswith("<a>: 12 answered of 12 planned in ")
     assert "of the budget of $1.00 are counted." in str(report)
@@ -44,7 +42,6 @@ def test_a_report_reads_as_sentences(client, priced):
 
 
 def test_what_was_spent_is_marked_where_token_counts_are_estimates(client):
-    """A streamed chat reply reports no tokens; a whole one does."""
     prompt = ["Write 20 words about tides."]
     for streams, spent in ((False, "; spent $"), (True, "; spent ≈ $")):
         variants = famnb.grid(endpoint="chat", model="fam-mini", stream=streams)

@@ -17,14 +17,12 @@ TEMPLATE = "Name {n} dishes of {city}."
 
 
 def test_a_list_of_texts_is_taken_as_it_is():
-    """Each gets an id by its place, and no brace means anything."""
     found = parse_prompts(["Why?", 'Write {"a": 1} and {this}.'])
     assert [(each.id, each.text) for each in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
 
 
 @pytest.mark.parametrize("kind", ["list", "frame", "csv", "csv path", "jsonl"])
 def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
-    """A list, a frame, a CSV file and a JSONL file of the same rows give the same prompts."""
     table, file = pd.DataFrame(ROWS), tmp_path / "rows"
     table.to_csv(file.with_suffix(".csv"), index=False)
     table.to_json(file.with_suffix(".jsonl"), orient="records", lines=True)
@@ -36,13 +34,11 @@ def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
 
 
 def test_a_row_may_bring_its_own_text_with_slots():
-    """And braces around anything but a name stay, also inside a value."""
     row = {"prompt": 'Is {word} in {"a": 1} or {}?', "word": "{word}"}
     assert parse_prompts([row])[0].text == 'Is {word} in {"a": 1} or {}?'
 
 
 def test_what_scorers_need_is_kept_and_not_asked():
-    """`expected` always, other values by name."""
     row = {"prompt": "2 + 2?", "expected": "4", "level": 1}
     (found,) = parse_prompts([row], keep="level")
     assert found.text == "2 + 2?"
@@ -72,7 +68,6 @@ def test_what_scorers_need_is_kept_and_not_asked():
     ],
 )
 def test_a_row_that_makes_no_prompt_is_named(source, template, said):
-    """With its slot, and what to do."""
     with pytest.raises(InvalidRequest, match=said):
         parse_prompts(source, template=template)
 
@@ -92,7 +87,6 @@ def test_a_row_that_makes_no_prompt_is_named(source, template, said):
     ],
 )
 def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, said):
-    """By the file and the line; the files are Latin-1, so that an accent is no UTF-8."""
     (tmp_path / name).write_text(text, encoding="latin-1")
     with pytest.raises(InvalidRequest, match=said):
         parse_prompts(tmp_path / name)
@@ -111,7 +105,6 @@ def test_an_empty_value_of_a_csv_file_is_a_missing_one_as_it_is_in_a_frame(tmp_p
 
 
 def test_a_value_of_a_csv_file_may_be_as_long_as_a_context(tmp_path: Path):
-    """Beyond what Python's reader takes unasked, which stays as it was for others."""
     usual = csv.field_size_limit()
     (tmp_path / "a.csv").write_text(f"prompt\n{'x' * 200_000}\n")
     assert len(parse_prompts(tmp_path / "a.csv")[0].text) == 200_000
@@ -119,6 +112,5 @@ def test_a_value_of_a_csv_file_may_be_as_long_as_a_context(tmp_path: Path):
 
 
 def test_a_count_in_a_frame_with_missing_values_stays_a_count():
-    """Pandas makes it a float, and `4.0` is not what an answer is compared with."""
     frame = pd.DataFrame({"prompt": ["2 + 2?", "Why?"], "expected": [4, None]})
     assert [dict(each.slots) for each in parse_prompts(frame)] == [{"expected": 4}, {}]

@@ -22,7 +22,6 @@ def refusing(server):
 
 
 def test_running_again_pays_for_nothing_that_is_answered(client, connect, server):
-    """Neither with the same object nor with a new one that has more prompts."""
     exp = small_experiment(client)
     exp.run()
     assert (exp.run().completed, exp.run().skipped) == (0, 12)
@@ -45,7 +44,6 @@ def test_streams_that_the_service_cut_off_have_failed(connect, server):
 
 
 def test_calls_that_a_process_left_behind_are_made_again(client):
-    """Its end is no failure of theirs, whether it was killed or ended properly."""
     exp = small_experiment(client, prompts=1, repeats=1)
     exp.run()
     with sqlite3.connect(client.ledger.path) as file:
@@ -56,7 +54,6 @@ def test_calls_that_a_process_left_behind_are_made_again(client):
 
 
 def test_another_name_is_another_experiment(client):
-    """The same cells under another name are run."""
     small_experiment(client).run()
     assert small_experiment(client, name="other").run().completed == 12
 

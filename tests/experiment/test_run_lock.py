@@ -27,7 +27,6 @@ def test_a_second_process_is_refused_while_the_first_runs_and_then_resumes(conne
 
 
 def test_a_killed_process_leaves_no_lock_behind(child, tmp_path):
-    """The next one runs at once."""
     first, _ = child(prompts=PROMPTS)
     wait_until(lambda: list(tmp_path.glob("*-run-*")))
     kill_process(first)

@@ -36,7 +36,6 @@ def running():
 
 
 def test_cells_start_in_their_order_and_never_more_at_once_than_asked_for(running):
-    """A place that becomes free is taken by the next cell."""
     script = ScriptedExecutor()
     run = running(script, concurrency=4)
     for turn in range(12):
@@ -48,7 +47,6 @@ def test_cells_start_in_their_order_and_never_more_at_once_than_asked_for(runnin
 
 
 def test_measured_calls_wait_until_the_warm_ups_are_over(running):
-    """However many places are free."""
     script = ScriptedExecutor()
     run = running(script, concurrency=64, warmup=2)
     script.until(4)
@@ -63,7 +61,6 @@ def test_measured_calls_wait_until_the_warm_ups_are_over(running):
 
 
 def test_calls_start_no_faster_than_the_rate(running):
-    """Fifty a second: each start is 20 ms after the one before, or more."""
     script = ScriptedExecutor(call_outcome())
     assert running(script, rate=50, concurrency=64).wait().completed == 12
     gaps = [after - before for before, after in zip(script.times, script.times[1:], strict=False)]
@@ -88,7 +85,6 @@ def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running
 
 
 def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
-    """Also while the schedule waits for the next call to be due."""
     script = ScriptedExecutor()
     run = running(script, rate=1)
     script.until(1)
@@ -113,7 +109,6 @@ def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_co
 
 
 def test_a_run_that_is_stopped_runs_no_lost_cell_again(running):
-    """It is left for the next run."""
     script = ScriptedExecutor(when_stopped=call_outcome("interrupted", error="WorkerLost"))
     run = running(script, concurrency=1)
     script.until(1)

@@ -60,12 +60,10 @@ def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue) -> N
 def test_a_service_that_says_how_long_is_left_alone_that_long(
     service: ServiceQueue, outcome: CallOutcome, pause_s: float
 ) -> None:
-    """Also for hours; without a word from it, for a second at first."""
     assert fail(service, outcome, now=100) == 100 + pause_s
 
 
 def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
-    """Sixteen in flight are one failure; and none at all while a seventeenth still runs."""
     service.running = 17
     for _ in range(16):
         service.running -= 1
@@ -77,7 +75,6 @@ def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
 
 
 def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -> None:
-    """Others wait for it; once it is made, all may start."""
     fail(service, REFUSED, now=0)
     service.running = 1
     assert not service.can_start(1000, no_limit)
@@ -86,7 +83,6 @@ def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -
 
 
 def test_no_more_start_than_the_service_takes(service: ServiceQueue) -> None:
-    """As many as the limiter has found out."""
     service.running = 4
     assert [service.can_start(0, lambda _cell, limit=limit: limit) for limit in (4, 5, None)] == [False, True, True]
 
@@ -102,7 +98,6 @@ def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue)
 
 
 def test_a_warm_up_that_was_put_back_stays_first() -> None:
-    """What is measured waits for it."""
     variants, service = parse_variants([{}], shared={}), ServiceQueue("https://api.example.com")
     for cell in plan_cells(parse_prompts(["a", "b"]), variants, repeats=1, warmup=1, seed=0, shared={}):
         service.add(cell)

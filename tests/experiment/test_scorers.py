@@ -132,7 +132,6 @@ def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | 
 
 
 def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
-    """A refusal block, or an answer that was filtered."""
     marked = Reply(blocks=(Block(at=(0, 0), kind="refusal", text="No."),), status="completed")
     filtered = Reply(blocks=(), finish_reason="content_filter", status="incomplete")
     scores = [apply_scorer(scorers.refusal(), reply, Prompt("p1", "?")) for reply in (marked, filtered, make_reply(""))]
@@ -143,7 +142,6 @@ def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
     ("seconds", "metric", "value"), [(2.0, "e2e_s", 1), (1.9, "e2e_s", 0), (0.5, "ttft_s", 1), (1, "think_s", None)]
 )
 def test_a_latency_scorer_knows_its_limit_and_its_metric(seconds: float, metric: str, value: float | None) -> None:
-    """No score where the time was not observed."""
     reply = Reply(status="completed", timing=Timing(ttft_s=0.5, e2e_s=2.0))
     assert apply_scorer(scorers.latency(seconds, metric=metric), reply, Prompt("p1", "?")).value == value
 
@@ -156,7 +154,6 @@ def test_a_cost_scorer_says_nothing_of_a_limit_within_the_bounds_of_a_cost(limit
 
 
 def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None) -> None:
-    """By today's book; without a price or a count there is no score."""
     request = famnb.compose("messages", "?", model="fam-2-5-pro")
     counted = Reply(status="completed", request=request, usage=Usage(input_tokens=1_000_000, output_tokens=0))
     uncounted = Reply(status="completed", request=request)
@@ -165,7 +162,6 @@ def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None) -> Non
 
 
 def test_what_a_score_comes_from_is_said_in_words() -> None:
-    """The detail names what was expected, the fault, or the exception."""
     prompt = Prompt("p1", "?", {"expected": "42"})
     details = [
         apply_scorer(one, make_reply('{"total": "x"}'), prompt).detail
@@ -219,7 +215,6 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
     ],
 )
 def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], words: str) -> None:
-    """Before any call, with what to give instead."""
     with pytest.raises(InvalidRequest, match=words):
         make()
 
@@ -241,6 +236,5 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
     ],
 )
 def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, given, words) -> None:
-    """The names are columns of its frame."""
     with pytest.raises(InvalidRequest, match=words):
         famnb.Experiment("?", name="x", client=client, scorers=given)

@@ -56,7 +56,6 @@ def test_scores_stand_in_the_frame(talker: famnb.Client) -> None:
 
 
 def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Client) -> None:
-    """Also in another experiment object; `again` tries only what came to nothing."""
     seen: list[str] = []
 
     def counting(reply: Reply) -> float | None:
@@ -76,7 +75,6 @@ def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Cli
 
 
 def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) -> None:
-    """The call is the same, and what it is compared with is not; nothing is sent for it."""
     before = experiment(talker, PROMPTS, "loud", scorers=[scorers.exact()]).frame()
     corrected = [PROMPTS[0], {"prompt": "two", "expected": "TWO"}]
     after = experiment(talker, corrected, "loud", scorers=[scorers.exact()]).frame()
@@ -85,7 +83,6 @@ def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) 
 
 
 def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> None:
-    """A slow scorer goes on where it was stopped."""
     seen: list[str] = []
 
     def slow(reply: Reply) -> float:
@@ -101,8 +98,6 @@ def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> N
 
 
 def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client) -> None:
-    """A name and a method are enough."""
-
     class Shouting:
         name = "shouting"
 
@@ -134,7 +129,6 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
 
 
 def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
-    """Every score arrives, and the later one of two on the same call stands."""
     path = tmp_path / "shared.sqlite"
     code = """
 import sys

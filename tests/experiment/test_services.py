@@ -63,19 +63,16 @@ def experiment(client, **options):
     ],
 )
 def test_an_address_has_one_spelling(address, normal):
-    """However it was typed."""
     assert normalize_address(address) == normal
 
 
 def test_a_key_says_what_is_asked_and_of_which_service():
-    """The simulation's is what all keys were before."""
     assert key_at("0f" * 16, SIMULATED) == "0f" * 16
     assert split_key(key_at("0f" * 16, REAL)) == ("0f" * 16, REAL)
     assert split_key("0f" * 16) == ("0f" * 16, SIMULATED)
 
 
 def test_simulations_are_one_service_and_others_go_by_their_address(client, elsewhere, server):
-    """Whatever port a simulation has; only where two are compared does each have its name."""
     real, other = elsewhere(), elsewhere()
     assert service_of(client, "chat") == SIMULATED == service_of(None, "chat")
     assert service_of(real, "chat") == real.base_url("chat") != service_of(other, "chat")
@@ -102,7 +99,6 @@ def test_the_port_of_a_simulation_that_has_ended_is_anybodys(tmp_path):
 
 
 def test_a_gateway_is_what_it_is_a_gateway_to(client):
-    """Its own port is another one each time."""
     for _ in range(2):
         with famnb.serve(upstream=f"{REAL}/") as gateway, famnb.Client(base_url=gateway.url, api_key=KEY) as through:
             assert service_of(through, "messages") == REAL
@@ -110,7 +106,6 @@ def test_a_gateway_is_what_it_is_a_gateway_to(client):
 
 
 def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
-    """By a request without key and prompt; who does not answer is not known."""
     with FaultServer(get=ANSWER) as other:
         assert probe_simulation(server.url) is True
         assert probe_simulation(other.url) is False
@@ -136,7 +131,6 @@ def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(cli
 
 
 def test_what_another_real_service_answered_does_not_count_either_but_was_paid(elsewhere, priced):
-    """A new address is a new service; the money spent at the first stays in the sum."""
     first = experiment(elsewhere()).run(budget_usd=1)
     second = experiment(elsewhere()).run(budget_usd=1)
     assert (second.completed, second.counted_usd) == (12, 2 * first.counted_usd)
@@ -157,7 +151,6 @@ def test_a_simulation_that_somebody_else_started_counts_until_something_real_ans
 
 
 def test_one_model_at_two_services_is_compared_by_the_clients_names(elsewhere, client):
-    """The plan has the name, the calls the address; prompts are paired as ever."""
     old, new = elsewhere(), elsewhere()
     grid = famnb.grid(client={"old": old, "new": new}, model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
     assert [variant.label for variant in grid] == [
@@ -180,7 +173,6 @@ def test_one_model_at_two_services_is_compared_by_the_clients_names(elsewhere, c
 
 
 def test_two_simulations_are_told_apart_by_their_names(client, connect):
-    """Their ports change, the names do not: running again resumes on new ones."""
     for round_number in range(2):
         with famnb.serve(time_scale=0, seed=1) as first, famnb.serve(time_scale=0, seed=2) as second:
             variants = [{"label": "one", "client": connect(first)}, {"label": "two", "client": connect(second)}]
@@ -190,7 +182,6 @@ def test_two_simulations_are_told_apart_by_their_names(client, connect):
 
 
 def test_clients_that_record_in_two_ledgers_are_refused(elsewhere, tmp_path):
-    """Their answers would not meet; so is what is no client."""
     other = famnb.Client(base_url=REAL, api_key=KEY, ledger=tmp_path / "other.sqlite")
     with pytest.raises(InvalidRequest, match=r"one ledger, but these in .*ledger.sqlite, .*other.sqlite"):
         famnb.Experiment(["a"], famnb.grid(client={"a": elsewhere(), "b": other}), name="n")
@@ -199,7 +190,6 @@ def test_clients_that_record_in_two_ledgers_are_refused(elsewhere, tmp_path):
 
 
 def test_planning_without_a_client_starts_no_service(monkeypatch):
-    """The keys are those of the embedded service that the first call would start."""
     monkeypatch.setattr("famnb.service.serve", None)
     exp = famnb.Experiment(["a"], name="n")
     assert split_key(exp.plan()["cell"][0])[1] == SIMULATED

@@ -35,7 +35,6 @@ def test_an_interval_of_scores_keeps_to_what_scores_there_can_be():
 
 
 def test_warm_ups_and_planned_calls_are_in_no_figure():
-    """Both are said."""
     rows = frame(10, e2e_s=(spread(10, 2, 0.2), spread(10, 2, 0.2, 1)))
     rows.loc[[0, 10], "warmup"] = True
     rows.loc[[1, 2], ["status", "e2e_s"]] = ["planned", pd.NA]
@@ -50,7 +49,6 @@ def test_warm_ups_and_planned_calls_are_in_no_figure():
 
 
 def test_scores_are_means_over_prompts_and_twenty_of_twenty_is_no_certainty():
-    """Repeats are averaged first; of yes and no the interval is Wilson's."""
     found = summary(frame(20, e2e_s=(1.0, 1.0), score_exact=(1.0, 0.0))).table
     assert found["score_exact_mean"].tolist() == [1, 0]
     assert found["score_exact_low"].tolist() == pytest.approx([0.8389, 0], abs=1e-4)
@@ -59,7 +57,6 @@ def test_scores_are_means_over_prompts_and_twenty_of_twenty_is_no_certainty():
 
 
 def test_percentiles_need_their_n():
-    """No 95th percentile of 19 calls, nor an interval of a median of five."""
     few, enough = (summary(frame(n, ttft_s=(spread(n, 1, 0.1), 1.0))).table.loc["A"] for n in (5, 20))
     assert pd.isna(few["ttft_s_p95"])
     assert pd.isna(few["ttft_s_low"])
@@ -88,7 +85,6 @@ def test_no_interval_reaches_what_cannot_be():
 
 
 def test_a_sum_with_unknown_parts_is_a_lower_bound():
-    """One of 29 has a price; what was refused cost nothing and is not without a price."""
     rows = frame(30, output_tokens=(100, 100), cost_usd=([0.01] + [np.nan] * 29, 0.01))
     refused = rows["prompt_id"] == "p29"
     rows.loc[refused, ["status", "error", "http_status", "cost_usd"]] = ["failed", "RateLimitError", 429, np.nan]
@@ -99,7 +95,6 @@ def test_a_sum_with_unknown_parts_is_a_lower_bound():
 
 
 def test_a_cost_known_only_within_a_factor_of_three_is_said_as_what_it_is_at_most():
-    """In the table and in the sum; one known more closely has the mark of an estimate."""
     ends = {"cost_low_usd": (0.004, 0.008), "cost_high_usd": (0.02, 0.012)}
     columns = summary(frame(8, cost_usd=(0.01, 0.01), **ends)).text_columns()
     assert columns["cost"] == ["at most $0.16", "≈ $0.08 ($0.064–$0.096)"]
@@ -107,7 +102,6 @@ def test_a_cost_known_only_within_a_factor_of_three_is_said_as_what_it_is_at_mos
 
 
 def test_the_documented_columns_are_those_of_the_table():
-    """Nothing else, and nothing missing."""
     table = summary(frame(6, e2e_s=(1, 1), score_x=(1, 1)), slo={"e2e_s": 2}).table
     counts = "planned completed incomplete failed left cost_usd cost_low_usd cost_high_usd cost_n unpriced uncounted"
     ends = dict.fromkeys(("success", "goodput"), ("", "_low", "_high", "_n"))
@@ -120,7 +114,6 @@ def test_the_documented_columns_are_those_of_the_table():
 
 
 def test_an_experiment_without_an_answer_has_a_summary():
-    """Everything is missing, nothing fails."""
     rows = frame(3, e2e_s=(pd.NA, pd.NA)).assign(status="planned")
     found = summary(rows)
     assert found.table["left"].tolist() == [3, 3]
@@ -130,7 +123,6 @@ def test_an_experiment_without_an_answer_has_a_summary():
 
 
 def test_names_are_text_in_the_markup():
-    """A variant's label and an error's name are no markup."""
     rows = frame(8, variants=("<b>x</b>", "<script>"), e2e_s=(spread(8, 2, 0.1), spread(8, 1, 0.1)))
     markup = summary(rows)._repr_html_()
     assert "<b>x" not in markup
@@ -223,7 +215,6 @@ def test_each_value_of_a_tag_is_compared_by_itself() -> None:
 
 
 def test_failed_calls_score_the_lowest_of_all_values() -> None:
-    """Grades are 2 at the least, also where a value of the tag has better ones only."""
     rows = frame_of_topics(score_grade=([3.0] * TOPIC_PROMPTS, [4.0] * TOPIC_PROMPTS))
     rows.loc[(rows["topic"] == "law") & (rows["variant"] == "A"), "score_grade"] = -2.0
     is_failure = (rows["topic"] == "art") & (rows["variant"] == "B") & (rows["prompt_id"] == "p0")
@@ -233,7 +224,6 @@ def test_failed_calls_score_the_lowest_of_all_values() -> None:
 
 
 def test_tags_that_group_nothing_are_left_out() -> None:
-    """One value, one a prompt, or more than a table has room for."""
     rows = frame_of_topics().assign(same="x", own=lambda rows: rows["prompt_id"])
     rows["many"] = rows["prompt_id"].str[1:].astype(int) % 20
     assert grouping_tags(rows, ["same", "own", "many", "topic", "absent"]) == ["topic"]
@@ -241,8 +231,6 @@ def test_tags_that_group_nothing_are_left_out() -> None:
 
 @pytest.mark.full
 def test_a_false_claim_of_any_value_is_rare() -> None:
-    """Of tables in which no value has a difference."""
-
     def is_false(seed: int) -> bool:
         rng = np.random.default_rng(seed)
         rows = frame(36, e2e_s=(rng.lognormal(0, 0.5, 36), rng.lognormal(0, 0.5, 36)))

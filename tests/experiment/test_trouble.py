@@ -104,7 +104,6 @@ def test_a_wrong_key_ends_the_run_at_once_and_the_right_one_goes_on(connect_to, 
 
 @pytest.mark.parametrize("status", [402, 403])
 def test_what_a_key_may_not_ends_the_run_too(connect_to, status):
-    """A right that is missing, a bill that is not paid."""
     with FaultServer(ANSWER, refusal(status)) as server:
         report = experiment(connect_to(server.url)).run(concurrency=1)
     assert (report.completed, report.remaining, report.stopped_by) == (1, 59, "trouble")
@@ -140,7 +139,6 @@ def test_the_wait_is_shown_and_a_stop_ends_it(connect_to):
 
 
 def test_a_capacity_of_four_asked_with_thirty_two_fails_nothing(connect_to):
-    """Who is refused is put back, and no more are sent than the service takes."""
     lock, active = threading.Lock(), [0]
 
     def answer(_request):
@@ -184,7 +182,6 @@ def test_a_service_that_never_comes_back_ends_the_run_with_the_reason(connect_to
 
 
 def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_steps, priced):
-    """Nor in a later run."""
     with FaultServer(*[refusal(503)] * 5, ANSWER) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps)
         report = exp.run(concurrency=1, budget_usd=1)
@@ -194,7 +191,6 @@ def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_
 
 
 def test_variants_with_clients_of_their_own_are_not_run_on_a_cluster(connect_to, client, dask_client):
-    """Its workers have one client each; said before anything is sent."""
     exp = famnb.Experiment(["a"], famnb.grid(client={"one": client, "two": connect_to("http://127.0.0.1:9")}), name="n")
     with pytest.raises(famnb.InvalidRequest, match="clients of their own are run by this process; run without on="):
         exp.run(on=dask_client)
@@ -202,7 +198,6 @@ def test_variants_with_clients_of_their_own_are_not_run_on_a_cluster(connect_to,
 
 
 def test_one_service_in_trouble_holds_up_no_other(connect_to, time_steps):
-    """What it was to answer is left, all else is answered."""
     with FaultServer(ANSWER) as sound, FaultServer(refusal(503)) as broken:
         grid = famnb.grid(client={"sound": connect_to(sound.url), "broken": connect_to(broken.url)})
         exp = SteppedExperiment(["a", "b", "c"], grid, 4, name="two", max_tokens=16, stream=False)
@@ -215,8 +210,6 @@ def test_one_service_in_trouble_holds_up_no_other(connect_to, time_steps):
 
 
 def test_a_model_that_always_answers_503_holds_up_no_other(connect_to, time_steps):
-    """Its cells go behind the others; at the end the run says why it stopped."""
-
     def answer(request):
         return refusal(503) if b"fam-2-5-mini" in request.body else ANSWER
 
@@ -227,7 +220,6 @@ def test_a_model_that_always_answers_503_holds_up_no_other(connect_to, time_step
 
 
 def test_a_stream_that_breaks_off_and_other_errors_are_the_models_failures(connect_to, time_steps):
-    """They count, also while a service is in trouble, and prove that it takes calls."""
     with FaultServer(refusal(500), refusal(503), ANSWER, [*ANSWER[:0], ANSWER[0][:-5], Action.RESET], ANSWER) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=1)
         report = exp.run(concurrency=1)

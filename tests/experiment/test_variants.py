@@ -15,7 +15,6 @@ MODELS = ["fam-2-5-pro", "fam-mini"]
 
 
 def test_a_grid_is_every_combination_labelled_by_what_varies():
-    """What is the same in all is in no label."""
     found = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages", temperature=[0, 1])
     assert [each.label for each in found] == [
         "fam-2-5-pro, temperature=0",
@@ -27,13 +26,11 @@ def test_a_grid_is_every_combination_labelled_by_what_varies():
 
 
 def test_a_range_of_numpy_is_varied_like_a_list():
-    """Its numbers are those that a request takes."""
     made = parse_variants(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
     assert [each.fields for each in made] == [{"max_tokens": n, "model": "fam-2-5-pro"} for n in (16, 32)]
 
 
 def test_long_values_that_look_alike_are_numbered():
-    """A label is short, and still tells two variants apart."""
     first, second = famnb.grid(system=["You are a helpful assistant who likes cats.", "x" * 300])
     assert len(first.label) < 60 > len(second.label)
     labels = [each.label for each in famnb.grid(system=["x" * 300 + "a", "x" * 300 + "b"])]
@@ -69,13 +66,11 @@ def test_combinations_can_be_dropped_by_a_rule_or_where_they_do_not_fit():
     ],
 )
 def test_a_grid_refuses_what_no_endpoint_would_take(fields, said):
-    """With the names that come near, and the endpoints that would take it."""
     with pytest.raises(InvalidRequest, match=said):
         famnb.grid(**fields)
 
 
 def test_a_value_out_of_range_is_refused_in_the_words_of_the_request():
-    """With the variant that has it, before anything is planned."""
     with pytest.raises(InvalidRequest, match=r"variant 'hot': .*temperature: input should be less than or equal to 2"):
         parse_variants({"cold": {"temperature": 0}, "hot": {"temperature": 3}}, shared={})
 
@@ -99,13 +94,11 @@ def test_the_fields_of_all_requests_count_when_variants_are_checked():
     ],
 )
 def test_what_is_no_variant_is_refused_by_its_place(given, place):
-    """With the forms there are, such as a list around a single one."""
     with pytest.raises(InvalidRequest, match=rf"variants{place}: expected what famnb.grid.*\[{{'model'.*; got"):
         parse_variants(given, shared={})
 
 
 def test_a_variant_in_a_list_may_have_a_label_of_its_own():
-    """As on a board; the others are labelled by what tells them apart."""
     made = parse_variants([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
     assert [(one.label, dict(one.fields)) for one in made] == [
         ("cold", {"temperature": 0}),
@@ -114,7 +107,6 @@ def test_a_variant_in_a_list_may_have_a_label_of_its_own():
 
 
 def test_a_label_may_not_occur_twice():
-    """Since frames are grouped by it."""
     with pytest.raises(InvalidRequest, match="label 'a' occurs twice"):
         parse_variants(
             [*parse_variants({"a": {}}, shared={}), *parse_variants({"a": {"top_p": 0.5}}, shared={})], shared={}
@@ -122,7 +114,6 @@ def test_a_label_may_not_occur_twice():
 
 
 def test_neutral_names_mean_the_same_on_every_endpoint(client):
-    """`max_tokens` and `system` become each endpoint's own fields."""
     grid = famnb.grid(endpoint=["chat", "responses", "web", "messages"], max_tokens=32, system="Be brief.")
     exp = famnb.Experiment("Hi", grid, name="neutral", client=client)
     caps = {cell.request.endpoint: cell.request.body()[cell.request.cap] for cell in exp.cells}
@@ -132,14 +123,12 @@ def test_neutral_names_mean_the_same_on_every_endpoint(client):
 
 
 def test_an_experiments_streams_ask_for_their_usage_unless_told_otherwise():
-    """Where it must be asked for."""
     assert build_request("Hi", {"endpoint": "web"}).asks_for_usage
     for fields in ({"stream": False}, {"stream_options": None}, {"stream_options": {"include_usage": False}}):
         assert not build_request("Hi", {"endpoint": "web", **fields}).asks_for_usage
 
 
 def test_a_variant_reads_as_one_line_and_shows_as_a_table():
-    """What a grid made is readable in a cell."""
     first, _ = famnb.grid(model="fam-mini", temperature=[0, 0.7])
     assert repr(first) == "<Variant 'temperature=0': model='fam-mini', temperature=0>"
     assert re.findall(r"<td[^>]*>([^<]*)", first._repr_html_()) == ["model", "fam-mini", "temperature", "0"]

@@ -67,7 +67,6 @@ def test_no_side_and_no_order_is_favoured() -> None:
 
 
 def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
-    """A tie is half; a vote on a cell that is planned no more does not count."""
     first, second, *rest = cells_of(2, 2, 1)[2:]
     given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
     given.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
@@ -86,7 +85,6 @@ def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
     ],
 )
 def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool) -> None:
-    """The better answer where both name it, else a tie; half a pair is none."""
     pair = cells_of(1, 2, 1)[2:]
     both = [vote(*pair, there, f"{JUDGE_PREFIX}j"), vote(*pair[::-1], back, f"{JUDGE_PREFIX}j")]
     (duel,) = votes.duels(both, pair, voter=f"{JUDGE_PREFIX}j")
@@ -163,7 +161,6 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
 
 
 def test_the_interval_of_a_share_ends_where_shares_end() -> None:
-    """No variant wins more than all votes or fewer than none, however few there are."""
     scores = {"score_votes": [1, 0.5, 0, 0, 1, 1], "cost_usd": [0.1] * 6, "e2e_s": [1.0] * 6, "variant": ["a"] * 6}
     lines = famnb.plot.pareto(pd.DataFrame(scores), by="variant", score="score_votes").axes[0].lines
     ends = [
@@ -211,7 +208,6 @@ def vote_by_length(exp, winners) -> None:
     ids=["pairs", "grades", "rubric"],
 )
 def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.Judge) -> None:
-    """The rate and Cohen's kappa, in the report of a round and in the summary, with n."""
     client, _ = serve(answer, judge_all)
     exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[judge])
     assert exp.score().agreement == {}
@@ -228,7 +224,6 @@ def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.
 
 
 def test_without_people_or_judges_nothing_is_said(serve: Serve) -> None:
-    """A ledger of votes alone has no judge to compare, one of verdicts alone no person."""
     client, _ = serve(answer, judge_all)
     exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[scorers.exact("a")])
     vote_by_length(exp, ["longer"] * 8)

@@ -30,7 +30,6 @@ def test_no_text_is_off_the_figure(name: str) -> None:
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
-    """Without a warning, readable, and said in words."""
     figure = DRAWS[name](FRAMES[kind])
     assert faults(figure) == []
     assert figure.alt
@@ -39,7 +38,6 @@ def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
 @pytest.mark.parametrize("dpi", [60, 200])
 @pytest.mark.parametrize("name", ["latency", "cost stacked", "tokens", "compare"])
 def test_footnotes_stand_under_the_legend(name: str, dpi: int) -> None:
-    """Also under one of six lines, at every resolution: nothing lies on anything else."""
     figure = DRAWS[name](many_calls(240, models=6, missing=0.2))
     figure.set_dpi(dpi)
     figure.draw_without_rendering()

@@ -38,7 +38,6 @@ def intervals(figure: Figure, panel: int) -> list[tuple[float, float]]:
 
 
 def test_a_comparison_is_over_the_pairs_that_both_have() -> None:
-    """Prompts 1 and 2 differ by 1 s and 3 s, the third has no partner: 2 s over two pairs."""
     frame = pd.DataFrame({"model": list("aabbb"), "prompt": list("12123"), "e2e_s": [1.0, 1.0, 2.0, 4.0, 90.0]})
     figure = plot.compare(frame)
     assert "+2.00 s over 2 pairs" in legend_texts(figure)
@@ -46,7 +45,6 @@ def test_a_comparison_is_over_the_pairs_that_both_have() -> None:
 
 
 def test_differences_are_drawn_as_the_summary_of_an_experiment_has_them() -> None:
-    """The same values, ends and claims, after Holm's adjustment, from one computation."""
     frame = paired_calls(a=0.0, b=0.4, c=0.02).rename(columns={"model": "variant", "prompt": "prompt_id"})
     frame = frame.assign(status="completed", error=None, warmup=False, cost_usd=None, cost_low_usd=None)
     frame = frame.assign(cost_high_usd=None, output_tokens=None, ttft_s=None, ttfa_s=None, input_tokens=None)
@@ -69,7 +67,6 @@ def test_one_unit_is_chosen_for_the_whole_figure() -> None:
 
 
 def test_groups_without_a_common_prompt_are_said_not_to_be_paired() -> None:
-    """In the title and a note; nothing is drawn below, and no difference is claimed."""
     frame = paired_calls(a=0.0, b=0.4)
     figure = plot.compare(frame.assign(prompt=range(len(frame))))
     assert "not paired" in figure_text(figure)
@@ -78,7 +75,6 @@ def test_groups_without_a_common_prompt_are_said_not_to_be_paired() -> None:
 
 
 def test_twelve_groups_make_a_column_higher_not_narrower() -> None:
-    """Each group has its row in both axes; the numbers are in the caption."""
     names = {f"m{number:02}": number / 10 for number in range(12)}
     few, many = (plot.compare(paired_calls(**dict(list(names.items())[:n])), width="column") for n in (6, 12))
     assert (len(marks(many, 0)), len(marks(many, 1))) == (12, 11)
@@ -108,7 +104,6 @@ def test_what_is_estimated_is_drawn_and_said_as_such() -> None:
 
 
 def test_costs_are_compared_by_their_ratio_on_a_scale_of_ratios() -> None:
-    """Half and double are as far from the line at 1."""
     frame = paired_calls(a=0.0, b=0.0, c=0.0)
     factor = frame["model"].map({"a": 1.0, "b": 0.5, "c": 2.0})
     lower = plot.compare(frame.assign(cost_usd=frame["e2e_s"].tolist()[:12] * 3 * factor), metric="cost_usd").axes[1]
@@ -138,7 +133,6 @@ def test_calls_are_paired_by_what_they_ask() -> None:
 
 
 def test_the_baseline_is_the_group_that_is_named() -> None:
-    """A slip says which there are."""
     frame = pd.DataFrame({"model": list("ab"), "prompt": list("11"), "e2e_s": [1.0, 2.0]})
     assert "−1.00 s over 1 pair" in legend_texts(plot.compare(frame, baseline="b"))
     with pytest.raises(ValueError, match="baseline: there is no group 'c' in the column 'model'; it has a, b"):

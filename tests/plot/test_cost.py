@@ -21,7 +21,6 @@ def test_costs_add_up_with_their_interval() -> None:
 
 
 def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
-    """They are not taken for free; calls without usage are told apart."""
     frame = priced_calls(["fam-mini", "fam-2-5-pro", "fam-mini"], [0.01, None, None], input_tokens=[1, 1, None])
     text = figure_text(plot.cost(frame)).replace("\n", " ")
     assert "1 call of fam-2-5-pro, for want of a price" in text
@@ -31,7 +30,6 @@ def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
 
 
 def test_the_last_call_is_seen_in_stacked_sums() -> None:
-    """A step has its width from the next one; the last is held for a while."""
     frame = many_calls(2, models=2)
     tops = [
         path.get_extents().y1
@@ -42,7 +40,6 @@ def test_the_last_call_is_seen_in_stacked_sums() -> None:
 
 
 def test_costs_per_period_are_the_sums_of_the_periods() -> None:
-    """The bars of all groups add up to what pandas adds up."""
     frame = many_calls(60, models=3, gap_s=600)
     bars = plot.cost(frame, per="hour").axes[0].patches
     drawn = pd.Series([bar.get_height() for bar in bars], index=[round(bar.get_x() + 0.4) for bar in bars])

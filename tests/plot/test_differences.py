@@ -55,14 +55,12 @@ def test_times_and_costs_are_multiples_of_the_baselines() -> None:
 
 
 def test_shares_and_scores_have_axes_of_their_own() -> None:
-    """For the difference itself; a primary score comes first."""
     figure = plot.differences(three_variants())
     assert (row_names(figure, 1), marks(figure, 1)) == (["score exact ↑"], [(0.0, False), (0.0, False)])
     assert row_names(plot.differences(three_variants(primary="score_exact")), 0) == ["score exact ↑ (primary)"]
 
 
 def test_the_caption_has_every_difference_in_its_unit() -> None:
-    """Also where a given height leaves no room for all, which is said."""
     small = plot.differences(three_variants(), figsize=(4, 2.5))
     assert "B, cost: 0.5 times" in small.caption
     assert "clear, p <" in small.caption
@@ -72,7 +70,6 @@ def test_the_caption_has_every_difference_in_its_unit() -> None:
 
 
 def test_variants_have_a_legend_if_there_are_several() -> None:
-    """With one there is nothing to tell apart, and it is in the title."""
     assert legend_texts(plot.differences(three_variants())) == ["B", "C"]
     two = plot.differences(summary(frame(8, e2e_s=(spread(8, 1, 0.1), spread(8, 2, 0.1)))))
     assert two.axes[0].get_legend() is None
@@ -80,7 +77,6 @@ def test_variants_have_a_legend_if_there_are_several() -> None:
 
 
 def test_one_variant_has_nothing_to_compare() -> None:
-    """The figure says so; a frame is refused with what does it."""
     alone = summary(frame(8, variants=("A",), e2e_s=(spread(8, 1, 0.1),)))
     assert "there is one variant" in figure_text(plot.differences(alone))
     with pytest.raises(famnb.InvalidRequest, match=r"expected what Experiment.summary\(\) returns, got DataFrame"):

@@ -24,7 +24,6 @@ def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
 
 
 def test_a_logarithmic_axis_has_several_ticks() -> None:
-    """From 0.2 to 6 seconds there is one power of ten, which alone would say nothing."""
     frame = many_calls(30, models=1).assign(ttft_s=np.geomspace(0.2, 6.1, 30))
     figure = plot.latency(frame)
     figure.draw_without_rendering()
@@ -35,7 +34,6 @@ def test_a_logarithmic_axis_has_several_ticks() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_values_below_zero_are_on_the_axis() -> None:
-    """A score may be negative."""
     figure = plot.latency(many_calls(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
     assert texts_off_figure(figure) == []
     assert figure.axes[0].get_xlim()[0] < -3

@@ -85,12 +85,10 @@ def test_sums_are_shown_call_by_call(draw: Any, options: dict[str, str], columns
 
 
 def test_a_success_is_a_status():
-    """Each call in the row of how it ended."""
     points = points_of(plot.success(calls(model=["a", "b"], status=["completed", "failed"]), interactive=True))
     assert [points.y.names[round(row)] for row in points.y.values] == ["completed", "failed"]
 
 
 def test_what_only_a_figure_can_follow_is_refused():
-    """A widget has no axes of matplotlib's and no size."""
     with pytest.raises(InvalidRequest, match="figsize: a widget is as wide as its page and has one panel"):
         plot.latency(many_calls(4), figsize=(4, 3), interactive=True)

@@ -13,7 +13,6 @@ from tests.support.plot_frames import many_calls
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", FACETED)
 def test_small_multiples_share_their_scale(name: str) -> None:
-    """A panel for each value, all with the same limits, one legend for all."""
     figure = DRAWS[name](many_calls(240, models=12), facet="endpoint")
     assert texts_off_figure(figure) == []
     assert [axes.get_title(loc="left").split(" ")[0] for axes in figure.axes] == [
@@ -27,6 +26,5 @@ def test_small_multiples_share_their_scale(name: str) -> None:
 
 
 def test_a_facet_does_not_fit_into_one_axes() -> None:
-    """The sentence says which of the two to leave out."""
     with pytest.raises(ValueError, match="give either `facet` or `ax`"):
         plot.latency(many_calls(), facet="endpoint", ax=Figure().add_subplot())

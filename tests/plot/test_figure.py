@@ -71,7 +71,6 @@ def test_a_figure_is_on_a_page_light_and_dark() -> None:
 
 @pytest.mark.parametrize("name", ["latency of one call", "latency of many groups", "timeline of a long name"])
 def test_a_figure_is_the_same_however_often_it_is_drawn(name: str) -> None:
-    """In size and in every pixel, also after it was drawn dark or at another resolution."""
     figure = FIGURES[name]()
     size, first = tuple(figure.get_size_inches()), figure.to_png()
     assert figure.to_png(dark=True) != first
@@ -104,7 +103,6 @@ def test_text_of_a_saved_figure_is_text(form: str, tmp_path: Path) -> None:
 
 
 def test_a_saved_figure_is_light_unless_asked(tmp_path: Path) -> None:
-    """`dark=True` asks; the figure itself stays as it was."""
     figure = plot.latency(many_calls(60))
     figure.savefig(tmp_path / "light.png")
     figure.savefig(tmp_path / "dark.png", dark=True)

@@ -91,7 +91,6 @@ def test_a_figure_is_readable_under_all_conditions(name: str) -> None:
 @pytest.mark.parametrize("figsize", [(4, 3), (3, 2.2)])
 @pytest.mark.parametrize("name", CROWDED)
 def test_a_given_size_is_kept_and_what_has_no_room_left_out(name: str, figsize: tuple[float, float]) -> None:
-    """Twelve groups do not fit into four inches by three: what is drawn is readable."""
     figure = GALLERY[name](gallery_frame(60, 12, "mixed"), figsize=figsize)
     assert tuple(figure.get_size_inches()) == figsize
     assert faults(figure) == []
@@ -109,7 +108,6 @@ def test_a_given_size_is_kept_and_what_has_no_room_is_said(name: str) -> None:
 
 
 def test_what_a_small_figure_leaves_out_is_in_its_caption() -> None:
-    """The numbers of the legend and the notes, which the figure says that it does not show."""
     figure = plot.latency(gallery_frame(60, 6, "mixed"), figsize=(4, 3))
     assert "No room for: numbers of the legend" in figure_text(figure)
     assert "○ median" not in figure_text(figure)
@@ -118,7 +116,6 @@ def test_what_a_small_figure_leaves_out_is_in_its_caption() -> None:
 
 
 def test_a_name_that_is_cut_is_cut_alike_and_whole_in_the_caption() -> None:
-    """On the axis and in the legend; two that differ in their middle alone stay two."""
     names = [f"provider/{middle}-of-a-model-with-a-very-long-name" for middle in ("one", "two")]
     frame = many_calls(60).assign(model=lambda frame: np.where(frame["model"] == "model-01", *names))
     figure = plot.latency(frame, width="column")
@@ -153,6 +150,5 @@ def test_the_callers_figure_keeps_its_order(layout: str) -> None:
     ],
 )
 def test_a_size_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
-    """With what was expected."""
     with pytest.raises(ValueError, match=re.escape(message)):
         plot.latency(many_calls(10), **options)

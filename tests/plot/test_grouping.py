@@ -14,7 +14,6 @@ from tests.support.plot_frames import calls, many_calls
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
-    """A slip in `by` or `metric` says what there is."""
     with pytest.raises(KeyError, match="the frame has no column 'modle'; it has model, endpoint, status"):
         plot.latency(calls(), by="modle")
     with pytest.raises(KeyError, match="'ttfb'"):
@@ -37,19 +36,16 @@ def test_one_name_at_two_vendors_is_two_models(name: str) -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_missing_column_is_named(name: str) -> None:
-    """In the error of every figure."""
     with pytest.raises(KeyError, match="the frame has no column 'modle'"):
         DRAWS[name](many_calls(), by="modle")
 
 
 def test_a_metric_that_is_no_number_is_refused() -> None:
-    """The sentence says which columns are latencies."""
     with pytest.raises(ValueError, match="'prompt' holds no numbers; latencies are ttfb_s"):
         plot.latency(calls(prompt=["Hi"]), metric="prompt")
 
 
 def test_infinite_numbers_are_refused() -> None:
-    """With the column's name, and what to do."""
     for draw in (plot.latency, plot.compare, plot.pareto, plot.throughput):
         with pytest.raises(ValueError, match=r"the column '\w+' has infinite numbers; leave them out"):
             draw(many_calls(10).assign(ttft_s=np.inf, e2e_s=np.inf))
@@ -57,7 +53,6 @@ def test_infinite_numbers_are_refused() -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_frame_from_a_csv_file_is_drawn(name: str, tmp_path: Path) -> None:
-    """Its times are text, its words no categories, its missing numbers NaN."""
     frame = many_calls(60, missing=0.2)
     frame.to_csv(tmp_path / "calls.csv")
     again = pd.read_csv(tmp_path / "calls.csv")
@@ -66,7 +61,6 @@ def test_a_frame_from_a_csv_file_is_drawn(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["latency by hour", "cost", "cost stacked", "cost per hour", "throughput"])
 def test_times_without_a_zone_or_missing_are_no_trouble(name: str) -> None:
-    """What names no zone is UTC; a call without a time is in no curve over time."""
     frame = many_calls(40)
     naive = frame["started_at"].dt.tz_localize(None)
     assert DRAWS[name](frame.assign(started_at=naive)).alt
@@ -86,7 +80,6 @@ OF_USE = {"cost": plot.cost, "tokens": plot.tokens, "throughput": plot.throughpu
 
 @pytest.mark.parametrize("name", [*OF_MEASURES, *OF_USE])
 def test_warmups_are_in_no_figure_of_an_experiment(name: str) -> None:
-    """The figure is that of the other calls, and a note says so."""
     draw = (OF_MEASURES | OF_USE)[name]
     frame = WITH_WARMUPS.assign(order=range(24))
     text = figure_text(draw(frame))
@@ -97,13 +90,11 @@ def test_warmups_are_in_no_figure_of_an_experiment(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*OF_MEASURES, *OF_USE])
 def test_of_calls_warmups_are_left_out_of_measures_not_of_what_was_used(name: str) -> None:
-    """What they cost was spent."""
     draw = (OF_MEASURES | OF_USE)[name]
     assert ("4 warm-up calls are left out." in figure_text(draw(WITH_WARMUPS))) == (name in OF_MEASURES)
 
 
 def test_variants_stand_in_the_order_of_their_experiment() -> None:
-    """That of their categories, as its frame has them; models by name."""
     names = pd.Categorical(["b", "a", "c"] * 2, categories=["b", "c", "a"])
     frame = pd.DataFrame({"variant": names, "model": names, "prompt": list("111222"), "e2e_s": [1.0, 2, 3, 1, 2, 4]})
     rows = {by: plot.compare(frame, by=by).axes[0].get_yticklabels() for by in ("variant", "model")}

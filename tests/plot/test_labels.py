@@ -14,7 +14,6 @@ from tests.support.plot_frames import calls, many_calls
 
 
 def test_simulated_data_says_so() -> None:
-    """How much of it is; a real service's data says nothing of the kind."""
     part = {"model": ["m"] * 3, "ttft_s": [0.1] * 3, "simulated": [True, False, None]}
     assert "Simulated: 1 of 3 calls were answered by a simulated engine" in figure_text(plot.latency(calls(**part)))
     reply = exchange(THOUGHTFUL).reply
@@ -27,12 +26,10 @@ def test_simulated_data_says_so() -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_simulated_calls_are_named_in_every_figure(name: str) -> None:
-    """All of them, in the footnote."""
     assert "Simulated: all calls" in figure_text(DRAWS[name](many_calls(30)))
 
 
 def test_without_data_a_sentence_says_why() -> None:
-    """An empty figure explains itself."""
     assert "Nothing to draw: there are no calls in this frame." in figure_text(plot.latency(calls()))
     assert "Nothing to draw: none of these 3 calls has a time to first token." in figure_text(
         plot.latency(SMALL_FRAMES["all missing"])

@@ -13,7 +13,6 @@ from tests.support.plot_frames import calls, many_calls
 
 @pytest.mark.parametrize(("n", "shown"), [(1, set()), (2, {"median"}), (19, {"median"}), (20, {"median", "p95"})])
 def test_a_percentile_is_shown_where_n_carries_it(n: int, shown: set[str]) -> None:
-    """The median needs two values, the 95th percentile twenty; n stands beside the name."""
     figure = plot.latency(calls(model=["fam-mini"] * n, ttft_s=[0.1 + number / 100 for number in range(n)]))
     text = " ".join(legend_texts(figure))
     assert f"fam-mini (n={n})" in text
@@ -52,7 +51,6 @@ def test_times_in_doubt_are_said() -> None:
 
 
 def test_a_latency_by_hour_is_the_median_of_that_hour() -> None:
-    """One dot an hour, at pandas' own median, in milliseconds."""
     frame = many_calls(480, models=1, gap_s=300)
     drawn = plot.latency(frame, over="hour").axes[0].lines
     dots = next(line for line in drawn if line.get_marker() == "o" and len(line.get_xdata()) > 20)
@@ -93,6 +91,5 @@ def test_lines_that_are_apart_already_keep_their_names(options: dict[str, str]) 
 
 
 def test_planned_cells_are_no_calls_without_a_value() -> None:
-    """Nothing is missing of them yet."""
     frame = calls(model=["m"] * 3, ttft_s=[0.1, None, None]).assign(status=["completed", "failed", "planned"])
     assert "1 of 2 calls have no time to first token" in figure_text(plot.latency(frame))

@@ -14,7 +14,6 @@ from tests.support.plot_frames import many_calls
 
 
 def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
-    """Colours of Okabe and Ito; where they repeat, the dashes differ."""
     lines = plot.latency(many_calls(models=6)).axes[0].get_lines()
     steps = [line for line in lines if len(line.get_xdata()) > 2]
     assert {line.get_color() for line in steps} <= {*COLOURS[:-1], LIGHT.strong}
@@ -30,7 +29,6 @@ def test_no_part_of_a_call_looks_like_a_model() -> None:
 
 
 def test_a_dark_style_gives_dark_figures() -> None:
-    """Matplotlib's own switch is enough; words become light."""
     with matplotlib.rc_context({"figure.facecolor": "black"}):
         figure = plot.latency(many_calls())
     assert max(figure.get_facecolor()[:3]) < 0.2

@@ -45,14 +45,12 @@ def test_a_figure_says_who_is_clear_who_is_beaten_and_who_may_be_either() -> Non
 
 
 def test_repeats_are_no_prompts() -> None:
-    """Forty repeats of five prompts tell nobody apart, and say why."""
     figure = plot.pareto(calls_of((1, 1), (3, 3), prompts=5, repeats=40))
     assert standings(figure) == ["possible", "possible"]
     assert "fewer than 6 prompts in common are not told apart" in figure_text(figure)
 
 
 def test_estimated_costs_beat_nobody_by_a_guess() -> None:
-    """Half as dear, but each of the two may be off by a factor of two either way."""
     frame = calls_of((1, 1), (2, 2))
     known, guessed = (
         frame.assign(cost_low_usd=frame["cost_usd"] / x, cost_high_usd=frame["cost_usd"] * x) for x in (1, 2)
@@ -62,7 +60,6 @@ def test_estimated_costs_beat_nobody_by_a_guess() -> None:
 
 
 def test_warm_ups_are_in_no_point() -> None:
-    """However slow they were."""
     frame = calls_of((1, 2), (2, 1))
     slow = frame.assign(e2e_s=frame["e2e_s"] * 50, warmup=True)
     both = pd.concat([frame.assign(warmup=False), slow])
@@ -70,7 +67,6 @@ def test_warm_ups_are_in_no_point() -> None:
 
 
 def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
-    """Of a group's calls, by pandas' own mean and median."""
     frame = many_calls(60, models=1)
     dot = next(line for line in plot.pareto(frame).axes[0].lines if line.get_marker() == "o")
     assert dot.get_xdata()[0] == pytest.approx(frame["cost_usd"].mean())
@@ -85,7 +81,6 @@ def test_twenty_passes_of_twenty_are_not_certain() -> None:
 
 
 def test_an_estimated_cost_is_marked() -> None:
-    """That of the group whose costs have two ends, and not the other's."""
     frame = calls_of((1.0, 2.0), (2.0, 1.0))
     ends = {"cost_low_usd": 0.8, "cost_high_usd": 1.3}
     bounds = {name: frame["cost_usd"].where(frame["model"] == "a", frame["cost_usd"] * ends[name]) for name in ends}

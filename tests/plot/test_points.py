@@ -25,7 +25,6 @@ def test_numbers_are_in_the_axis_unit_and_times_in_seconds():
 
 
 def test_rows_without_a_place_are_left_out_and_counted():
-    """So are warm-ups; what is left keeps its own index, though two rows have the same."""
     frame = calls(model=["a", "b", "a", "b"], ttft_s=[0.1, None, 0.3, 0.4], warmup=[False, False, False, True])
     frame.index = pd.Index([5, 5, 6, 6])
     points = read_points(frame, x="started_at", y="ttft_s", by="model")
@@ -38,7 +37,6 @@ def test_rows_without_a_place_are_left_out_and_counted():
 
 
 def test_a_part_of_the_plane_holds_what_lies_between_its_ends():
-    """Ends included, whichever comes first; a hidden group is never in it."""
     frame = calls(model=["a", "b", "a"], input_tokens=[1, 2, 3], e2e_s=[10.0, 20.0, 30.0])
     points = read_points(frame, x="input_tokens", y="e2e_s", by="model")
     assert list(points.within((3, 2), None)) == [False, True, True]
@@ -58,7 +56,6 @@ def test_what_cannot_be_drawn_is_refused_in_words():
 
 
 def test_of_very_many_points_a_sample_is_drawn(monkeypatch: pytest.MonkeyPatch):
-    """Always the same one, in order, each once."""
     monkeypatch.setattr(points_module, "MAX_DRAWN", 10)
     points = read_points(many_calls(100), x="input_tokens", y="e2e_s", by="model")
     drawn = points.sample()
@@ -68,7 +65,6 @@ def test_of_very_many_points_a_sample_is_drawn(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_names_have_a_row_each_and_its_points_do_not_hide_one_another():
-    """From 0 downwards; a point is moved by less than half a row, and always as far."""
     codes = np.array([0, 1, 1, 1])
     axis = names_axis("model", codes, ["a", "b"])
     assert len(set(axis.values)) == 4
@@ -81,7 +77,6 @@ def test_names_have_a_row_each_and_its_points_do_not_hide_one_another():
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_of_every_shape_are_drawn_or_say_why_not(name: str):
-    """Each group with its n; a frame without a point with the reason."""
     points = read_points(FRAMES[name], x="started_at", y="ttft_s", by="model")
     text = figure_text(draw(points)).replace("\n", " ")
     assert ("Nothing to draw" in text) == bool(points.empty) == (len(points.frame) == 0)

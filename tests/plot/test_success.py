@@ -21,7 +21,6 @@ BUSY, BROKEN = ("failed", "RateLimited", 429), ("interrupted", "StreamInterrupte
 
 
 def test_shares_have_exact_intervals() -> None:
-    """Seventeen of twenty, by scipy's own test; an answer cut at a cap is one."""
     figure = plot.success(frame_of_ends(a=[OK] * 16 + [CUT] + [BUSY] * 3))
     exact = binomtest(17, 20).proportion_ci(method="exact")
     (interval,) = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.6]
@@ -49,7 +48,6 @@ def test_calls_without_an_end_are_in_no_share_and_said() -> None:
 
 
 def test_rare_reasons_share_a_row() -> None:
-    """Of more than seven, those after the first six."""
     kinds = [("failed", f"Error{number}", None) for number in range(9) for _ in range(9 - number)]
     labels = [label.get_text() for label in plot.success(frame_of_ends(a=kinds)).axes[1].get_yticklabels()]
     assert labels == [*(f"Error{number}" for number in range(6)), "3 other reasons"]

@@ -18,7 +18,6 @@ def test_throughput_loses_no_token() -> None:
 
 
 def test_throughput_is_drawn_as_tokens_a_second() -> None:
-    """The area under the line is the number of output tokens."""
     frame = many_calls(60, models=1)
     values, edges, _ = plot.throughput(frame).axes[0].patches[0].get_data()
     area = (values * np.diff(edges) * 60 ** (edges[-1] < 10)).sum()
@@ -27,12 +26,10 @@ def test_throughput_is_drawn_as_tokens_a_second() -> None:
 
 @pytest.mark.parametrize(("gap_s", "step"), [(0.1, "is 0.27 s;"), (60, "is 2.5 min;"), (3600, "is 2.5 h;")])
 def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str) -> None:
-    """Never as a power of ten of seconds."""
     assert step in plot.throughput(many_calls(300, models=1, gap_s=gap_s)).alt
 
 
 def test_rates_of_estimated_tokens_are_marked() -> None:
-    """Calls are counted, so they never are."""
     frame = many_calls(20, models=1).assign(output_tokens_source="estimated")
     assert "mean ≈ " in plot.throughput(frame).alt
     assert "≈" not in plot.throughput(frame, of="calls").alt

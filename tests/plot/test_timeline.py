@@ -25,7 +25,6 @@ def test_a_timeline_tells_waiting_thinking_and_answer() -> None:
     ("status", "mark"), [("cancelled", "stopped"), ("interrupted", "cut off"), ("failed", "failed")]
 )
 def test_a_timeline_marks_an_end_that_was_not_the_replys_own(status: str, mark: str) -> None:
-    """A stop, a cut and a failure are named at the end and in the facts."""
     reply = dataclasses.replace(exchange(THOUGHTFUL[:3]).reply, status=status)
     figure = plot.timeline(reply)
     assert mark in figure_text(figure).split("\n")
@@ -33,7 +32,6 @@ def test_a_timeline_marks_an_end_that_was_not_the_replys_own(status: str, mark: 
 
 
 def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All three give the same picture."""
     call = exchange(THOUGHTFUL)
     with Ledger() as ledger:
         ledger.on_close(call).result()

@@ -11,7 +11,6 @@ from famnb import stats
 
 
 def test_kappa_is_what_the_textbook_has() -> None:
-    """20 both yes, 5 and 10 apart, 15 both no: agreement 0.7, by chance 0.5."""
     first = ["yes"] * 25 + ["no"] * 25
     second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
     found = stats.agreement(first, second)
@@ -20,14 +19,12 @@ def test_kappa_is_what_the_textbook_has() -> None:
 
 
 def test_full_agreement_has_an_interval_that_is_no_point() -> None:
-    """Ten of ten do not prove that two always agree."""
     found = stats.agreement([0, 1] * 5, [0, 1] * 5)
     assert (found.rate.value, found.kappa.value, found.kappa.high) == (1, 1, 1)
     assert found.kappa.low < 0.9
 
 
 def test_what_tells_nothing_is_not_known() -> None:
-    """Raters who always say one and the same thing, five prompts, and none."""
     assert math.isnan(stats.agreement([1] * 9, [1] * 9).kappa.value)
     few = stats.agreement([0, 1] * 10, [0, 1] * 10, clusters=[0, 1, 2, 3, 4] * 4)
     assert (few.kappa.value, few.kappa.known, few.kappa.clusters) == (1, False, 5)
@@ -60,6 +57,5 @@ def test_intervals_of_kappa_hold(prompts: int, votes: int) -> None:
 
 
 def test_agreement_as_often_as_chance_has_it_is_exactly_zero() -> None:
-    """However the shares of the kinds round; −2.5e-16 would read as a finding."""
     prompts = [prompt for prompt in range(9) for _ in range(6)]
     assert stats.agreement([0] * 54, [0, 1, 2] * 18, clusters=prompts).kappa.value == 0

@@ -37,7 +37,6 @@ def baseball() -> list[Vote]:
 
 
 def test_a_published_example_is_met() -> None:
-    """Agresti's estimates for seven baseball teams, to the digits that he gives."""
     found = stats.bradley_terry(baseball())
     strength = found.frame["strength"]
     assert [strength[team] - strength["Baltimore"] for team in TEAMS] == pytest.approx(PUBLISHED, abs=0.006)
@@ -46,7 +45,6 @@ def test_a_published_example_is_met() -> None:
 
 
 def test_two_alone_have_the_interval_of_a_logit() -> None:
-    """30 of 40 won: the gap is the log odds, its error that of a binomial logit."""
     found = stats.bradley_terry([("a", "b", "a")] * 30 + [("a", "b", "b")] * 10)
     error = np.sqrt(1 / 30 + 1 / 10)
     assert found.frame["strength"]["a"] == pytest.approx(np.log(3) / 2)
@@ -126,7 +124,6 @@ def test_few_prompts_tell_little(prompts: int) -> None:
 
 
 def test_one_who_wins_everything_is_no_surer_for_repeats() -> None:
-    """On 12 prompts, once or ten times each: the intervals are of 12."""
     once, ten = (stats.bradley_terry([("a", "b", "a")] * 12 * r, clusters=[*range(12)] * r) for r in (1, 10))
     width = [found.gap("a", "b").high - found.gap("a", "b").low for found in (once, ten)]
     assert width[1] > 0.8 * width[0]
@@ -134,7 +131,6 @@ def test_one_who_wins_everything_is_no_surer_for_repeats() -> None:
 
 
 def test_each_vote_has_a_prompt() -> None:
-    """Else nobody knows what goes together."""
     with pytest.raises(ValueError, match="clusters: expected the prompt of each of 2 votes; got 1"):
         stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")], clusters=["p"])
     with pytest.raises(ValueError, match="clusters: expected the prompt of each vote; 1 have none"):
@@ -142,7 +138,6 @@ def test_each_vote_has_a_prompt() -> None:
 
 
 def test_one_that_never_lost_is_bounded_and_said_so() -> None:
-    """The votes alone would put it at infinity."""
     found = stats.bradley_terry([("a", "b", "a")] * 5 + [("b", "c", "b"), ("b", "c", "c"), ("a", "c", "a")])
     assert not found.bounded
     assert found.frame.index[0] == "a"
@@ -151,13 +146,11 @@ def test_one_that_never_lost_is_bounded_and_said_so() -> None:
 
 
 def test_groups_that_never_met_are_named() -> None:
-    """Nothing can be said of one group against the other."""
     with pytest.raises(ValueError, match=r"never compared with one another: a, b \| c, d"):
         stats.bradley_terry([("a", "b", "a"), ("c", "d", "c")])
 
 
 def test_a_ranking_shows_itself_as_a_table() -> None:
-    """Two decimals, no sign before nothing, and the number of votes."""
     shown = repr(stats.bradley_terry([("a", "b", "a"), ("a", "b", "b"), ("a", "b", None)]))
     assert [line.split() for line in shown.splitlines()] == [
         ["strength", "low", "high", "better", "wins", "ties", "votes"],
@@ -179,13 +172,11 @@ def test_a_ranking_shows_itself_as_a_table() -> None:
     ],
 )
 def test_votes_that_make_no_sense_are_refused(votes: list[Any], words: str) -> None:
-    """With what was expected."""
     with pytest.raises(ValueError, match=words):
         stats.bradley_terry(votes)
 
 
 def test_intervals_cover_the_truth_at_their_rate() -> None:
-    """200 ballots of 240 votes on four of known strength."""
     rng, truth = np.random.default_rng(5), np.array([0.9, 0.2, -0.3, -0.8])
     names, covered = ["a", "b", "c", "d"], 0
     for _ in range(200):

@@ -24,7 +24,6 @@ SECOND = FIRST * 1.4 + RNG.normal(0, 0.1, 25)
 
 
 def test_paired_differences_of_no_skewness_are_students() -> None:
-    """Interval, p-value and effect as scipy's paired test has them."""
     gaps = RNG.normal(0.4, 1, 12)
     gaps = np.concatenate([gaps, 0.8 - gaps])
     found = stats.paired(FIRST[:24], FIRST[:24] + gaps)
@@ -45,7 +44,6 @@ def test_a_p_value_and_an_interval_claim_the_same(level: float) -> None:
 
 
 def test_the_ratio_is_the_geometric_mean_of_ratios() -> None:
-    """Its interval is that of the logarithms."""
     found = stats.paired(FIRST, SECOND).ratio
     assert found.value == pytest.approx(peer.gmean(SECOND / FIRST))
     logs = stats.mean(np.log(SECOND / FIRST))
@@ -53,7 +51,6 @@ def test_the_ratio_is_the_geometric_mean_of_ratios() -> None:
 
 
 def test_repeats_of_a_prompt_are_no_further_prompts() -> None:
-    """Three repeats of each prompt have the n, and the interval, of their means."""
     prompts, first, second = np.repeat(np.arange(8), 3), FIRST[:24], SECOND[:24]
     found = stats.paired(first, second, by=prompts)
     means = stats.paired(first.reshape(8, 3).mean(axis=1), second.reshape(8, 3).mean(axis=1))
@@ -62,7 +59,6 @@ def test_repeats_of_a_prompt_are_no_further_prompts() -> None:
 
 
 def test_series_are_matched_by_their_index() -> None:
-    """In whatever order; a prompt that one side lacks is left out, a missing value too."""
     a = pd.Series([1.0, 2.0, 9.0, None], index=["x", "y", "only here", "z"])
     b = pd.Series([3.0, 2.0, 5.0], index=["y", "x", "z"])
     found = stats.paired(a, b)
@@ -70,7 +66,6 @@ def test_series_are_matched_by_their_index() -> None:
 
 
 def test_unpaired_differences_are_welchs() -> None:
-    """Sides of different size and spread."""
     found = stats.unpaired(FIRST, SECOND[:11])
     test = peer.ttest_ind(SECOND[:11], FIRST, equal_var=False)
     ends = test.confidence_interval(0.95)
@@ -155,7 +150,6 @@ def test_a_difference_of_estimates_is_found_where_it_is_beyond_doubt() -> None:
 
 
 def test_known_inputs_differ_as_values_do() -> None:
-    """Bounds that are the value itself add nothing."""
     a, b = answer_prompts(np.random.default_rng(6), 20, 2)
     found = stats.paired_bounds(estimates_within(a, 1, off=1), estimates_within(b, 1, off=1))
     assert found.exact
@@ -163,7 +157,6 @@ def test_known_inputs_differ_as_values_do() -> None:
 
 
 def test_a_ratio_to_what_may_be_nothing_has_no_ends() -> None:
-    """What the first may cost is 0, so that the second may be any number of times as dear."""
     a, b = (estimates_within(side, 1.2, off=1) for side in answer_prompts(np.random.default_rng(6), 20, 2))
     found = stats.paired_bounds(a.assign(low=0.0), b)
     assert not found.ratio.known
@@ -172,7 +165,6 @@ def test_a_ratio_to_what_may_be_nothing_has_no_ends() -> None:
 
 
 def test_bounds_hold_their_values() -> None:
-    """Else they are none."""
     rows = pd.DataFrame({"low": [2.0], "value": [1.0], "high": [3.0]}, index=["p"])
     with pytest.raises(ValueError, match="first: expected low ≤ value ≤ high"):
         stats.paired_bounds(rows, rows)
@@ -222,7 +214,6 @@ def passes(rng: np.random.Generator, prompts: int, rates: tuple[float, float]) -
 @pytest.mark.parametrize("prompts", PROMPTS)
 @pytest.mark.parametrize("rates", [(0.9, 0.9), (0.6, 0.8)])
 def test_differences_of_shares_hold(prompts: int, rates: tuple[float, float]) -> None:
-    """Of success rates and of goodput; where there is none, it is seldom claimed."""
     rng = np.random.default_rng(8)
     found = [stats.paired_share(*passes(rng, prompts, rates)) for _ in range(EXPERIMENTS)]
     assert intervals_hold(one.low <= rates[1] - rates[0] <= one.high for one in found)
@@ -231,7 +222,6 @@ def test_differences_of_shares_hold(prompts: int, rates: tuple[float, float]) ->
 
 
 def test_shares_of_calls_that_count_as_prompts_claim_too_much() -> None:
-    """Where each variant has prompts of its own that it never passes."""
     rng, index = np.random.default_rng(9), np.repeat(np.arange(12), 10)
     sides = [[pd.Series(np.repeat(rng.random(12) < 0.6, 10), index=index) for _ in range(2)] for _ in range(200)]
     assert not claims_are_rare(stats.paired_share(*map(apart, both)).clear for both in sides)
@@ -254,7 +244,6 @@ def test_a_difference_of_shares_is_never_certain() -> None:
 
 @pytest.mark.parametrize("compare", [stats.paired_share, functools.partial(stats.paired_percentile, p=0.5)])
 def test_calls_are_matched_by_prompts(compare: Callable[..., stats.Difference]) -> None:
-    """Prompts that one side lacks, and missing values, count on neither side."""
     a, b = (pd.Series([0, 1, 0, 1, 1, 0, 1, 0], index=list("abcdefgh")) for _ in range(2))
     more = pd.concat([b, pd.Series([1, 1, None], index=["only here", "only here", "a"])])
     found, plain = compare(a, more), compare(a, b)
@@ -264,7 +253,6 @@ def test_calls_are_matched_by_prompts(compare: Callable[..., stats.Difference]) 
 
 
 def test_words_claim_no_more_than_the_interval() -> None:
-    """A difference that may be none is not claimed."""
     assert str(stats.paired([1, 2, 3, 4, 5, 6], [1.1, 1.9, 3.2, 3.8, 5, 6.1])).startswith("no clear difference: ")
     assert not str(stats.paired(FIRST, SECOND)).startswith("no clear")
 
@@ -280,18 +268,15 @@ def test_too_few_pairs_give_no_interval() -> None:
 
 
 def test_sides_of_different_length_are_refused() -> None:
-    """Only an index can say what belongs together then."""
     with pytest.raises(ValueError, match="as many values on both sides, got 2 and 3"):
         stats.paired([1, 2], [1, 2, 3])
 
 
 def test_values_at_or_below_zero_have_no_ratio() -> None:
-    """A logarithm of them is none."""
     assert math.isnan(stats.paired([0.0, 1.0, 2.0], [1.0, 2.0, 4.0]).ratio.value)
 
 
 def test_holm_adjusts_as_statsmodels_does() -> None:
-    """In the order given."""
     raw = [0.04, 0.001, 0.03, 0.2]
     assert stats.holm(raw) == pytest.approx(multipletests(raw, method="holm")[1])
 
@@ -315,7 +300,6 @@ def test_rounding_is_no_spread(compare: Callable[..., stats.Difference]) -> None
 
 
 def test_one_side_without_spread_is_no_trouble() -> None:
-    """Welch's interval as scipy has it, without its warning."""
     found = stats.unpaired([1, 1, 1], [1, 2, 3])
     off = peer.t.ppf(0.975, 2) / math.sqrt(3)
     assert (found.low, found.high) == pytest.approx((1 - off, 1 + off))
@@ -323,7 +307,6 @@ def test_one_side_without_spread_is_no_trouble() -> None:
 
 @pytest.mark.parametrize("wrong", [["a", "b"], [1.0, math.inf]])
 def test_what_is_no_number_has_no_difference(wrong: list[object]) -> None:
-    """Refused on either side, before anything is averaged."""
     with pytest.raises(ValueError, match="expected"):
         stats.paired(wrong, [1.0, 2.0])
     with pytest.raises(ValueError, match="expected"):

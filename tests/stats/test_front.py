@@ -31,7 +31,6 @@ def standings(frame: pd.DataFrame, *objectives: stats.Objective, prompts: str | 
 
 
 def test_a_trade_off_is_clear_and_what_is_worse_in_all_is_beaten() -> None:
-    """By whom is said; the values are means over prompts with their intervals."""
     found = stats.front(answers((1, 4), (4, 1), (16, 16)), [COST, TIME], by="variant", prompts="prompt")
     assert found.table["standing"].tolist() == ["clear", "clear", "beaten"]
     assert found.table["beaten_by"].tolist()[2] == "a"
@@ -81,7 +80,6 @@ def test_calls_on_no_common_prompt_are_not_told_apart() -> None:
 
 
 def test_a_variant_without_a_value_has_no_standing() -> None:
-    """And beats nobody; alone, a variant is clear."""
     frame = answers((1, 1), (9, 9))
     found = stats.front(
         frame.assign(cost=frame["cost"].mask(frame["variant"] == "a")), [COST, TIME], by="variant", prompts="prompt"
@@ -110,13 +108,11 @@ def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten(prompts: int) ->
 
 
 def test_what_is_true_is_found_with_many_prompts() -> None:
-    """A rule that never claims anything is worth little."""
     found = [standings(answers((1, 1.6), (1.6, 1), (1.6, 2.4), seed=seed, prompts=60)) for seed in range(60)]
     assert np.mean([one == ["clear", "clear", "beaten"] for one in found]) > 0.8
 
 
 def test_repeats_that_count_as_prompts_make_claims_of_nothing() -> None:
-    """The check above is failed where each call is a prompt of its own."""
     frames = [answers((1, 1), (1, 1), (1, 1), seed=seed, prompts=12, repeats=5) for seed in range(60)]
     calls = [frame.assign(prompt=frame.groupby("variant").cumcount()) for frame in frames]
     assert not claims_are_rare(set(standings(one)) != {"possible"} for one in calls)

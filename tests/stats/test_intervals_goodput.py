@@ -27,14 +27,12 @@ def test_a_call_meets_all_limits_or_misses() -> None:
 
 
 def test_a_limit_is_met_by_what_equals_it() -> None:
-    """It is the most that is allowed."""
     met = stats.meets_slo(CALLS, {"ttft_s": 0.5}, failed=[False] * 6)
     assert met["w"]
     assert stats.share(met).n == 4
 
 
 def test_goodput_counts_what_is_known() -> None:
-    """One of five calls, by prompts; the sixth is in no share."""
     met = stats.meets_slo(CALLS, {"ttft_s": 0.5, "e2e_s": 5}, failed=CALLS["status"] == "failed")
     found = stats.share(met, clusters=list("pppqqq"))
     assert (found.n, found.clusters) == (5, 2)
@@ -51,6 +49,5 @@ def test_goodput_counts_what_is_known() -> None:
     ],
 )
 def test_an_objective_that_is_none_is_refused(slo: dict[str, Any], error: type[Exception], words: str) -> None:
-    """With what was expected."""
     with pytest.raises(error, match=words):
         stats.meets_slo(CALLS, slo, failed=CALLS["status"] == "failed")

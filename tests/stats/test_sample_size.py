@@ -15,7 +15,6 @@ from famnb.stats.intervals import mean_p_value
 
 @pytest.mark.parametrize("effect", [0.2, 0.5, 1.0])
 def test_sample_sizes_are_those_of_statsmodels(effect: float) -> None:
-    """For power 0.8 and 0.9, pairs and sides."""
     for power in (0.8, 0.9):
         pairs = TTestPower().solve_power(effect, alpha=0.05, power=power)
         sides = TTestIndPower().solve_power(effect, alpha=0.05, power=power)
@@ -24,14 +23,12 @@ def test_sample_sizes_are_those_of_statsmodels(effect: float) -> None:
 
 
 def test_a_half_width_is_reached_and_not_with_one_less() -> None:
-    """N values of that spread give an interval of at most that width."""
     n = stats.sample_size(sd=1.0, half_width=0.2)
     width = [peer.t.ppf(0.975, size - 1) / math.sqrt(size) for size in (n, n - 1)]
     assert width[0] <= 0.2 < width[1]
 
 
 def test_a_percentile_needs_enough_for_its_interval() -> None:
-    """One value less has no interval."""
     n = stats.percentile_size(0.95)
     assert stats.percentile(range(n), 0.95).known
     assert not stats.percentile(range(n - 1), 0.95).known
@@ -41,20 +38,17 @@ def test_a_percentile_needs_enough_for_its_interval() -> None:
     "wrong", [{"sd": 0, "half_width": 1}, {"sd": 1}, {"sd": 1, "half_width": 0}, {"sd": 1, "difference": 1e-9}]
 )
 def test_advice_that_cannot_be_given_is_refused(wrong: dict[str, float]) -> None:
-    """With the reason."""
     with pytest.raises(ValueError, match=r"sd|give either|other than 0|less precision"):
         stats.sample_size(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [{"sd_n": 1}, {"comparisons": 0}])
 def test_a_plan_that_makes_no_sense_is_refused(wrong: dict[str, int]) -> None:
-    """By the name of what is wrong."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         stats.sample_size(sd=1, difference=1, **wrong)  # type: ignore[arg-type]
 
 
 def test_no_plan_is_below_what_a_sign_test_takes() -> None:
-    """However large the difference: six pairs at 95 %, more where less is left to chance."""
     assert [stats.sample_size(sd=1, difference=50, level=level) for level in (0.9, 0.95, 0.99)] == [5, 6, 8]
 
 
@@ -77,5 +71,4 @@ def test_a_plan_finds_what_it_promises(comparisons: int) -> None:
 
 
 def test_a_plan_that_forgets_the_other_comparisons_finds_half() -> None:
-    """Nor how little twelve pairs tell of a spread."""
     assert share_found(6, is_planned=False) < 0.6

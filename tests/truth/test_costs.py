@@ -72,13 +72,11 @@ def only(frame, *variants):
 
 @pytest.mark.parametrize(("metric", "variant"), CLAIMS)
 def test_nothing_is_claimed_of_what_does_not_differ(pairs, metric, variant):
-    """Whatever an endpoint leaves out, one model costs what it costs."""
     assert claims_are_rare(pairs[metric, variant]["clear"])
 
 
 @pytest.mark.parametrize(("metric", "variant"), [*CLAIMS, ("cost_usd", "hidden reasoning"), ("cost_usd", "longer")])
 def test_intervals_of_differences_hold(recorded, pairs, metric, variant):
-    """The truth is the difference over all prompts of all experiments."""
     means = recorded.groupby("variant", observed=True)[TRUTH[metric]].mean()
     gap, own = means[variant] - means["reported"], pairs[metric, variant]
     assert intervals_hold((own["low"] <= gap) & (gap <= own["high"]))

@@ -59,7 +59,6 @@ CASES = [*((n, statistic) for n in PROMPTS for statistic in ("mean", "share")), 
 
 @pytest.mark.parametrize(("prompts", "statistic"), CASES)
 def test_nothing_is_claimed_where_nothing_differs(prompts, statistic):
-    """By the p-value, and by the interval."""
     found = differences(prompts, statistic)
     assert claims_are_rare(one.p_value < 1 - LEVEL for one in found)
     assert intervals_hold(one.low <= 0 <= one.high for one in found)
@@ -77,7 +76,6 @@ def test_intervals_of_a_difference_and_of_a_ratio_hold(prompts):
 
 
 def test_a_difference_is_found():
-    """An interval that holds is worth little if it never excludes anything."""
     assert np.mean([one.ratio.low > 1 for one in differences(60, "mean", SLOWER)]) > 0.8
     assert np.mean([one.clear for one in differences(60, "mean", SLOWER)]) > 0.5
 
@@ -106,7 +104,6 @@ def standings(slower):
 
 
 def test_no_variant_is_placed_on_a_front_where_all_are_alike():
-    """None is clearly on it and none is beaten, unless once in twenty by chance."""
     assert claims_are_rare((standings(1.0) != "possible").any())
 
 
@@ -125,7 +122,6 @@ def test_a_front_of_means_alone_places_variants_by_chance():
 
 
 def test_calls_that_are_taken_for_prompts_make_false_claims():
-    """The old mistake: every repeat as a prompt of its own fails the checks above."""
     times, right = experiments(20)
     assert not claims_are_rare(stats.paired(a.array, b.array).p_value < 1 - LEVEL for a, b in times)
     assert not claims_are_rare(

@@ -53,14 +53,12 @@ def comparisons(prompts, failed, metrics=("score_right",)):
 
 
 def test_no_model_scores_higher_by_what_it_fails_on():
-    """A failed call has the lowest score there can be, as it is by default."""
     pairs = comparisons(N, "zero", ("score_right", "success"))["score_right"]
     assert claims_are_rare(pairs["clear"])
     assert intervals_hold((pairs["low"] <= 0) & (pairs["high"] >= 0))
 
 
 def test_the_difference_in_success_holds_and_is_found():
-    """The success rate is a metric of its own."""
     pairs = comparisons(N, "zero", ("score_right", "success"))["success"]
     truth = -BREAKS_OFF * (1 - RIGHT)
     assert intervals_hold((pairs["low"] <= truth) & (truth <= pairs["high"]))

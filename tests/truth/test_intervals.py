@@ -50,7 +50,6 @@ def holds(intervals, truth):
 
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_a_median_and_a_share_hold(prompts):
-    """For new prompts, from repeats of a few."""
     names, times, right = samples(prompts)
     assert intervals_hold(holds([stats.median(own, clusters=names) for own in times], 1.0))
     assert intervals_hold(holds([stats.share(own, clusters=names) for own in right], TRUE_SHARE))
@@ -58,7 +57,6 @@ def test_a_median_and_a_share_hold(prompts):
 
 @pytest.mark.parametrize(("prompts", "p"), [(20, 0.9), (60, 0.9), (60, 0.95)])
 def test_a_percentile_holds(prompts, p):
-    """For new prompts, from repeats of a few."""
     names, times, _ = samples(prompts)
     assert intervals_hold(holds([stats.percentile(own, p, clusters=names) for own in times], true_percentile(p)))
 
@@ -77,20 +75,17 @@ def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
 
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_the_mean_of_what_has_no_long_tail_holds(prompts):
-    """As that of the logarithms of the same times."""
     names, times, _ = samples(prompts)
     assert intervals_hold(holds([stats.mean(np.log(own), clusters=names) for own in times], 0.0))
 
 
 @pytest.mark.parametrize("prompts", [3, 5])
 def test_fewer_than_six_prompts_carry_no_interval_of_a_mean(prompts):
-    """Student's of five would hold 85 of 100 at most; nothing is said rather than that."""
     names, times, _ = samples(prompts)
     assert not any(stats.mean(own, clusters=names).known for own in times)
 
 
 def test_calls_that_count_one_by_one_do_not_hold():
-    """Repeats taken for further prompts fail each of the checks above."""
     _, times, right = samples(20)
     assert not intervals_hold(holds([stats.median(own) for own in times], 1.0))
     assert not intervals_hold(holds([stats.percentile(own, 0.9) for own in times], true_percentile(0.9)))

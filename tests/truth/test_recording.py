@@ -59,7 +59,6 @@ def with_truth(exp, engine):
 
 
 def test_what_breaks_off_failed_and_everything_else_is_an_answer_with_its_true_score(served):
-    """On every endpoint, and only that."""
     failed = served["status"].isin(["failed", "interrupted"])
     assert len(served) == CALLS
     assert failed.equals(served["true_breaks_off"])

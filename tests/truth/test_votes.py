@@ -65,7 +65,6 @@ def truth():
 
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_intervals_of_strengths_hold(truth, prompts):
-    """Of every variant and every number of prompts."""
     frames = [ranking.frame for ranking in rankings(APART, prompts)]
     for name in VARIANTS:
         assert intervals_hold(frame.low[name] <= truth[name] <= frame.high[name] for frame in frames)
@@ -73,12 +72,10 @@ def test_intervals_of_strengths_hold(truth, prompts):
 
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_no_variant_is_claimed_to_be_better_where_none_is(prompts):
-    """Whatever its votes say of so many prompts."""
     assert claims_are_rare(map(claims_a_winner, rankings(ALIKE, prompts)))
 
 
 def test_a_clear_difference_is_found():
-    """An interval that holds is worth little if it never excludes anything."""
     found = ["a is chosen over c" in " ".join(ranking_sentences(one)) for one in rankings(APART, 60)]
     assert np.mean(found) > 0.8
 
