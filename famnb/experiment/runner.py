@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import queue
 import statistics
 import threading
@@ -287,16 +286,15 @@ class Run:
                 # after a pause calls do not come in a burst.
                 interval = 1 / self._rate
                 self._next_start = max(self._next_start, self._now() - interval) + interval
-            key = cell.key
             self._warmups_running += cell.warmup
-            self._cells[key] = cell
-            on_done = functools.partial(self._report_end, key)
-            stop = self._executor.start(cell, labels=cell.labels(self._report.name), on_done=on_done)
+            self._cells[cell.key] = cell
+            stop = self._executor.start(
+                cell,
+                labels=cell.labels(self._report.name),
+                on_done=lambda outcome, key=cell.key: self._outcomes.put((key, outcome)),
+            )
             with self._lock:
-                self._running[key] = stop
-
-    def _report_end(self, key: str, outcome: CallOutcome) -> None:
-        self._outcomes.put((key, outcome))
+                self._running[cell.key] = stop
 
     def _waits_for_ledger(self) -> bool:
         """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import os
@@ -17,23 +16,11 @@ import famnb
 from famnb.client import dask_worker
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.experiment import dask_executor
-from tests.experiment.experiments import GRID, small_experiment
+from tests.experiment.experiments import GRID, count_answers, kill_process, small_experiment, standings_by_cell
 from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.full
-
-
-def standings_by_cell(ledger):
-    """The standings of each cell's calls."""
-    standings = collections.defaultdict(list)
-    for row in ledger.select():
-        standings[row["cell"]].append(row["standing"])
-    return standings
-
-
-def count_answers(standings):
-    return sum(standing in ("completed", "incomplete") for standing in standings)
 
 
 def kill(dask_client, *, workers):
@@ -108,8 +95,7 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     process, _ = child(prompts=prompts, concurrency=concurrency, on=on)
     wait_until(lambda: len(ledger) > 100)
-    process.kill()
-    process.join()
+    kill_process(process)
     done = sum(map(count_answers, standings_by_cell(ledger).values()))
     assert 0 < done < prompts * CELLS_PER_PROMPT
     _, messages = child(prompts=prompts, concurrency=concurrency, on=on)

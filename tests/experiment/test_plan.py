@@ -42,19 +42,8 @@ def test_the_tags_of_prompts_are_columns(client):
 def test_a_plan_is_a_row_a_cell(client):
     exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0.0, 0.5]), 2, name="p", client=client, warmup=1)
     plan = exp.plan()
-    columns = [
-        "order",
-        "cell",
-        "prompt_id",
-        "prompt",
-        "variant",
-        "endpoint",
-        "model",
-        "temperature",
-        "repeat",
-        "warmup",
-    ]
-    assert list(plan.columns) == columns
+    columns = "order cell prompt_id prompt variant endpoint model temperature repeat warmup"
+    assert list(plan.columns) == columns.split()
     assert len(plan) == 2 * 2 * 2 + 2 == plan["cell"].nunique()
     assert plan["order"].tolist() == list(range(10))
     assert plan["warmup"].tolist() == [True] * 2 + [False] * 8

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import collections
 import random
 import sqlite3
 
 import pytest
 
 import famnb
-from tests.experiment.experiments import small_experiment, statuses
+from tests.experiment.experiments import count_answers, kill_process, small_experiment, standings_by_cell, statuses
 from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
@@ -78,28 +77,10 @@ PROMPTS = 500
 CELLS = PROMPTS * CELLS_PER_PROMPT
 
 
-def read_standings(tmp_path):
-    """How the calls of each cell stand."""
-    rows = famnb.Ledger(tmp_path / "ledger.sqlite").select("experiment = 'shared'")
-    found = collections.defaultdict(list)
-    for row in rows:
-        found[row["cell"]].append(row["standing"])
-    return found
-
-
-def count_answers(standings):
-    return sum(standing in ("completed", "incomplete") for standing in standings)
-
-
 def wait_for_rows(tmp_path, count):
     """Wait until so many calls have a row, whether they are over or not."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     wait_until(lambda: len(ledger) >= count, timeout=60)
-
-
-def kill_process(process):
-    process.kill()
-    process.join()
 
 
 @pytest.mark.full
@@ -111,13 +92,13 @@ def test_a_run_that_is_killed_five_times_pays_no_answered_cell_twice(child, tmp_
         process, _ = child(prompts=PROMPTS, concurrency=concurrency)
         wait_for_rows(tmp_path, before + chance.randrange(20, 300))
         kill_process(process)
-        done = sum(map(count_answers, read_standings(tmp_path).values()))
+        done = sum(map(count_answers, standings_by_cell(famnb.Ledger(tmp_path / "ledger.sqlite")).values()))
         assert before <= done < CELLS
         before = done
     assert before > 0
     _, heard = child(prompts=PROMPTS, concurrency=concurrency)
     assert heard.recv() == CELLS - before
-    found = read_standings(tmp_path)
+    found = standings_by_cell(famnb.Ledger(tmp_path / "ledger.sqlite"))
     assert len(found) == CELLS
     assert {count_answers(standings) for standings in found.values()} == {1}
     others = [each for standings in found.values() for each in standings if each not in ("completed", "incomplete")]

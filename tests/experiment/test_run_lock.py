@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import famnb
+from tests.experiment.experiments import kill_process
 from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
 PROMPTS = 500
-
-
-def kill_process(process):
-    process.kill()
-    process.join()
 
 
 def test_a_second_process_is_refused_while_the_first_runs_and_then_resumes(connect, stalling, child, tmp_path):
