@@ -33,8 +33,8 @@ def score_keys(scorers: Iterable[Any], prompts: Iterable[Prompt]) -> dict[tuple[
         # A judge with a rubric makes several scores; any other scorer one, of its own name.
         by_name |= getattr(scorer, "score_keys", None) or {scorer.name: str(getattr(scorer, "key", scorer.name))}
     keys = {}
-    for prompt in prompts:
-        digest = fingerprint(*sorted((name, str(value)) for name, value in prompt.slots.items()))
+    for prompt in {prompt.id: prompt for prompt in prompts}.values():
+        digest = fingerprint(*sorted([(name, str(value)) for name, value in prompt.slots.items()]))
         for name, scorer_key in by_name.items():
             keys[name, prompt.id] = f"{scorer_key}@{digest}" if prompt.slots else scorer_key
     return keys

@@ -34,7 +34,7 @@ from famnb.experiment.comparison import (
 )
 from famnb.experiment.metrics import (
     GOODPUT,
-    P95_SUFFIX,
+    P95,
     SCORE_PREFIX,
     SUCCESS,
     Failed,
@@ -316,13 +316,17 @@ def _variant_table(
         line: dict[str, Any] = {**counts, "left": len(status) - failed - sum(answers.values())}
         for metric, values in measured.items():
             part = values.to_frame(is_variant, prompts)
-            figure, stem = estimate(metric, part, level=level), _MEANS.get(metric.name, metric.name)
-            line[stem if metric.figure == "share" else f"{stem}_{metric.figure}"] = figure.value
+            figure, stem, kind = (
+                estimate(metric, part, level=level),
+                _MEANS.get(metric.name, metric.name),
+                metric.figure,
+            )
+            line[stem if kind == "share" else f"{stem}_{kind}"] = figure.value
             line |= {f"{stem}_low": figure.low, f"{stem}_high": figure.high, f"{stem}_n": figure.n}
-            if metric.figure == "median":
-                p95 = estimate(find_metric(f"{metric.name}{P95_SUFFIX}"), part, level=level)
+            if kind == "median":
+                p95 = stats.percentile(part["value"], P95, clusters=part.index, level=level)
                 line |= {f"{stem}_p95": p95.value, f"{stem}_p95_low": p95.low, f"{stem}_p95_high": p95.high}
-            if metric.figure == "mean":
+            if kind == "mean":
                 line |= {f"{stem}_{word}": mean_over_prompts(part[end]) for word, end in _ENDS.items()}
                 cautions.append((metric.title, figure.n, figure.caution))
         lines.append(line | sum_costs(rows[is_variant]))
