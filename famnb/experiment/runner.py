@@ -286,15 +286,7 @@ class Run:
                 # after a pause calls do not come in a burst.
                 interval = 1 / self._rate
                 self._next_start = max(self._next_start, self._now() - interval) + interval
-            self._warmups_running += cell.warmup
-            self._cells[cell.key] = cell
-            stop = self._executor.start(
-                cell,
-                labels=cell.labels(self._report.name),
-                on_done=lambda outcome, key=cell.key: self._outcomes.put((key, outcome)),
-            )
-            with self._lock:
-                self._running[cell.key] = stop
+            self._start(cell)
 
     def _waits_for_ledger(self) -> bool:
         """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""
@@ -310,6 +302,16 @@ class Run:
                 "Make room or unlock the file, then run() again in this process, so that nothing is paid for twice"
             )
         return True
+
+    def _start(self, cell: Cell) -> None:
+        key, outcomes = cell.key, self._outcomes
+        self._warmups_running += cell.warmup
+        self._cells[key] = cell
+        stop = self._executor.start(
+            cell, labels=cell.labels(self._report.name), on_done=lambda outcome: outcomes.put((key, outcome))
+        )
+        with self._lock:
+            self._running[key] = stop
 
     def _next_due(self, now: float) -> float | None:
         """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""
