@@ -32,7 +32,7 @@ _CALL = "<tool_call>"
 _LETTERS = {f"<0x{byte:02X}>" for byte in range(0x22, 0x7F) if byte != ord(",")} | set("abcdefghijklmnopqrstuvwxyz")
 
 
-def write_model(path: Path, *, context: int) -> None:
+def write_model(path: Path, *, context: int, template: str = _TEMPLATE) -> None:
     """Write a llama of one layer that says some twenty letters, and calls a tool if it may; `context` is in tokens."""
     width, inner, heads = 32, 64, 2
     words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
@@ -56,7 +56,7 @@ def write_model(path: Path, *, context: int) -> None:
     writer.add_unk_token_id(0)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(_END)
-    writer.add_chat_template(_TEMPLATE)
+    writer.add_chat_template(template)
     rng = np.random.default_rng(0)
     square = {f"attn_{name}": (width, width) for name in ("q", "k", "v", "output")}
     layer = {**square, "ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}

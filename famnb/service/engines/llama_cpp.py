@@ -50,6 +50,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that are answered at once; others wait."""
     memory: int
     """Bytes that it will take, as estimated."""
+    has_tools: bool
+    """Whether its template of a conversation has a place for tools."""
 
 
 def plan_engine(
@@ -78,6 +80,10 @@ def plan_engine(
         threads=threads or max(1, _count_cores() - 1),
         parallel=parallel,
         memory=header.estimate_memory(context * parallel),
+        # A model may have a template of its own for tools.
+        has_tools=any(
+            "tools" in str(text) for name, text in header.fields.items() if name.startswith("tokenizer.chat_template")
+        ),
     )
 
 

@@ -62,7 +62,7 @@ class LocalEngine:
             raise
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
-        engine = await self._find_model(prompt.model).ready()
+        engine = await self._find_model(prompt).ready()
         async with aclosing(engine.generate(prompt)) as events:
             async for event in events:
                 yield event
@@ -74,22 +74,32 @@ class LocalEngine:
         return tuple(self._models)
 
     async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
-        engine = await self._find_model(prompt.model).ready()
+        engine = await self._find_model(prompt).ready()
         return await engine.count_tokens(prompt)
 
     async def aclose(self) -> None:
         for model in self._models.values():
             await model.aclose()
 
-    def _find_model(self, name: str) -> _LocalModel:
-        """Return the model of that name; the first for a name of the document's. Raises ServiceError for any other."""
-        if name in _DOCUMENT_MODELS:
-            return next(iter(self._models.values()))
-        model = self._models.get(name)
+    def _find_model(self, prompt: GenerationPrompt) -> _LocalModel:
+        """Return the model that a prompt names; the first for a name of the document's.
+
+        Raises ServiceError if it does not run here, or cannot call the tools that the prompt has.
+        """
+        model = (
+            next(iter(self._models.values())) if prompt.model in _DOCUMENT_MODELS else self._models.get(prompt.model)
+        )
         if model is None:
             names = ", ".join(self._models)
             raise ServiceError(
-                400, f"model: {name!r} does not run here; expected one of {names}", code="model_not_found"
+                400, f"model: {prompt.model!r} does not run here; expected one of {names}", code="model_not_found"
+            )
+        # llama.cpp would answer as if none had been given.
+        if prompt.tools and prompt.tool_choice != "none" and not model.options.has_tools:
+            raise ServiceError(
+                400,
+                f"tools: {model.options.name} calls none, for its chat template has no place for them; ask for an "
+                "answer of a JSON schema, or run a model that has (famnb serve --model FILE.gguf)",
             )
         return model
 
@@ -98,23 +108,25 @@ class _LocalModel:
     """One model, its process, and the engine that calls it."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._options = options
+        self.options = options
         self._starting = asyncio.Lock()
         self._connect(*start_engine(options))
 
     def _connect(self, process: ChildProcess, url: str, key: str) -> None:
         self.process = process
-        self._engine = UpstreamEngine(url, credential=Credential(key), models=self._options.name)
+        # A connection each: llama.cpp now and then closes one as the next request comes (xllamacpp 2026.10).
+        headers = {"connection": "close"}
+        self._engine = UpstreamEngine(url, credential=Credential(key), models=self.options.name, headers=headers)
 
     async def ready(self) -> UpstreamEngine:
         """Return the engine, with its process started again if that has died. Raises ServiceError if it cannot be."""
         async with self._starting:
             if not self.process.running:
-                name = self._options.name
+                name = self.options.name
                 _log.warning("famnb: the engine of %s has ended; it is started again", name)
                 await self.aclose()
                 try:
-                    self._connect(*await asyncio.to_thread(start_engine, self._options))
+                    self._connect(*await asyncio.to_thread(start_engine, self.options))
                 except ConnectError as error:
                     _log.warning("famnb: %s", error)
                     raise ServiceError(500, f"the engine of {name} has ended, and cannot be started again") from None

@@ -14,8 +14,9 @@ import dataclasses
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 
 from famnb.client.auth import Credential
@@ -75,8 +76,17 @@ class UpstreamEngine:
     name = "upstream"
     takes_any_model = True
 
-    def __init__(self, url: str, *, credential: Credential | None = None, models: str | Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        credential: Credential | None = None,
+        models: str | Sequence[str] = (),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """`credential` is the upstream's key, if it has one; `models` are `ours=theirs` or, for all others, `theirs`.
+
+        `headers` go with every request.
 
         Raises InvalidRequest for an invalid address or model, CredentialError for an invalid key.
         """
@@ -87,7 +97,11 @@ class UpstreamEngine:
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))
         """For each model of ours the upstream's name; under the empty name that of all others."""
         self._sender = RequestSender(
-            origin_of(self._base), credential=self._credential, deadlines=Deadlines(), silence=SILENCE_S
+            origin_of(self._base),
+            credential=self._credential,
+            deadlines=Deadlines(),
+            headers=headers,
+            silence=SILENCE_S,
         )
         self._address_pattern = _address_pattern(self._base)
         self._refused: dict[str, frozenset[RefusedField]] = {}

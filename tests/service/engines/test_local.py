@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +17,11 @@ import pydantic
 import pytest
 
 import famnb
+from famnb.cli import main
 from famnb.errors import BadRequestError, ConnectError, InvalidRequest
+from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.tiny_engine import write_model
+from tests.support.upstream_servers import fetch_reply
 from tests.support.waiting import wait_until
 
 
@@ -43,7 +51,9 @@ def test_every_endpoint_is_answered_by_the_model_and_not_simulated(
     reply = client.ask("Say something.", endpoint=endpoint, max_tokens=12, stream=stream)
     assert reply.text
     assert (reply.complete, reply.model, reply.service) == (True, "tiny", "llama.cpp")
-    assert reply.usage.output_tokens
+    assert 0 < reply.usage.output_tokens <= 12
+    # On messages as the sum of what was read anew and what was cached.
+    assert reply.usage.source("input_tokens") == ("derived" if endpoint == "messages" else "reported")
     assert reply.cost is None
     row = famnb.calls(client.ledger).iloc[-1]
     assert (row["simulated"], row["profile"]) == (False, "local")
@@ -59,6 +69,44 @@ def test_another_model_is_refused_with_the_names_of_those_that_run(client: famnb
         client.ask("Hi", model="huge")
 
 
+def test_a_tool_is_called_on_every_endpoint_and_its_result_read(client: famnb.Client) -> None:
+    @famnb.tool
+    def measure(sunny: bool) -> str:
+        """Measure the light."""
+        return f"light: {sunny}"
+
+    for endpoint in ("chat", "responses", "web", "messages"):
+        reply = client.ask("Is it?", endpoint=endpoint, tools=[measure], auto=True, max_tokens=200)
+        contents = [result.content for round_ in reply.rounds for result in round_.results]
+        assert contents in (["light: True"], ["light: False"])
+        assert reply.text
+
+
+def test_a_model_whose_template_has_no_tools_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "plain.gguf"
+    write_model(path, context=256, template="{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}a:")
+    tool = {"type": "function", "function": {"name": "t", "parameters": {"type": "object"}}}
+    with famnb.connect("local", model=path, ledger=tmp_path / "l.sqlite") as client:
+        assert client.ask("Hi", endpoint="web", max_tokens=4).text
+        with pytest.raises(BadRequestError, match="plain calls none, for its chat template has no place for them"):
+            client.ask("Hi", endpoint="web", tools=[tool], max_tokens=4)
+
+
+def test_prompts_are_counted_by_the_models_own_tokenizer_and_check_passes(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with famnb.serve(model=model) as server, ServiceClient(server) as api:
+        body = minimal_body("messages", "Größe 11")
+        count = api.post(f"{PATHS['messages']}/count_tokens", json=body).json()["input_tokens"]
+        # The tiny model's tokens are bytes; one begins each prompt, with a space.
+        assert count == 2 + len("user: Größe 11\nassistant:".encode())
+        assert {fetch_reply(api, endpoint, "Größe 11").usage.input_tokens for endpoint in PATHS} == {count}
+        monkeypatch.setenv("FAM_BASE_URL", server.url)
+        monkeypatch.setenv("FAM_API_KEY", server.key)
+        assert main(["check"]) == 0
+    assert "8 of 8 calls passed" in capsys.readouterr().out
+
+
 def test_an_engine_that_was_killed_is_started_again_by_the_next_call(client: famnb.Client) -> None:
     service = next(
         process
@@ -70,6 +118,34 @@ def test_an_engine_that_was_killed_is_started_again_by_the_next_call(client: fam
     wait_until(lambda: engine not in service.children() or engine.status() == psutil.STATUS_ZOMBIE)
     assert client.ask("Hi again", max_tokens=4).text
     assert service.children()[0].pid != engine.pid
+
+
+def test_nothing_is_left_of_a_kernel_that_was_killed(model: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys, time, famnb, psutil; "
+        f"client = famnb.connect('local', model={str(model)!r}, ledger={str(tmp_path / 'l.sqlite')!r}); "
+        "print([child.pid for child in psutil.Process().children(recursive=True)], flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as kernel:
+        assert kernel.stdout is not None
+        pids = json.loads(next(line for line in kernel.stdout if line.startswith("[")))
+        assert len(pids) == 2, "the service and the engine"
+        kernel.kill()
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_works(model: Path, tmp_path: Path) -> None:
+    ledger, other = tmp_path / "l.sqlite", tmp_path / "other.gguf"
+    other.write_bytes(model.read_bytes())
+    with famnb.connect("local", model=other, ledger=ledger) as client:
+        service = psutil.Process().children()[-1]
+        (engine,) = service.children()
+        service.kill()
+        wait_until(lambda: not is_alive(engine.pid))
+        with pytest.raises(ConnectError, match=r"no answer from 127\.0\.0\.1"):
+            client.ask("Hi", max_tokens=4)
+    with famnb.connect("local", model=other, ledger=ledger) as client:
+        assert client.ask("Hi", max_tokens=4).text
 
 
 def test_several_models_answer_by_their_names_and_the_first_for_the_documents(model: Path, tmp_path: Path) -> None:
@@ -88,12 +164,45 @@ def test_several_models_answer_by_their_names_and_the_first_for_the_documents(mo
     assert not any(engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE for engine in engines)
 
 
-def test_a_model_that_cannot_run_is_refused_in_words(model: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"no model")
-    with pytest.raises(ConnectError, match="expected a GGUF file"):
-        famnb.serve(model=broken)
-    with pytest.raises(InvalidRequest, match="model: given beside upstream"):
-        famnb.serve(model=model, upstream="http://127.0.0.1:9")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "text.gguf"], "expected a GGUF file"),
+        (["--model", "cut.gguf"], "cut.gguf did not load: .* it may be broken"),
+        (["--model", "none.gguf"], "there is no file .*; expected one of smollm2, or a .gguf file"),
+        (["--model", "smollm2"], "not on this machine yet; fetch it: famnb model get smollm2"),
+        (["--model", "tiny.gguf", "--ctx", "9999"], "reads at most 1,024 tokens"),
+        (["--model", "tiny.gguf", "--parallel", "99999999"], "are free: close other programs, or choose a smaller"),
+        (["--model", "tiny.gguf", "--model", "tiny.gguf"], "two models have one name"),
+        (["--model", "tiny.gguf", "--port", "TAKEN"], "cannot listen at .* choose another host or port"),
+        (["--model", "tiny.gguf", "--upstream", "http://127.0.0.1:9"], "leave one out"),
+    ],
+)
+def test_what_keeps_a_model_from_running_is_said_with_what_to_do(
+    arguments: list[str], message: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = {"text": b"no model", "tiny": model.read_bytes(), "cut": model.read_bytes()[:-20_000]}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.gguf").write_bytes(content)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        names = {"TAKEN": str(taken.getsockname()[1])}
+        words = [str(tmp_path / word) if word.endswith(".gguf") else names.get(word, word) for word in arguments]
+        assert main(["serve", *words]) == 1
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_without_an_engine_for_this_platform_another_way_is_named(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    assert main(["serve", "--model", str(model)]) == 1
+    assert re.search(r'pip install "famnb\[local\]".* elsewhere .* famnb serve --upstream', capsys.readouterr().err)
+
+
+def test_only_the_local_profile_runs_a_model(model: Path) -> None:
     with pytest.raises(InvalidRequest, match=r'only connect\("local", model=…\)'):
         famnb.connect(model=model)
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
