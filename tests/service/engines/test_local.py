@@ -141,6 +141,7 @@ def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_work
         service = psutil.Process().children()[-1]
         (engine,) = service.children()
         service.kill()
+        service.wait()
         wait_until(lambda: not is_alive(engine.pid))
         with pytest.raises(ConnectError, match=r"no answer from 127\.0\.0\.1"):
             client.ask("Hi", max_tokens=4)
