@@ -8,6 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, find_profile, is_known
 from famnb.record import Ledger, RecordedCall
@@ -33,7 +35,7 @@ class ArrivedEvent(NamedTuple):
     """The data of one event of a stream, as it came."""
 
     number: int
-    """Its index in the stream."""
+    """Its place in the stream, from 1 on."""
     t_s: float
     """When the read that completed it arrived, in seconds from sending the request."""
     text: str
@@ -92,78 +94,86 @@ CallPart: TypeAlias = Literal["request", "response", "events"]
 
 
 class CallPages:
-    """What is shown of one call, and how far its events are turned; dashboard and inspector draw the same pages."""
+    """What is shown of one call, and how far its events are turned; all tools that open calls show the same pages."""
 
     def __init__(self, call: RecordedCall) -> None:
         self.call = call
         self._events = _read_events(call)
-        requested, responded = _describe_request(call), _describe_response(call)
-        self._raw = {"request": requested[1], "response": responded[1]}
-        self._lines = {"request": requested[0], "response": responded[0]}
+        (request_lines, request), (response_lines, response) = _describe_request(call), _describe_response(call)
+        self._texts = {"request": request, "response": response}
         self._filter = ""
         self._first = 0
         """The index of the first event in view, among those that the filter lets through."""
-        self._timeline: dict[str, str] | None = None
-        self._transcript = SafeHtml(transcript.reply_bundle(call.reply)["text/html"])
+        self._view = CallView(
+            id=call.call_id,
+            transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
+            request=RawView(lines=request_lines, text=images.shorten_image_data(request)),
+            response=RawView(lines=response_lines, text=images.shorten_image_data(response)),
+            events=self._view_events(),
+            timeline=None,
+        )
 
     def view(self) -> CallView:
         """Return what the page shows."""
-        request, response = (
-            RawView(
-                lines=tuple(line for line in self._lines[name] if line),
-                text=images.shorten_image_data(self._raw[name]),
-            )
-            for name in ("request", "response")
-        )
-        page = self._describe_events()
-        return CallView(
-            id=self.call.call_id,
-            transcript=self._transcript,
-            request=request,
-            response=response,
-            events=EventsView(
-                filter=self._filter,
-                summary=page["summary"],
-                rows=tuple(EventView(key=number, time=time, text=text) for number, time, text in page["rows"]),
-                has_earlier=page["earlier"],
-                has_later=page["later"],
-            ),
-            timeline=None if self._timeline is None else TimelineView(**self._timeline),
-        )
+        return self._view
 
     def filter_events(self, text: str) -> None:
         """Show the events that hold a text."""
         self._filter, self._first = text.strip().lower(), 0
+        self._view = msgspec.structs.replace(self._view, events=self._view_events())
 
     def turn_events(self, step: Literal[1, -1]) -> None:
         """Show the events after those in view, or before them."""
         self._first = max(self._first + step * PAGE_LENGTH, 0)
+        self._view = msgspec.structs.replace(self._view, events=self._view_events())
 
     def draw_timeline(self, *, dark: bool) -> None:
         """Draw the timeline for a light or a dark page."""
-        self._timeline = _draw_timeline(self.call.reply, is_dark=dark)
+        # Imported on first use: a dashboard, which opens calls too, does without it.
+        import matplotlib
 
-    def text_of(self, what: str) -> str:
-        """Return the whole text that is copied: "request", "response", or "events" with their times, a line each."""
-        if what in self._raw:
-            return self._raw[what]
-        return "".join(f"{event.t_s:.6f}\t{event.text}\n" for event in self._matches())
+        from famnb import plot
+        from famnb.plot.palette import DARK, LIGHT
+
+        with matplotlib.rc_context({"figure.facecolor": (DARK if dark else LIGHT).ground}):
+            figure: Any = plot.timeline(self.call.reply)
+        figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
+        bundle, _ = figure._repr_mimebundle_()
+        url = f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}"
+        self._view = msgspec.structs.replace(self._view, timeline=TimelineView(url=url, alt=figure.alt))
+
+    def text_of(self, part: CallPart) -> str:
+        """Return the whole text that is copied; of the events those that the filter lets through, a line each."""
+        if part == "events":
+            return "".join(f"{event.t_s:.6f}\t{event.text}\n" for event in self._matches())
+        return self._texts[part]
 
     def _matches(self) -> list[ArrivedEvent]:
         return [event for event in self._events if self._filter in event.text.lower()]
 
-    def _describe_events(self) -> dict[str, Any]:
+    def _view_events(self) -> EventsView:
         """Return one page of the events that hold the filter's text, or why there is none."""
-        matches = self._matches()
+        matches, total = self._matches(), len(self._events)
         self._first = min(self._first, max(len(matches) - 1, 0) // PAGE_LENGTH * PAGE_LENGTH)
         page = matches[self._first : self._first + PAGE_LENGTH]
-        return {
-            "filter": self._filter,
-            "summary": _summarise_events(page, matches=len(matches), total=len(self._events)),
-            "rows": [[f"{event.number + 1:,}", f"{event.t_s:.3f} s", sanitize.visible(event.text)] for event in page],
-            "earlier": self._first > 0,
-            "later": self._first + PAGE_LENGTH < len(matches),
-        }
+        if not total:
+            summary = "No events: the reply was not an event stream, or nothing came."
+        elif not matches:
+            summary = f"None of the {total:,} events holds that text."
+        else:
+            summary = f"Events {page[0].number:,} to {page[-1].number:,}"
+            count = len(matches)
+            summary += f" of {total:,}" if count == total else f"; {count:,} of {total:,} hold the text"
+        return EventsView(
+            filter=self._filter,
+            summary=summary,
+            rows=tuple(
+                EventView(key=f"{event.number:,}", time=f"{event.t_s:.3f} s", text=sanitize.visible(event.text))
+                for event in page
+            ),
+            has_earlier=self._first > 0,
+            has_later=self._first + PAGE_LENGTH < len(matches),
+        )
 
 
 class CallTool(BaseTool):
@@ -236,34 +246,25 @@ class Inspector(CallTool):
 
 def call_bundle(call: RecordedCall) -> Bundle:
     """Return a call as ordinary notebook output: what was said, and what to know of request and response."""
-    lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0] if line]
+    lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0]]
     sections = [Section("note", line) for line in (f"Call {call.call_id}", *lines)]
     return transcript.join_bundles([transcript.reply_bundle(call.reply), transcript.render(sections)])
 
 
 def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> RecordedCall:
-    """The recorded call of a reply or of a call's id."""
-    match call:
-        case RecordedCall():
-            return call
-        case Reply(call_id=str(call_id)) | str(call_id) if ledger is not None:
-            return ledger.call(call_id)
-        case Reply(call_id=str(call_id)) | str(call_id):
-            return _find_anywhere(call_id)
-        case Reply():
-            raise InvalidRequest(
-                "this reply was not recorded, so there is nothing to lay open; use a client with a ledger"
-            )
-        case _:
-            raise InvalidArgument(f"expected a reply, a recorded call or a call's id; got {call!r}")
-
-
-def _find_anywhere(call_id: str) -> RecordedCall:
-    """The call in the ledger of the latest `connect()`, or in another that this process records in."""
-    connected = connected_ledger()
+    """Return the recorded call of a reply or of a call's id; `Inspector` says where it is looked for."""
+    if isinstance(call, RecordedCall):
+        return call
+    if isinstance(call, Reply) and call.call_id is None:
+        raise InvalidRequest("this reply was not recorded, so there is nothing to lay open; use a client with a ledger")
+    call_id = call.call_id if isinstance(call, Reply) else call
+    if not isinstance(call_id, str):
+        raise InvalidArgument(f"expected a reply, a recorded call or a call's id; got {call!r}")
     try:
-        return connected.call(call_id)
+        return (ledger or connected_ledger()).call(call_id)
     except UnknownName as error:
+        if ledger is not None:
+            raise
         for path in written_files():
             with contextlib.suppress(UnknownName, LedgerError):
                 return Ledger(path).call(call_id)
@@ -274,47 +275,55 @@ def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
     reads = call.reads if _is_event_stream(call) else ()
     arrivals = [(read.t_ns, data) for read in reads for data in read.data]
     return [
-        ArrivedEvent(index, t_ns / 1e9, data.decode(errors="replace")) for index, (t_ns, data) in enumerate(arrivals)
+        ArrivedEvent(number, t_ns / 1e9, data.decode(errors="replace"))
+        for number, (t_ns, data) in enumerate(arrivals, start=1)
     ]
 
 
-def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
-    """What to know about the request, a line each, and its head and body as they were sent, without the key."""
+def _describe_request(call: RecordedCall) -> tuple[tuple[str, ...], str]:
+    """Return what to know about the request, a line each, and its head and body as they were sent, without the key."""
     summary = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
-    headers = [f"{name}: {value}" for name, value in _request_headers(call.row["profile"])]
-    head = [f"POST {call.row['url']}", *headers, "content-type: application/json"]
+    name = call.row["profile"]
+    profile = find_profile(name if is_known(name) else DEFAULT)
+    # The ledger does not hold the key.
+    prefix = "Bearer " if profile.key_header == "authorization" else ""
+    condition = "" if profile.needs_key else " (if the client had a key)"
+    headers = [(profile.key_header, f"{prefix}••••••{condition}"), *profile.headers.items()]
+    head = [
+        f"POST {call.row['url']}",
+        *(f"{name}: {value}" for name, value in headers),
+        "content-type: application/json",
+    ]
     return (summary,), _http_message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
 
 
-def _request_headers(profile_name: str) -> list[tuple[str, str]]:
-    """The headers that a profile sends, with what stands for the key, which the ledger does not hold."""
-    profile = find_profile(profile_name if is_known(profile_name) else DEFAULT)
-    prefix = "Bearer " if profile.key_header == "authorization" else ""
-    condition = "" if profile.needs_key else " (if the client had a key)"
-    return [(profile.key_header, f"{prefix}••••••{condition}"), *profile.headers.items()]
-
-
-def _describe_response(call: RecordedCall) -> tuple[Sequence[str], str]:
-    """What to know about the response, a line each, and its head and body as they came."""
+def _describe_response(call: RecordedCall) -> tuple[tuple[str, ...], str]:
+    """Return what to know about the response, a line each, and its head and body as they came."""
     status = call.row["http_status"]
     summary = "No response came" if status is None else f"Status {status}"
     error = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
     head = [] if status is None else [f"HTTP {status}"]
     head += [f"{name}: {value}" for name, value in _response_headers(call)]
-    clock = facts.describe_clock(call.timing) or ""
-    if _is_event_stream(call):
-        return (summary, error or "An event stream: see Events.", clock), _http_message(head, "")
-    body = b"".join(data for read in call.reads for data in read.data)
-    return (summary, error, clock), _http_message(head, _indent_json(body))
+    body = ""
+    if not _is_event_stream(call):
+        data = b"".join(data for read in call.reads for data in read.data)
+        try:
+            body = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+        except ValueError:
+            body = data.decode(errors="replace")
+    elif not error:
+        error = "An event stream: see Events."
+    lines = (summary, error, facts.describe_clock(call.timing) or "")
+    return tuple(filter(None, lines)), _http_message(head, body)
 
 
 def _response_headers(call: RecordedCall) -> list[tuple[str, str]]:
-    """The response's headers, as many as are recorded."""
+    """Return the response's headers, as many as are recorded."""
     return [(name, value) for name, value in json.loads(call.row["response_headers"] or "[]")]
 
 
 def _is_event_stream(call: RecordedCall) -> bool:
-    """Whether the response is an event stream; an error is none, even if a stream was asked for."""
+    """Return whether the response is an event stream; an error is none, even if a stream was asked for."""
     types = [value for name, value in _response_headers(call) if name.lower() == "content-type"]
     # Calls recorded without headers say only whether their body was read as a stream.
     return any("event-stream" in value for value in types) if types else bool(call.row["streamed"])
@@ -322,36 +331,3 @@ def _is_event_stream(call: RecordedCall) -> bool:
 
 def _http_message(head: Sequence[str], body: str) -> str:
     return sanitize.visible("\n".join([*head, "", body] if body else head))
-
-
-def _indent_json(body: bytes) -> str:
-    """A JSON body indented; any other as text."""
-    try:
-        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
-        return body.decode(errors="replace")
-
-
-def _summarise_events(page: Sequence[ArrivedEvent], *, matches: int, total: int) -> str:
-    """Which events a page has, or why it has none."""
-    if not total:
-        return "No events: the reply was not an event stream, or nothing came."
-    if not matches:
-        return f"None of the {total:,} events holds that text."
-    summary = f"Events {page[0].number + 1:,} to {page[-1].number + 1:,}"
-    return summary + (f" of {total:,}" if matches == total else f"; {matches:,} of {total:,} hold the text")
-
-
-def _draw_timeline(reply: Reply, *, is_dark: bool) -> dict[str, str]:
-    """The timeline as an image for a light or a dark page, and what it shows in words."""
-    # Imported on first use: a dashboard, which opens calls too, does without it.
-    import matplotlib
-
-    from famnb import plot
-    from famnb.plot.palette import DARK, LIGHT
-
-    with matplotlib.rc_context({"figure.facecolor": (DARK if is_dark else LIGHT).ground}):
-        figure: Any = plot.timeline(reply)
-    figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
-    bundle, _ = figure._repr_mimebundle_()
-    return {"url": f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", "alt": figure.alt}
