@@ -109,7 +109,7 @@ class Ballot(BaseTool):
         self._equal_count = 0
         """Pairs left out because their answers are the same."""
         self._votes = {
-            _pair_key(vote.left_cell, vote.right_cell): vote
+            _pair_key(vote): vote
             for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
@@ -124,7 +124,7 @@ class Ballot(BaseTool):
     @property
     def progress(self) -> tuple[int, int]:
         """Pairs that are voted on or skipped, and all pairs."""
-        return sum(_pair_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
+        return sum(_pair_key(pair) in self._votes for pair in self._pairs), len(self._pairs)
 
     def vote(self, winner: VoteWinner) -> None:
         """Vote on the pair that is shown: left, right, tie or skip; recorded at once, and the next pair is shown."""
@@ -143,7 +143,7 @@ class Ballot(BaseTool):
                 seed=self._seed,
             )
             ratings.save(self._experiment.ledger, [vote])
-            self._votes[_pair_key(left.key, right.key)] = vote
+            self._votes[_pair_key(vote)] = vote
             self._show_next()
 
     def undo(self) -> None:
@@ -153,10 +153,8 @@ class Ballot(BaseTool):
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
             ratings.delete_vote(self._experiment.ledger, latest)
-            del self._votes[_pair_key(latest.left_cell, latest.right_cell)]
-            self._show(
-                next(pair for pair in self._pairs if _pair_key(*_cell_keys(pair)) == _pair_key(*_cell_keys(latest)))
-            )
+            del self._votes[_pair_key(latest)]
+            self._show(next(pair for pair in self._pairs if _pair_key(pair) == _pair_key(latest)))
 
     def results(self) -> None:
         """Show the result so far under the pair; it is saved with the notebook."""
@@ -167,16 +165,17 @@ class Ballot(BaseTool):
 
     def view(self) -> BallotView:
         results = SafeHtml() if self._results is None else SafeHtml(self._results["text/html"])
+        choices = ("left", "right", "tie", "skip") if self._current else ()
         return BallotView(
             status=self._describe_progress(),
             turn=self._turn,
             pair=self._pair,
-            choices=self._possible_choices(),
+            choices=(*choices, *(["undo"] if self._latest_vote() else ()), "results"),
             results=results + _RELOAD_NOTE if results and self.reloaded else results,
         )
 
     def saved(self) -> transcript.Bundle:
-        return self._results or _note_bundle(self._describe_progress())
+        return self._results or transcript.render([transcript.Section("note", f"{self._describe_progress()}.")])
 
     @intent
     def choose(self, choice: Literal["left", "right", "tie", "skip", "undo", "results"], turn: int) -> None:
@@ -199,7 +198,7 @@ class Ballot(BaseTool):
         index = 0
         while index < len(self._pairs):
             pair = self._pairs[index]
-            if _pair_key(*_cell_keys(pair)) in self._votes:
+            if _pair_key(pair) in self._votes:
                 index += 1
             elif self._reply(pair[0]).text != self._reply(pair[1]).text:
                 self._show(pair)
@@ -218,13 +217,10 @@ class Ballot(BaseTool):
             self.results()
             return
         left, right = (_answer_html(self._reply(cell)) for cell in pair)
-        self._pair = PairView(prompt=_prompt_html(pair[0]), left=left, right=right)
+        prompt = transcript.render([transcript.Section("prompt", pair[0].prompt.text, "user")])
+        self._pair = PairView(prompt=SafeHtml(prompt["text/html"]), left=left, right=right)
         self.refresh()
         self.update_saved()
-
-    def _possible_choices(self) -> tuple[str, ...]:
-        votes = ("left", "right", "tie", "skip") if self._current else ()
-        return (*votes, *(("undo",) if self._latest_vote() else ()), "results")
 
     def _describe_progress(self) -> str:
         done, total = self.progress
@@ -234,34 +230,24 @@ class Ballot(BaseTool):
         return f"{done:,} of {total:,} voted on{equal}"
 
     def _latest_vote(self) -> RecordedVote | None:
-        votes = [vote for pair in self._pairs if (vote := self._votes.get(_pair_key(*_cell_keys(pair)))) is not None]
+        votes = [self._votes[_pair_key(pair)] for pair in self._pairs if _pair_key(pair) in self._votes]
         return max(votes, key=lambda vote: vote.at, default=None)
 
     def _reply(self, cell: Cell) -> Reply:
         return self._experiment.ledger.call(self._calls[cell.key]).reply
 
 
-def _pair_key(left: str, right: str) -> frozenset[str]:
-    """The key of a pair, the same whichever of its answers stands left."""
-    return frozenset((left, right))
-
-
-def _cell_keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
-    return (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (pair[0].key, pair[1].key)
+def _pair_key(pair: tuple[Cell, Cell] | RecordedVote) -> frozenset[str]:
+    """Return the key of a pair, the same whichever of its answers stands left."""
+    return frozenset(
+        (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (cell.key for cell in pair)
+    )
 
 
 def _answer_html(reply: Reply) -> SafeHtml:
     """An answer as HTML, without anything that says which variant gave it."""
     parts = [part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS]
     return SafeHtml(transcript.render(parts)["text/html"])
-
-
-def _prompt_html(cell: Cell) -> SafeHtml:
-    return SafeHtml(transcript.render([transcript.Section("prompt", cell.prompt.text, "user")])["text/html"])
-
-
-def _note_bundle(text: str) -> transcript.Bundle:
-    return transcript.render([transcript.Section("note", f"{text}.")])
 
 
 def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.Bundle:

@@ -38,12 +38,11 @@ MAX_ERRORS = 5
 # A widget that was closed is gone for a page that is reloaded later, and one that is never closed stays in memory.
 MAX_OPEN_VIEWS = 8
 """Views of runs that are over and still open for a page that is reloaded."""
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this with the notebook, "
-    "show the run in a new cell."
-)
 _MISSING = "–"
-_RELOAD_NOTE = SafeHtml("<p>{}</p>")
+_RELOAD_NOTE = SafeHtml(
+    "<p>This page was reloaded, and a reloaded page cannot change outputs it already has. To save this with the "
+    "notebook, show the run in a new cell.</p>"
+)
 
 
 class ProgressView(View, frozen=True):
@@ -79,17 +78,35 @@ def view_progress(run: Run, *, is_stopping: bool = False) -> ProgressView:
     progress = run.progress
     head, rows, more = _variants_table(progress)
     share = 100 / max(progress.planned, 1)
+    rate = f"{progress.ended / progress.elapsed_s:.1f}" if progress.ended and progress.elapsed_s else _MISSING
+    left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
+    facts = [
+        _spend(progress),
+        FigureView(key="elapsed", value=format_duration(progress.elapsed_s, brief=True)),
+        FigureView(key="left", value=left),
+        FigureView(key="calls a second", value=rate),
+    ]
+    if progress.pause_s:
+        pause, reason = format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason)
+        facts.append(FigureView(key="paused for", value=pause, note=reason))
+    counts = [
+        (progress.skipped, "of them before"),
+        (progress.failed, "failed"),
+        (progress.cancelled, "stopped"),
+    ]
+    summary = [f"{progress.done:,} of {progress.planned:,} done"]
+    summary += [f"{count:,} {name}" for count, name in counts if count]
     return ProgressView(
         title=sanitize.visible(progress.name),
-        summary=_summary(progress),
+        summary=" · ".join([*summary, f"{progress.running:,} running"]),
         percent=round(share * progress.done, 1),
         done=share * (progress.skipped + progress.completed),
         failed=share * progress.failed,
         running=share * progress.running,
-        facts=(_spend(progress), *_times(progress), *_pause(progress)),
+        facts=tuple(facts),
         errors=_errors(progress),
-        head=tuple(head),
-        rows=tuple(LineView(key=name, cells=tuple(cells)) for name, *cells in rows),
+        head=head,
+        rows=rows,
         more=more,
         note=progress.simulation_note,
         is_stopping=is_stopping,
@@ -111,15 +128,8 @@ def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     if not rows:
         return before
     after = [transcript.render([Section("note", more)])] if more else []
-    return transcript.join_bundles([before, transcript.table_bundle(head, rows), *after])
-
-
-def _summary(progress: RunReport) -> str:
-    parts = [f"{progress.done:,} of {progress.planned:,} done"]
-    parts += [f"{progress.skipped:,} of them before"] if progress.skipped else []
-    counts = ((progress.failed, "failed"), (progress.cancelled, "stopped"))
-    parts += [f"{count:,} {name}" for count, name in counts if count]
-    return " · ".join([*parts, f"{progress.running:,} running"])
+    table = transcript.table_bundle(head, [[row.key, *row.cells] for row in rows])
+    return transcript.join_bundles([before, table, *after])
 
 
 def _spend(progress: RunReport) -> FigureView:
@@ -136,24 +146,6 @@ def _spend(progress: RunReport) -> FigureView:
     return FigureView(key="spend", value=value, note="; ".join(notes))
 
 
-def _times(progress: RunReport) -> list[FigureView]:
-    rate = f"{progress.ended / progress.elapsed_s:.1f}" if progress.ended and progress.elapsed_s else _MISSING
-    left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
-    return [
-        FigureView(key="elapsed", value=format_duration(progress.elapsed_s, brief=True)),
-        FigureView(key="left", value=left),
-        FigureView(key="calls a second", value=rate),
-    ]
-
-
-def _pause(progress: RunReport) -> list[FigureView]:
-    """For how long the run waits for a service, and why; nothing while it does not."""
-    if not progress.pause_s:
-        return []
-    value, reason = format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason)
-    return [FigureView(key="paused for", value=value, note=reason)]
-
-
 def _errors(progress: RunReport) -> str:
     """The classes of errors with their counts."""
     errors = list(progress.errors.items())
@@ -162,20 +154,22 @@ def _errors(progress: RunReport) -> str:
     return ", ".join(parts)
 
 
-def _variants_table(progress: RunReport) -> tuple[list[str], list[list[str]], str]:
-    """The table of variants: its head, its rows, and how many variants are not in it."""
+def _variants_table(progress: RunReport) -> tuple[tuple[str, ...], tuple[LineView, ...], str]:
+    """Return the table of variants: its head, its lines, and how many variants are not in it."""
     variants = progress.variants
-    rows = [
-        [
-            sanitize.visible(variant.label),
-            f"{variant.answered:,} of {variant.planned:,}",
-            f"{variant.failed:,}",
-            _MISSING if variant.ttft_s is None else format_duration(variant.ttft_s),
-        ]
+    rows = tuple(
+        LineView(
+            key=sanitize.visible(variant.label),
+            cells=(
+                f"{variant.answered:,} of {variant.planned:,}",
+                f"{variant.failed:,}",
+                _MISSING if variant.ttft_s is None else format_duration(variant.ttft_s),
+            ),
+        )
         for variant in variants[:MAX_VARIANTS]
-    ]
+    )
     more = f"and {len(variants) - MAX_VARIANTS:,} more variants" if len(variants) > MAX_VARIANTS else ""
-    return ["variant", "answered", "failed", "median first token"], rows, more
+    return ("variant", "answered", "failed", "median first token"), rows, more
 
 
 class RunView(BaseTool):
@@ -195,8 +189,11 @@ class RunView(BaseTool):
             threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
 
     def view(self) -> RunStateView:
-        progress = None if self._is_over else view_progress(self._run, is_stopping=self._is_stopping)
-        return RunStateView(progress=progress, result=self._result_html())
+        if not self._is_over:
+            return RunStateView(progress=view_progress(self._run, is_stopping=self._is_stopping), result=SafeHtml())
+        # For a page that cannot change its outputs.
+        note = _RELOAD_NOTE if self.reloaded else SafeHtml()
+        return RunStateView(progress=None, result=SafeHtml(self.saved()["text/html"]) + note)
 
     @intent(is_urgent=True)
     def stop(self) -> None:
@@ -220,23 +217,13 @@ class RunView(BaseTool):
             self._outputs.append(output)
             self.refresh()
 
-    def _result_html(self) -> SafeHtml:
-        """The report, once the run is over, for a page that cannot change its outputs."""
-        if not self._is_over:
-            return SafeHtml()
-        note = _RELOAD_NOTE.format(_RELOADED) if self.reloaded else SafeHtml()
-        return SafeHtml(self.saved()["text/html"]) + note
-
     def _watch(self) -> None:
-        while self.comm is not None:
-            self._run.join(PERIOD_S)
-            if not self._run.running:
-                self._end()
+        while self._run.running:
+            if self.comm is None:
                 return
             self.refresh()
-
-    def _end(self) -> None:
-        """Put the report in the place of the view, and into the view for a page that cannot change its outputs."""
+            self._run.join(PERIOD_S)
+        # The report takes the place of the view, and stands in the view for a page that cannot change its outputs.
         with self.lock:
             self._is_over = True
             self.refresh()
