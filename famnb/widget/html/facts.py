@@ -50,6 +50,9 @@ Tone: TypeAlias = Literal["plain", "warn", "error"]
 """How alarming a badge is; the front end and `transcript` choose its colour by it."""
 
 
+_CUT_REASONS = {"length": "cut off at the token cap", "content_filter": "cut off by the content filter"}
+
+
 class Badge(NamedTuple):
     """One short remark on a reply, and how alarming it is."""
 
@@ -65,7 +68,7 @@ def badges(reply: Reply) -> list[Badge]:
         case "running" | "completed":
             pass
         case "incomplete":
-            badges.append(Badge(_incomplete_reason(reply), "warn"))
+            badges.append(Badge(_CUT_REASONS.get(reply.finish_reason or "", "incomplete"), "warn"))
         case "cancelled":
             seconds = reply.timing.e2e_s
             after = "" if seconds is None else f" after {format_duration(seconds, brief=True)}"
@@ -80,16 +83,6 @@ def badges(reply: Reply) -> list[Badge]:
     if reply.status == "completed" and reply.complete is None:
         badges.append(Badge("perhaps incomplete", "warn"))
     return badges
-
-
-def _incomplete_reason(reply: Reply) -> str:
-    match reply.finish_reason:
-        case "length":
-            return "cut off at the token cap"
-        case "content_filter":
-            return "cut off by the content filter"
-        case _:
-            return "incomplete"
 
 
 def failure(reply: Reply) -> str | None:

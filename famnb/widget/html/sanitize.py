@@ -235,13 +235,12 @@ def _guard_formula(match: re.Match[str]) -> str:
     return re.sub(r"[$\\]", r"<span>\g<0></span>", match[0])
 
 
-def _highlight(code: str, language: str, _attributes: str) -> str:
-    return highlight.spans(code, language)
-
-
 # html: False shows raw HTML as text. "breaks" keeps the model's line breaks, so that a text has the same lines while it
 # streams and as Markdown.
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlight})
+_MARKDOWN = MarkdownIt(
+    "commonmark",
+    {"html": False, "breaks": True, "highlight": lambda code, language, _attributes: highlight.spans(code, language)},
+)
 _MARKDOWN.enable(["table", "strikethrough"])
 _add_formula_rules(_MARKDOWN)
 _MARKDOWN.add_render_rule("image", _render_image)
@@ -304,12 +303,6 @@ def render_code(code: str, language: str) -> SafeHtml:
 def code_block(text: str) -> SafeHtml:
     """Return an HTML code block that shows exactly this text."""
     return _CODE_BLOCK.format(text)
-
-
-def render_docstring(text: str) -> SafeHtml:
-    """Return a docstring's text as HTML, with names in backticks set in code type."""
-    # A plain `str`, since `re.sub` on SafeHtml would join, and so escape, the tags.
-    return SafeHtml(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def stable_length(markdown: str) -> int:

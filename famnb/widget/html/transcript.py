@@ -224,7 +224,8 @@ def _html(section: Section) -> SafeHtml:
     heading = _LABEL.format(label) if label else SafeHtml()
     match section.kind:
         case "head":
-            return _HEAD.format(text, SafeHtml().join(map(_badge, section.badges)))
+            badges = [_BADGE.format(colour=_BADGE_COLOURS[tone], text=badge) for badge, tone in section.badges]
+            return _HEAD.format(text, SafeHtml().join(badges))
         case "prompt":
             role = SafeHtml() if label == "user" else _ROLE.format(label)
             # <br> for viewers that strip styles: without white-space:pre-wrap they would join the lines.
@@ -241,10 +242,6 @@ def _html(section: Section) -> SafeHtml:
             return _NOTE.format(text)
         case _:
             assert_never(section.kind)
-
-
-def _badge(badge: facts.Badge) -> SafeHtml:
-    return _BADGE.format(colour=_BADGE_COLOURS[badge.tone], text=badge.text)
 
 
 def _markdown(section: Section) -> str:

@@ -172,8 +172,3 @@ def test_what_is_built_from_safe_html_is_safe_html():
     template = sanitize.SafeHtml("<p>{}</p>")
     for html in (template.format("x"), template + "x", sanitize.SafeHtml().join([template]), sanitize.code_block("x")):
         assert type(html) is sanitize.SafeHtml
-
-
-def test_names_in_a_docstring_are_code():
-    """All else in it is text."""
-    assert sanitize.render_docstring("`a` <b> `c`") == "<code>a</code> &lt;b&gt; <code>c</code>"
