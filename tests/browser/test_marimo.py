@@ -108,6 +108,7 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     dashboard = page.get_by_role("group", name="Dashboard")
     explorer = page.get_by_role("group", name="Explorer")
     plot = explorer.get_by_role("application", name="dollars against seconds, 3 points")
+    expect(plot).to_be_visible()  # it loads pandas and matplotlib first
     plot.focus()
     plot.press("End")
     expect(explorer.locator(".famnb-tip")).to_have_text("bseconds3dollars4")
