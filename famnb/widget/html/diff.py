@@ -44,30 +44,26 @@ def compare_words(reference: str, text: str) -> Sequence[Piece]:
     """Return a text as words it shares with a reference, words it lacks and words of its own, in reading order."""
     reference_words, text_words = _WORD.findall(reference), _WORD.findall(text)
     pieces: list[Piece] = []
-    for is_same, reference_run, text_run in _compare(reference_words[:MAX_WORDS], text_words[:MAX_WORDS]):
-        if is_same:
-            pieces.append(Piece("same", text_run))
-            continue
-        pieces += [Piece("gone", reference_run)] if reference_run else []
-        pieces += [Piece("new", text_run)] if text_run else []
+    for is_same, gone, new in _compare(reference_words, text_words):
+        if not is_same and gone.start < gone.stop:
+            pieces.append(Piece("gone", "".join(reference_words[gone])))
+        if new.start < new.stop:
+            pieces.append(Piece("same" if is_same else "new", "".join(text_words[new])))
     rest = "".join(text_words[MAX_WORDS:])
     pieces += [Piece("rest", rest)] if rest or reference_words[MAX_WORDS:] else []
     # A text's first word has no space before it, but here another word may stand before it.
     return [*pieces[:1], *(Piece(kind, text if text[:1].isspace() else f" {text}") for kind, text in pieces[1:])]
 
 
-def _compare(left: list[str], right: list[str]) -> Iterator[tuple[bool, str, str]]:
-    """Yield runs of words: whether they are the same, those of the left text and those of the right."""
-    left_words, right_words = [word.strip() for word in left], [word.strip() for word in right]
+def _compare(left: Sequence[str], right: Sequence[str]) -> list[tuple[bool, slice, slice]]:
+    """Return runs of the words that are compared: whether they are the same, and where in either list they are."""
+    left, right = ([word.strip() for word in words[:MAX_WORDS]] for words in (left, right))
     # SequenceMatcher ignores words that make up more than 1 % of a long text, so a text of few different words would
     # differ from itself.
-    if left_words == right_words:
-        yield True, "".join(left), "".join(right)
-        return
-    for tag, left_start, left_end, right_start, right_end in difflib.SequenceMatcher(
-        None, left_words, right_words
-    ).get_opcodes():
-        yield tag == "equal", "".join(left[left_start:left_end]), "".join(right[right_start:right_end])
+    if left == right:
+        return [(True, slice(0, len(left)), slice(0, len(right)))]
+    opcodes = difflib.SequenceMatcher(None, left, right).get_opcodes()
+    return [(tag == "equal", slice(*ends[:2]), slice(*ends[2:])) for tag, *ends in opcodes]
 
 
 def describe_differences(pieces: Sequence[Piece]) -> str:
@@ -81,14 +77,13 @@ def describe_differences(pieces: Sequence[Piece]) -> str:
             differing, new, gone = differing + replaced, new - replaced, gone + missing - replaced
         new += words if piece.kind == "new" else 0
     counts = ((differing, "differ"), (new, "are new"), (gone, "are missing"))
-    text = ", ".join(_say_words(count, verb) for count, verb in counts if count) or "the same words"
+    singular = {"differ": "differs", "are new": "is new", "are missing": "is missing"}
+    phrases = [
+        f"{count:,} words {verb}" if count > 1 else f"1 word {singular[verb]}" for count, verb in counts if count
+    ]
+    text = ", ".join(phrases) or "the same words"
     is_cut = any(piece.kind == "rest" for piece in pieces)
     return f"{text}; only the first {MAX_WORDS:,} are compared" if is_cut else text
-
-
-def _say_words(count: int, verb: str) -> str:
-    singular = {"differ": "differs"}.get(verb, verb.replace("are", "is"))
-    return f"1 word {singular}" if count == 1 else f"{count:,} words {verb}"
 
 
 # A tag of clean HTML; an attribute may hold ">".
@@ -107,16 +102,13 @@ def mark_html(reference: SafeHtml, html: SafeHtml) -> tuple[SafeHtml, str]:
     new: set[int] = set()
     gone: dict[int, str] = {}
     pieces: list[Piece] = []
-    if reference_words[:MAX_WORDS] != words[:MAX_WORDS]:
-        matcher = difflib.SequenceMatcher(None, reference_words[:MAX_WORDS], words[:MAX_WORDS])
-        for tag, left_start, left_end, start, end in matcher.get_opcodes():
-            if tag == "equal":
-                continue
-            new.update(range(start, end))
-            missing = " ".join(reference_words[left_start:left_end])
-            if missing:
-                gone[start] = missing
-            pieces += [Piece("gone", missing), Piece("new", " ".join(words[start:end]))]
+    for is_same, missing, added in _compare(reference_words, words):
+        if is_same:
+            continue
+        new.update(range(added.start, added.stop))
+        if missing.start < missing.stop:
+            gone[added.start] = " ".join(reference_words[missing])
+        pieces += [Piece("gone", " ".join(reference_words[missing])), Piece("new", " ".join(words[added]))]
     if words[MAX_WORDS:] or reference_words[MAX_WORDS:]:
         pieces.append(Piece("rest", ""))
     numbers = itertools.count()
