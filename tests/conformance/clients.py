@@ -85,7 +85,7 @@ CLIENTS = (
         "langchain_models.py",
         LANGCHAIN,
         (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
-        not_offered={(service, "streamed_object"): NO_FORMAT for service in ("simulation", "engine")},
+        not_offered={(service, "streamed_object"): NO_FORMAT for service in ("simulation", "engine", "smollm2")},
     ),
     Client(
         "langchain-anthropic",

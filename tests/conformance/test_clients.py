@@ -21,26 +21,31 @@ import pytest
 
 from famnb.service import serve
 from famnb.service.engines.simulated import count_tokens
+from famnb.service.model_download import get_model
 from tests.conformance.clients import CLIENTS, MEASURING, Client
 from tests.conformance.environments import Environment
-from tests.support.tiny_engine import ENGINE_KEY, run_engine
+from tests.support.tiny_engine import ENGINE_KEY, run_engine, run_model
 
 CACHE = os.environ.get("CONFORMANCE_CACHE", "")
-SERVICES = ("simulation", "profile", "engine")
+SERVICES = ("simulation", "profile", "engine", "smollm2")
+"""The simulation, with a profile of the responses endpoint too; llama.cpp with a tiny model of random weights, and with
+a real one, whose template has no tools."""
 CAP = 500
 """Enough tokens for all that the simulation says, and nearly always for what the engine does."""
 Outcomes = Callable[[Client, str], dict[str, dict[str, Any]]]
 
 
 def cases() -> list[Any]:
-    """Every client with every case that it offers, at each service; the profile is one of the responses endpoint."""
+    """Every client with every case that it and the service have."""
     rows = []
     for service in SERVICES:
         for client in CLIENTS:
             for case in client.cases if service != "profile" or client.api == "responses" else ():
+                if service == "smollm2" and "tool" in case:
+                    continue
                 reason = client.not_offered.get((service, case))
                 marks = [
-                    *([pytest.mark.conformance] if client.packages else []),
+                    *([pytest.mark.conformance] if client.packages or service == "smollm2" else []),
                     *([pytest.mark.xfail(reason=reason, strict=True)] if reason else []),
                 ]
                 rows.append(pytest.param(client, service, case, marks=marks, id=f"{service}-{client}-{case}"))
@@ -65,6 +70,16 @@ def profile() -> Iterator[dict[str, Any]]:
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A real engine behind the gateway."""
     with run_engine(tmp_path_factory.mktemp("model")) as url, serve(upstream=url, upstream_key=ENGINE_KEY) as server:
+        yield {"url": server.url, "key": server.key}
+
+
+@pytest.fixture(scope="module")
+def smollm2(cache: Path) -> Iterator[dict[str, Any]]:
+    """A real model behind the gateway; its weights are kept with the clients."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FAMNB_MODELS", str(cache / "models"))
+        path = get_model("smollm2")
+    with run_model(path) as url, serve(upstream=url, upstream_key=ENGINE_KEY) as server:
         yield {"url": server.url, "key": server.key}
 
 
@@ -106,7 +121,7 @@ def test_a_client_is_at_home(
         record_property(name, str(value))
     outcome = found[case]
     assert "error" not in outcome, outcome["traceback"]
-    check = check_generated if service == "engine" else check_simulated
+    check = check_generated if service in ("engine", "smollm2") else check_simulated
     check(outcome, case)
     if "answer" in outcome:
         assert outcome["answer"].keys() == {"sunny", "wind"}

@@ -88,10 +88,17 @@ def write_model(path: Path, *, context: int, template: str = _TEMPLATE) -> None:
 
 @contextlib.contextmanager
 def run_engine(folder: Path, *, context: int = 4096) -> Iterator[str]:
-    """Run an engine whose model reads `context` tokens; yields its address once it answers, its key in ENGINE_KEY."""
+    """Run an engine whose tiny model reads `context` tokens, as `run_model` does."""
     path = folder / "tiny.gguf"
     write_model(path, context=context)
-    child, url, key = start_engine(plan_engine("tiny", path, context=context))
+    with run_model(path, context=context) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def run_model(path: Path, *, context: int = 4096) -> Iterator[str]:
+    """Run an engine with a model; yields its address once it answers, its key in ENGINE_KEY."""
+    child, url, key = start_engine(plan_engine(path.stem, path, context=context))
     with contextlib.closing(child), pytest.MonkeyPatch.context() as environment:
         environment.setenv(ENGINE_KEY, key)
         yield url

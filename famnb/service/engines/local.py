@@ -116,7 +116,12 @@ class _LocalModel:
         self.process = process
         # A connection each: llama.cpp now and then closes one as the next request comes (xllamacpp 2026.10).
         headers = {"connection": "close"}
-        self._engine = UpstreamEngine(url, credential=Credential(key), models=self.options.name, headers=headers)
+        # By default llama.cpp keeps what it has read: of two calls with one prompt the second would begin sooner,
+        # whichever setting is tried second. A conversation goes on from what was read.
+        fields = {"cache_prompt": False}
+        self._engine = UpstreamEngine(
+            url, credential=Credential(key), models=self.options.name, headers=headers, opening_fields=fields
+        )
 
     async def ready(self) -> UpstreamEngine:
         """Return the engine, with its process started again if that has died. Raises ServiceError if it cannot be."""

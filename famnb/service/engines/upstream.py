@@ -83,10 +83,11 @@ class UpstreamEngine:
         credential: Credential | None = None,
         models: str | Sequence[str] = (),
         headers: Mapping[str, str] = MappingProxyType({}),
+        opening_fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """`credential` is the upstream's key, if it has one; `models` are `ours=theirs` or, for all others, `theirs`.
 
-        `headers` go with every request.
+        `headers` go with every request, `opening_fields` into the body of one that begins a conversation.
 
         Raises InvalidRequest for an invalid address or model, CredentialError for an invalid key.
         """
@@ -103,6 +104,7 @@ class UpstreamEngine:
             headers=headers,
             silence=SILENCE_S,
         )
+        self._opening_fields = opening_fields
         self._address_pattern = _address_pattern(self._base)
         self._refused: dict[str, frozenset[RefusedField]] = {}
         """For each of its models the fields that it is known to refuse."""
@@ -197,7 +199,8 @@ class UpstreamEngine:
         first_error = None
         while True:
             request = build_upstream_request(prompt, model=model, refused=known | refused)
-            body, streams = lenient_json.encode(request.body), request.body["stream"]
+            fields = self._opening_fields if len(prompt.turns) == 1 else {}
+            body, streams = lenient_json.encode({**request.body, **fields}), request.body["stream"]
             async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
                 if 200 <= answer.status < 300:
                     # Only now remembered: an error may name a field without meaning it.

@@ -52,8 +52,7 @@ def test_every_endpoint_is_answered_by_the_model_and_not_simulated(
     assert reply.text
     assert (reply.complete, reply.model, reply.service) == (True, "tiny", "llama.cpp")
     assert 0 < reply.usage.output_tokens <= 12
-    # On messages as the sum of what was read anew and what was cached.
-    assert reply.usage.source("input_tokens") == ("derived" if endpoint == "messages" else "reported")
+    assert reply.usage.source("input_tokens") == "reported"
     assert reply.cost is None
     row = famnb.calls(client.ledger).iloc[-1]
     assert (row["simulated"], row["profile"]) == (False, "local")
@@ -62,6 +61,16 @@ def test_every_endpoint_is_answered_by_the_model_and_not_simulated(
 def test_an_answer_keeps_its_schema(client: famnb.Client) -> None:
     for endpoint in ("chat", "responses", "web", "messages"):
         assert isinstance(client.ask("Is it?", endpoint=endpoint, schema=Weather, max_tokens=100).parsed, Weather)
+
+
+def test_only_a_conversation_goes_on_from_what_was_read(client: famnb.Client) -> None:
+    """The second of two calls with one prompt would otherwise begin sooner, whatever setting is tried second."""
+    for _ in range(3):
+        reply = client.ask("Say it once more.", endpoint="web", max_tokens=4, stream=False)
+        assert reply.usage.cached_tokens == 0
+    talk = client.conversation("web", max_tokens=4, stream=False)
+    talk.say("Say it once more.")
+    assert talk.say("And again.").usage.cached_tokens > 0
 
 
 def test_another_model_is_refused_with_the_names_of_those_that_run(client: famnb.Client) -> None:
