@@ -43,7 +43,7 @@ _PATHS = {
     "tool": "request",
 }
 """Where each public name is found: in a module, or as the module that the path ends with."""
-_MODULES = ("stats",)
+_MODULES = ("stats", "testing")
 """Modules that are there without an import, and are not completed."""
 
 __all__ = list(_PATHS)

@@ -15,7 +15,7 @@ from pathlib import Path
 import famnb
 from famnb.errors import FamnbError
 
-COMMANDS = ("lab", "serve", "model", "check", "calls", "ledger", "prices", "scrub", "bench")
+COMMANDS = ("lab", "serve", "model", "check", "run", "calls", "ledger", "prices", "scrub", "bench")
 """The commands, each a module of this package, in the order of the overview."""
 BROKEN_PIPE = 141
 """The exit status of a program whose pipe nobody reads any more: 128 + SIGPIPE, as shells report it."""

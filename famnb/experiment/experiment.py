@@ -60,6 +60,7 @@ from famnb.experiment.scoring import (
     scores_by_cell,
 )
 from famnb.experiment.summary import COST_COLUMNS, Summary, format_costs, sum_costs, summary
+from famnb.experiment.toml_file import write_experiment_file
 from famnb.experiment.variants import Variant, Variants, parse_variants
 from famnb.formatting import format_count
 from famnb.frame.calls import CallsFrame
@@ -371,6 +372,14 @@ class BaseExperiment:
         Replaces the file if it exists. Prompts are in it, answers are not. Raises OSError where it cannot be written.
         """
         return save_baseline(self.frame().assign(experiment=self.name), path)
+
+    def to_toml(self, path: str | os.PathLike[str]) -> Path:
+        """Write this experiment as a file for `famnb run`, replacing it if it exists; return its path.
+
+        Limits and a baseline are added there, see `famnb run --help`. Scorers of one's own, judges and variants with
+        clients of their own cannot stand in a file: InvalidRequest. Raises OSError where it cannot be written.
+        """
+        return write_experiment_file(self, path)
 
     def check(
         self,
