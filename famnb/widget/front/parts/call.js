@@ -11,7 +11,7 @@ import { Tabs } from "./tabs.js";
  * @typedef {import("../protocol.js").EventsView} EventsView
  */
 
-// The whole text is Python's, and is asked for when it is copied.
+// The whole text stays in Python until it is copied.
 function CopyPart({ part }) {
   const { outbox } = useTool();
   const read = async () => (await outbox.send("read_part", { part })).value;

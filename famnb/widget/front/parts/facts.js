@@ -1,4 +1,4 @@
-// What is said of each point of an explorer, from arrays: a fact is read and written when it is looked at.
+// The facts of each point of an explorer, from arrays: a fact is read and written when it is looked at.
 
 /**
  * @typedef {import("../protocol.js").FactView} FactView

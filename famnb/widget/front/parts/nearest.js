@@ -25,7 +25,7 @@ export function indexPlaces(xs, ys, width, height) {
     const cell = cellOf(index);
     if (cell >= 0) order[filled[cell]++] = index;
   }
-  /** Returns the nearest place within reach, the last of equals, which is drawn on top; -1 if there is none. */
+  /** Returns the nearest place within reach, the last of equals, which is painted on top; -1 if there is none. */
   return (x, y, reach) => {
     let nearest = -1;
     let least = reach * reach;

@@ -27,7 +27,7 @@ function makeScale([low, high], length) {
   };
 }
 
-/** Returns where axes and points are drawn. @param {Points} points @param {Span[]} limits of x and y @param {number} wide @returns {Layout} */
+/** Returns the places of axes and points. @param {Points} points @param {Span[]} limits of x and y @param {number} wide @returns {Layout} */
 export function layOut({ plot }, [xLimits, yLimits], wide) {
   const yTicks = axisTicks(plot.y, yLimits, 6).map(([value, text]) => {
     return /** @type {[number, string]} */ ([value, text.length > MAX_LETTERS ? `${text.slice(0, MAX_LETTERS - 1)}…` : text]);

@@ -43,7 +43,7 @@ function Plot({ view, plot }) {
   const axes = [plot.x, plot.y];
   const whole = useMemo(() => [axisLimits(plot.x, points.xs), axisLimits(plot.y, points.ys)], [points]);
   const facts = useMemo(() => view.facts && readFacts(view.facts, points.xs.length), [view.facts]);
-  // They are more than the places: these are drawn first.
+  // They are larger than the places, which are shown first.
   useEffect(() => {
     if (!view.facts) outbox.press("load_facts");
   }, [!view.facts]);
