@@ -47,7 +47,7 @@ pathlib.Path("{pid}").write_text(str(os.getpid()))
 WAYS: Mapping[str, tuple[str, str]] = {
     "famnb.Board": (
         "board = famnb.Board(client, {str(n): request for n, request in enumerate(requests)})\nboard",
-        "streams = board.send()",
+        "streams = board.submit()",
     ),
     "HTML.value +=": (
         "boxes = [ipywidgets.HTML() for _ in requests]\nipywidgets.VBox(boxes)",
@@ -71,7 +71,7 @@ PROBE = """([from]) => {
   const cells = [...document.querySelectorAll(".jp-CodeCell .jp-OutputArea")];
   // Without what is there to be saved alone, which would count every word a second time.
   const outputs = () => cells.flatMap((cell) => [...cell.children]);
-  const shown = () => outputs().filter((output) => !output.querySelector(".famnb-kept"));
+  const shown = () => outputs().filter((output) => !output.querySelector(".famnb-saved"));
   const read = () => shown().map((output) => output.textContent).join(" ");
   const probe = (window.probe = { lags: {}, shown: {}, longest: 0, tasks: 0, busy: 0, last: performance.now(), read });
   new PerformanceObserver((list) => {

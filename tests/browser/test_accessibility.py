@@ -75,7 +75,7 @@ def ask_all(lab: Lab, prompt: str, seen: str) -> None:
     shown.get_by_label("Prompt", exact=True).press("Enter")
     if seen == "ins":
         # Answers that end are drawn a last time; after that nothing replaces a button that is clicked.
-        expect(shown.get_by_role("button", name="Ask again")).to_have_count(2)
+        expect(shown.get_by_role("button", name="Retry")).to_have_count(2)
     # One after the other: each draws the answers anew, and a click at a button that is just being replaced is lost.
     shown.get_by_role("button", name="large: pin as winner").click()
     expect(shown.locator(".famnb-won").first).to_be_visible()

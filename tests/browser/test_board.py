@@ -55,7 +55,7 @@ def send(shown: Locator, prompt: str) -> None:
 
 def wait_for_end(shown: Locator) -> None:
     """Wait until the round is over."""
-    expect(shown.get_by_role("button", name="Ask again").first).to_be_enabled()
+    expect(shown.get_by_role("button", name="Retry").first).not_to_have_attribute("aria-disabled", "true")
 
 
 def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_actions(lab: Lab):
@@ -89,7 +89,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     assert tops[0] == tops[1]
 
     # Nothing that is drawn is saved twice on the page, and the file has a table of each round.
-    expect(lab.output(0).locator(".famnb-kept")).to_be_hidden()
+    expect(lab.output(0).locator(".famnb-saved")).to_be_hidden()
     widget, table = lab.save().cells[0].outputs[-2:]
     assert "run this cell to use it" in widget["data"]["text/html"]
     assert widget["data"]["text/plain"] == "A famnb.Board: run this cell to use it."
@@ -253,7 +253,7 @@ def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
     expect(shown.locator("ins").first).to_be_visible()
     bad = "script, img, iframe, svg, [onerror], [onload], a[href^=javascript]"
     assert lab.output(1).locator(".jp-OutputArea-output").locator(bad).count() == 0
-    expect(lab.output(1).locator(".famnb-kept th[scope=col]")).to_have_count(2)
+    expect(lab.output(1).locator(".famnb-saved th[scope=col]")).to_have_count(2)
     data = lab.save().cells[1].outputs[-1]["data"]
     for form in ("text/html", "text/markdown"):
         assert not any(each in data[form] for each in ("<script", "<img", "<svg", "\x1b", "\u202e"))

@@ -185,7 +185,7 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
     board = lab.output(0).locator(".famnb-board")
     expect(board.locator(".famnb-pane .famnb-asked").nth(1)).to_have_text("Say hello to Rome.")
     expect(board.locator(".famnb-pane .famnb-asked").first).to_have_text("Say hello to Oslo.")
-    expect(board.get_by_role("button", name="Ask again").first).to_be_enabled()
+    expect(board.get_by_role("button", name="Retry").first).to_be_enabled()
     board_table = lab.save().cells[0].outputs[-2]["data"]
     assert "Say hello to Oslo." in board_table["text/plain"]
     composer.get_by_label("Send row 2").check()

@@ -11,45 +11,24 @@ from playwright.sync_api import Page, expect
 import famnb
 from famnb.events import Delta
 from famnb.widget import Composer
-from tests.support.front_page import START, Bridge, serve_front
-from tests.support.scripted_stream import ScriptedStream
+from tests.support.front_page import FormBridge, serve_front
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 TEXT = (0, 1)
 
 
-class Chat(Bridge):
+class Chat(FormBridge):
     """A composer whose answers are written by the test."""
 
     def __init__(self, page: Page, **settings: Any) -> None:
-        client = famnb.Client(base_url="http://127.0.0.1:9", api_key="unused")
-        self.streams: list[ScriptedStream] = []
-
-        def start(request: Any, labels: object) -> ScriptedStream:
-            self.streams.append(ScriptedStream())
-            self.streams[-1].exchange.request = request
-            return self.streams[-1]
-
-        client.engine.start = start
-        self.composer = Composer(client, **{"endpoint": "chat", **settings})
-        super().__init__(page, self.composer)
-        page.evaluate(START, ["/tools/composer.js", False])
-        self.deliver()
-        self.prompt = page.get_by_label("Prompt", exact=True)
+        super().__init__(page, "/tools/composer.js", lambda client: Composer(client, endpoint="chat", **settings))
+        self.composer = self.tool
 
     @property
     def prompts(self) -> list[Any]:
         """What was sent."""
         return [stream.exchange.request.messages[-1].content for stream in self.streams]
-
-    def button(self, name: str) -> Any:
-        return self.page.get_by_role("button", name=name, exact=True)
-
-    def pause(self) -> None:
-        """Stop typing for a moment."""
-        self.page.clock.fast_forward(250)
-        self.deliver()
 
     def answer(self, text: str) -> None:
         """End the answer that is written."""
@@ -57,12 +36,10 @@ class Chat(Bridge):
         self.streams[-1].end(status="completed")
         replies = len(self.composer.replies)
         self.deliver_until(lambda: len(self.composer.replies) > replies and not self.composer.view().is_busy)
-        self.deliver_until(lambda: not self.composer.needs_flush)
+        self.deliver_all()
 
     def ask(self, prompt: str, answer: str) -> None:
-        self.prompt.fill(prompt)
-        self.prompt.press("Enter")
-        self.deliver()
+        self.send(prompt)
         self.answer(answer)
 
 
@@ -168,7 +145,7 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     """A choice, a switch, numbers, a model, JSON; a fault stands in the place of the help."""
     page = chat.page
     chat.tool.choose_endpoint("responses")
-    chat.deliver_until(lambda: not chat.tool.needs_flush)
+    chat.deliver_all()
     for summary in page.locator(".famnb-group > summary").all():
         if not summary.evaluate("each => each.parentElement.open"):
             summary.click()
@@ -204,7 +181,7 @@ def test_who_writes_in_a_form_goes_on_writing_there_whatever_comes(chat: Chat):
     field.focus()
     chat.page.keyboard.type("0.")
     chat.tool.choose_endpoint("responses")
-    chat.deliver_until(lambda: not chat.tool.needs_flush)
+    chat.deliver_all()
     chat.page.keyboard.type("75")
     expect(field).to_have_value("0.75")
     expect(field).to_be_focused()
@@ -217,7 +194,7 @@ def test_a_request_that_is_loaded_is_shown_in_every_box(chat: Chat):
     chat.page.get_by_label("temperature", exact=True).fill("1")
     chat.pause()
     chat.tool.load(famnb.compose("chat", "Theirs", system="Be kind.", temperature=0.2))
-    chat.deliver_until(lambda: not chat.tool.needs_flush)
+    chat.deliver_all()
     expect(chat.prompt).to_have_value("Theirs")
     expect(chat.page.get_by_label("temperature", exact=True)).to_have_value("0.2")
     expect(chat.page.get_by_label("System")).to_have_value("Be kind.")
@@ -229,7 +206,7 @@ def test_values_of_variables_are_written_on_while_a_column_is_added(chat: Chat):
     chat.page.get_by_label("city, row 1").fill("Oso")
     chat.page.keyboard.press("ArrowLeft")
     chat.tool.set_prompt("Hello {city} and {thing}")
-    chat.deliver_until(lambda: not chat.tool.needs_flush)
+    chat.deliver_all()
     chat.page.keyboard.insert_text("l")
     expect(chat.page.get_by_label("city, row 1")).to_have_value("Oslo")
     chat.pause()
@@ -245,7 +222,7 @@ def test_a_turn_is_edited_retried_and_switched(chat: Chat):
     expect(box).to_have_value("<b>Hi</b>")
     box.fill("Hello")
     chat.tool.set_field("temperature", "0.3")
-    chat.deliver_until(lambda: not chat.tool.needs_flush)
+    chat.deliver_all()
     expect(box).to_have_value("Hello")
     expect(box).to_be_focused()
     chat.button("Resend").click()

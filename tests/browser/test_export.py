@@ -15,7 +15,9 @@ from famnb.events import Usage
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
 from famnb.widget.board import table
+from famnb.widget.board.rounds import BoardAnswer, BoardRound
 from famnb.widget.html import transcript
+from tests.support.scripted_stream import ScriptedStream
 
 pytestmark = pytest.mark.browser
 
@@ -40,21 +42,26 @@ SAID = (
 )
 
 
-ROUND = table.BoardRound(
-    prompt="Which is it?",
-    results=tuple(
-        table.PaneResult(label=label, reply=REPLY, meters=("0.42 s", "0.60 s", "452", "146", "3.1 s", "no price"))
-        for label in ("left one", "right one")
-    ),
-    winner="right one",
-)
-OF_BOARD = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.60 s")
+def board_round() -> BoardRound:
+    """A round of two answers, of which the second one is pinned."""
+    made = BoardRound(key="0", prompt="Which is it?", system="", tag="", winner_key="p2")
+    for key, label in (("p1", "left one"), ("p2", "right one")):
+        stream = ScriptedStream().end(**{name: getattr(REPLY, name) for name in ENDED})
+        made.add(key, BoardAnswer(stream, key=key, label=label, cost_of=lambda *_: None))
+    return made
+
+
+ENDED = ("model", "blocks", "status", "usage", "timing")
+OF_BOARD = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.42 s")
 
 
 @pytest.fixture
 def notebook(tmp_path: Path) -> Path:
     """A notebook file with a reply and the round of a board in it, as cells leave them there."""
-    made = {"client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY), "board": table.round_bundle(ROUND)}
+    made = {
+        "client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY),
+        "board": table.round_bundle(board_round(), is_marked=False),
+    }
     cells = [
         nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("display_data", data=bundle)])
         for source, bundle in made.items()

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import nbconvert
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Opened
-from famnb.profiles import DEFAULT
-from famnb.reply import Reply
-from famnb.widget.live.base import join_front
-from famnb.widget.live.pane import Pane
+from famnb.widget.live.reply_pane import ReplyPane
+from famnb.widget.live.reply_view import RepliesView, ReplyView
 from tests.browser.lab_page import Lab
+from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
 from tests.support.hostile_text import FAR, HOSTILE
+from tests.support.scripted_stream import ScriptedStream
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
 
+OWN_HOSTS = {"127.0.0.1", "front.test", "", None}
 TEMPLATE_HOSTS = {"cdnjs.cloudflare.com"}
 """Where nbconvert's own page fetches MathJax and its like from."""
 SHOW = """
@@ -63,30 +60,15 @@ BAD = """where => {
 """Every element in these places that acts or loads, every handler, and every link that leads to a script."""
 
 
-@dataclasses.dataclass
-class Saying:
-    """A stream that has said one text as thinking and as an answer, and has not ended."""
+def say(stream: ScriptedStream, text: str) -> None:
+    """Say a text in two pieces as thinking, as an answer and as a tool call."""
+    half = len(text) // 2
+    for number, kind in enumerate(KINDS):
+        pieces = (Delta((0, number), kind, piece) for piece in (text[:half], text[half:]))
+        stream.add(Opened((0, number), kind, name=text[:80]), *pieces)
 
-    text: str
-    running = True
 
-    def __post_init__(self) -> None:
-        request = compose("messages", self.text, system=self.text)
-        endpoint = next(each for each in ENDPOINTS.values() if each.name == "messages")
-        self.exchange = SimpleNamespace(request=request, endpoint=endpoint, service=None, profile=DEFAULT)
-        self.reply = Reply(request=request, endpoint="messages")
-        self.events: list[object] = []
-
-    def says(self, *, closed: bool) -> None:
-        """Say it in two pieces, or close what was said."""
-        half = len(self.text) // 2
-        for at, kind in enumerate(("thinking", "text", "tool_call")):
-            place = (0, at)
-            if closed:
-                self.events.append(Closed(place))
-            else:
-                self.events += [Opened(place, kind, name=self.text[:80])]
-                self.events += [Delta(place, kind, piece) for piece in (self.text[:half], self.text[half:])]
+KINDS = ("thinking", "text", "tool_call")
 
 
 def watched(page: Page) -> tuple[list[str], list[str]]:
@@ -100,49 +82,46 @@ def requested(page: Page, listens: Page | Lab) -> list[str]:
     """The addresses that a page asks for from now on; nothing leaves the machine."""
     asked: list[str] = []
     listens.on("request", lambda request: asked.append(request.url))
-    page.route(lambda url: urlsplit(url).hostname not in ("127.0.0.1", None), lambda route: route.abort())
+    page.route(lambda url: urlsplit(url).hostname not in OWN_HOSTS, lambda route: route.abort())
     return asked
 
 
 def far(asked: list[str]) -> list[str]:
     """Those addresses that no page of ours or of nbconvert's has a reason to ask for."""
-    hosts = {"127.0.0.1", "", None, *TEMPLATE_HOSTS}
+    hosts = {*OWN_HOSTS, *TEMPLATE_HOSTS}
     return [url for url in asked if urlsplit(url).hostname not in hosts or FAR in url or "pixel" in url]
 
 
-def test_hostile_text_is_inert_while_it_streams(browser: Browser):
-    """Open, closed and in a snapshot: every text is on the page as text, and the page does nothing."""
-    page = browser.new_context().new_page()
+def test_hostile_text_is_inert_while_it_streams(blank_page: Page):
+    """Open, closed, ended and sent whole: every text is on the page as text, and the page does nothing."""
+    page = next(serving := serve_front(blank_page))
     asked, opened = watched(page)
-    source = base64.b64encode(join_front("live.js").encode()).decode()
-    page.evaluate(START, f"data:text/javascript;base64,{source}")
-    streams = [Saying(text) for text in HOSTILE]
-    panes = [Pane(stream, id=f"pane{number}") for number, stream in enumerate(streams)]
-    hear = "message => window.hear(message)"
-    page.evaluate(hear, {"kind": "snapshot", "seq": 1, "panes": [pane.snapshot() for pane in panes]})
-    for seq, closed in ((2, False), (3, True), (4, True)):
-        for stream in streams:
-            stream.says(closed=closed)
-        told = {str(place): pane.changes() for place, pane in enumerate(panes)}
-        page.evaluate(hear, {"kind": "changes", "seq": seq, "panes": told})
-        assert page.evaluate(BAD, "body") == []
-    page.evaluate(hear, {"kind": "snapshot", "seq": 5, "panes": [pane.snapshot() for pane in panes]})
-    expect(page.locator(".famnb-text").first).to_contain_text("<script>window.__pwned=1</script>")
-    assert page.evaluate(BAD, "body") == []
+    streams = [ScriptedStream(text) for text in HOSTILE]
+    panes = [ReplyPane(stream, key=str(number)) for number, stream in enumerate(streams)]
+
+    class Panes(ReplyView):
+        def view(self) -> RepliesView:
+            return RepliesView(panes=tuple(pane.view() for pane in panes))
+
+    live = Bridge(page, Panes(ScriptedStream(), flusher=IdleFlusher()))
+    page.evaluate(START, ["/tools/live.js", True])
+    live.deliver()
+    live.tool.follow(panes)
+    steps = (
+        say,
+        lambda stream, _: stream.add(*(Closed((0, number)) for number in range(len(KINDS)))),
+        lambda *_: None,
+        lambda stream, _: stream.end(status="completed"),
+    )
+    for step in steps:
+        for stream, text in zip(streams, HOSTILE, strict=True):
+            step(stream, text)
+        live.flush()
+        expect(page.locator(".famnb-text").first).to_contain_text("<script>window.__pwned=1</script>")
+        assert page.evaluate(BAD, "main") == []
     assert page.evaluate("window.__pwned") is None
     assert (far(asked), opened) == ([], [])
-    page.context.close()
-
-
-START = """async source => {
-  const model = {
-    get: () => undefined, set: () => {}, save_changes: () => {}, off: () => {}, send: () => {},
-    on: (name, listener) => { if (name === "msg:custom") window.hear = listener; },
-  };
-  const front = (await import(source)).default();
-  front.initialize({ model });
-  front.render({ model, el: document.body });
-}"""
+    next(serving, None)
 
 
 def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: Browser, tmp_path: Path):

@@ -138,7 +138,7 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     box = board.get_by_label("Prompt", exact=True)
     box.fill("My name is Ada.")
     box.press("Enter")
-    expect(board.get_by_role("button", name="Ask again").nth(1)).to_be_enabled()
+    expect(board.get_by_role("button", name="Retry").nth(1)).to_be_enabled()
     board.get_by_role("button", name="Differences").click()
     expect(board.locator("ins").first).to_be_visible()
     box.fill("What is my name?")

@@ -56,7 +56,7 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
         page.keyboard.press("Control+Enter")
     third.get_by_label("Prompt", exact=True).fill("Who is it?")
     third.get_by_label("Prompt", exact=True).press("Enter")
-    expect(third.get_by_role("button", name="Ask again").nth(1)).to_be_enabled()
+    expect(third.get_by_role("button", name="Retry").nth(1)).to_be_enabled()
     third.get_by_role("button", name="Add a pane").click()
     expect(third.locator(".famnb-column")).to_have_count(3)
     expect(fourth.locator(".jp-OutputArea")).to_contain_text("in all")

@@ -14,6 +14,7 @@ from famnb.widget.live.reply_view import ReplyView
 from famnb.widget.runtime.front_end import read_loader, read_modules, read_style
 from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
 from tests.support.scripted_stream import ScriptedStream
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -165,6 +166,75 @@ def test_an_error_stands_under_the_tool(live: Bridge):
     live.tool.show_error(ValueError("too much"))
     live.flush()
     expect(live.page.get_by_role("alert").filter(has_text="ValueError: too much")).to_be_visible()
+
+
+def test_two_views_of_one_model_show_the_same(live: Bridge, stream: ScriptedStream):
+    """One that is taken away leaves the other at work."""
+    live.page.evaluate("""() => {
+      document.body.insertAdjacentHTML("beforeend", "<section></section>");
+      window.draw("section");
+    }""")
+    stream.add(Delta(TEXT, "text", "one"))
+    live.flush()
+    expect(live.page.locator(".famnb-text")).to_have_text(["one", "one"])
+    live.page.evaluate("window.end()")
+    stream.add(Delta(TEXT, "text", " two"))
+    live.flush()
+    expect(live.page.locator(".famnb-text")).to_have_text(["one two"])
+
+
+HAS_CLIPBOARD = """() => Object.defineProperty(navigator, "clipboard", {
+  value: { writeText: async text => { window.copied = text; } },
+})"""
+HAS_NONE = """() => {
+  Object.defineProperty(navigator, "clipboard", { value: undefined });
+  document.addEventListener("copy", () => { window.copied = document.activeElement.value; });
+}"""
+
+
+@pytest.mark.parametrize("clipboard", [HAS_CLIPBOARD, HAS_NONE], ids=["clipboard", "no clipboard"])
+def test_code_and_answers_are_copied_by_keyboard(live: Bridge, stream: ScriptedStream, clipboard: str):
+    """A button above each block of code and one below the answer; each says that it did, on any kind of page."""
+    page = live.page
+    page.evaluate(clipboard)
+    stream.add(Delta(TEXT, "text", "**So:**\n\n```python\nx = 1  # one\n```\n\nand so on"))
+    live.flush()
+    for name, text in (("Copy code", "x = 1  # one\n"), ("Copy answer", "So:\n\nx = 1  # one\n\nand so on")):
+        page.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".famnb-copier", has=page.get_by_role("button", name=name))).to_contain_text("Copied")
+        assert page.evaluate("window.copied").split() == text.split()
+        expect(page.get_by_role("button", name=name)).to_be_focused()
+
+
+def test_long_words_tables_and_code_do_not_widen_the_page(live: Bridge, stream: ScriptedStream):
+    """A long word breaks; a wide table and a long line of code scroll in their own box."""
+    wide = "|" + "|".join(f"column_{n}" for n in range(60)) + "|\n" + "|-" * 60 + "|\n" + "|1" * 60 + "|"
+    stream.add(Delta(TEXT, "text", f"{'W' * 3000}\n\n{wide}\n\n```\n{'x' * 3000}\n```\n\n{'z' * 3000}"))
+    stream.add(Delta((0, 2), "tool_call", "y" * 3000))
+    live.flush()
+    width = live.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width[0] == width[1]
+    for part in ("div:has(> table)", "pre"):
+        box = live.page.locator(f".famnb-frozen {part}").first
+        assert box.evaluate("each => each.scrollWidth > each.clientWidth")
+
+
+def test_a_reader_at_the_end_stays_there_and_one_who_scrolled_up_is_left_alone(live: Bridge, stream: ScriptedStream):
+    box = live.page.locator(".famnb-thinking")
+    distance = "each => each.scrollHeight - each.scrollTop - each.clientHeight"
+    for number in range(100):
+        stream.add(Delta(TEXT, "thinking", f"word {number}\n\n"))
+        live.flush()
+        assert box.evaluate(distance) < 24
+    box.hover()
+    live.page.mouse.wheel(0, -500)
+    wait_until(lambda: box.evaluate(distance) > 400)
+    top = box.evaluate("each => each.scrollTop")
+    for number in range(100):
+        stream.add(Delta(TEXT, "thinking", f"word {number}\n\n"))
+        live.flush()
+    assert box.evaluate("each => each.scrollTop") == top
 
 
 def test_tools_that_share_modules_load_each_once(page: Page):

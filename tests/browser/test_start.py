@@ -78,9 +78,7 @@ def test_a_saved_board_and_talk_read_without_a_kernel(lab: Lab):
         shown = lab.output(number).locator(".famnb-tool")
         shown.get_by_label("Prompt", exact=True).fill(prompt)
         shown.get_by_label("Prompt", exact=True).press("Enter")
-        expect(shown.get_by_role("button", name=re.compile("Retry|Ask again")).first).not_to_have_attribute(
-            "aria-disabled", "true"
-        )
+        expect(shown.get_by_role("button", name="Retry").first).not_to_have_attribute("aria-disabled", "true")
     lab.save()
     copy = lab.jupyter.root / "tools-from-elsewhere.ipynb"
     copy.write_text(lab.path.read_text().replace("famnb.Board(client)", "famnb.Board( client )"))

@@ -86,6 +86,6 @@ def test_a_board_asks_three_vendors_at_once(lab: Lab):
         expect(column.get_by_label("Endpoint").locator("option")).to_have_text(endpoints)
     board.get_by_label("Prompt", exact=True).fill("Why?")
     board.get_by_label("Prompt", exact=True).press("Enter")
-    expect(board.locator(".famnb-settled")).to_have_count(3)
+    expect(board.get_by_role("button", name="Retry")).to_have_count(3)
     board.get_by_role("button", name="Make an experiment").click()
     expect(board.locator(".famnb-shown")).to_contain_text('"anthropic": famnb.Client(profile="anthropic"')

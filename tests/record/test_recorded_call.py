@@ -14,7 +14,7 @@ from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.html import transcript
-from famnb.widget.live.pane import Pane
+from famnb.widget.live.reply_pane import ReplyPane
 from tests.support.exchanges import at, chunk, exchange, spoken
 from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import ENDPOINTS, body, delta, opening, request, sse_stream
@@ -182,9 +182,9 @@ def test_a_replay_is_shown_like_a_live_stream(ledger):
     made = exchange(spoken("Hello, ", "world"))
     ledger.on_close(made).result()
     stream = ledger.replay(made.id, speed=0)
-    pane = Pane(stream, id="pane")
+    pane = ReplyPane(stream, key="pane")
     assert stream.wait(60)
-    assert "replayed" in [words for words, _ in pane.snapshot()["badges"]]
+    assert "replayed" in [badge.text for badge in pane.view().badges]
     assert "replayed" in transcript.reply_bundle(stream.reply)["text/plain"]
 
 

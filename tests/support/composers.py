@@ -1,4 +1,4 @@
-"""Driving a Composer as its page and its user do, and waiting for what comes of it."""
+"""Driving a Composer or a Board as its page and its user do, and waiting for what comes of it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import itertools
 from typing import Any
 
 from famnb.widget import Composer
-from famnb.widget.composer.composer import ComposerView
 from famnb.widget.composer.conversation_view import TurnCallView
+from famnb.widget.form.tool import FormTool
 from famnb.widget.form.views import FieldView
+from famnb.widget.runtime.tool import BaseTool
 from tests.support.waiting import wait_until
 
 _numbers = itertools.count(1)
 
 
-def receive(composer: Composer, intent: str, **arguments: object) -> None:
-    """Have the composer receive an intent of its page."""
+def receive(tool: BaseTool, intent: str, **arguments: object) -> None:
+    """Have a tool receive an intent of its page."""
     message = {"kind": "intent", "id": next(_numbers), "name": intent, "args": arguments}
-    composer._on_message(composer, message, [])
+    tool._on_message(tool, message, [])
 
 
-def send_prompt(composer: Composer, prompt: str) -> None:
+def send_prompt(composer: FormTool, prompt: str) -> None:
     """Write a prompt on the page, and send it."""
     receive(composer, "send_prompt", prompt=prompt)
 
@@ -35,7 +36,7 @@ def choose_endpoint(composer: Composer, name: str) -> None:
     receive(composer, "choose_endpoint", endpoint=name)
 
 
-def view_of(composer: Composer) -> ComposerView:
+def view_of(composer: FormTool) -> Any:
     """What the page shows."""
     with composer.lock:
         return composer.view()
@@ -69,7 +70,7 @@ def panel_of(composer: Composer, panel: str, intent: str = "show_panel", /, **ar
     return getattr(view_of(composer), panel.lower())
 
 
-def error_of(composer: Composer) -> str:
+def error_of(composer: BaseTool) -> str:
     """Why the last intent of the page could not be carried out, as the page shows it; empty if it could."""
     sent: list[dict[str, Any]] = []
     composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})

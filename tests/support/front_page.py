@@ -6,10 +6,13 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
+import famnb
+from famnb.widget.form.tool import FormTool
 from famnb.widget.runtime.front_end import FRONT, read_style
 from famnb.widget.runtime.tool import BaseTool, Flusher
+from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
 POLICY = (
@@ -39,7 +42,8 @@ START = """async ([source, blocking]) => {
   window.hear = (name, ...details) => listeners[name](...details);
   const front = (await import(source)).default();
   front.initialize({ model });
-  window.end = front.render({ model, el: document.querySelector("main") });
+  window.draw = (name) => front.render({ model, el: document.querySelector(name) });
+  window.end = window.draw("main");
 }"""
 
 HEAR = """([message, buffers]) => {
@@ -89,6 +93,43 @@ class Bridge:
             return condition()
 
         wait_until(check)
+
+    def deliver_all(self) -> None:
+        """Bring messages across until the tool has nothing more to send."""
+        self.deliver_until(lambda: not self.tool.needs_flush)
+
+
+class FormBridge(Bridge):
+    """A tool with a form whose answers are written by the test."""
+
+    def __init__(self, page: Page, module: str, make: Callable[[famnb.Client], FormTool]) -> None:
+        client = famnb.Client(base_url="http://127.0.0.1:9", api_key="unused")
+        self.streams: list[ScriptedStream] = []
+
+        def start(request: Any, labels: object) -> ScriptedStream:
+            self.streams.append(ScriptedStream())
+            self.streams[-1].exchange.request = request
+            return self.streams[-1]
+
+        client.engine.start = start
+        super().__init__(page, make(client))
+        page.evaluate(START, [module, False])
+        self.deliver()
+        self.prompt = page.get_by_label("Prompt", exact=True)
+
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def pause(self) -> None:
+        """Stop typing for a moment."""
+        self.page.clock.fast_forward(250)
+        self.deliver()
+
+    def send(self, prompt: str) -> None:
+        """Write a prompt and send it by Enter."""
+        self.prompt.fill(prompt)
+        self.prompt.press("Enter")
+        self.deliver()
 
 
 def serve_front(page: Page) -> Iterator[Page]:

@@ -1,10 +1,10 @@
 """The board: one prompt to several variants at once, side by side while they stream, when they have ended, when saved.
 
-    page ── front/board.js ── messages ──► Board ──┬── PaneColumn  a pane's settings as edited, and its talk
-                                                   ├── LiveRound   a prompt and the answer of each pane
-      ◄── snapshot, changes ── LiveView ◄──────────┴── BoardRound  a round that has ended, saved as a table
+page ── intents ──► Board ──┬── BoardPane     a pane's settings as edited
+                            ├── SharedFields  what is set for all panes
+  ◄── patches ── view() ◄───┴── BoardRound    a prompt and the answers of each pane
 
-A round goes on from the turns that each pane has had: every pane talks on its own.
+A round goes on from the turns that each pane has had: every pane has a chat of its own.
 """
 
 from __future__ import annotations
@@ -13,71 +13,80 @@ import dataclasses
 import itertools
 import secrets
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
-from famnb.client.conversation import Turn
+from famnb.client.conversation import Turn, requests_after
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.record import Cost, Ledger
+from famnb.record import Cost, Ledger, RecordedCall
 from famnb.record.ledger import ledger_of
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.board import table
 from famnb.widget.board.experiment_code import ExperimentVariant, write_experiment
-from famnb.widget.board.pane_columns import PaneColumn, SharedFields, name_columns
-from famnb.widget.board.pane_settings import find_client, read_variants
-from famnb.widget.board.rounds import BoardPane, LiveRound
-from famnb.widget.board.table import BoardRound, PaneResult
-from famnb.widget.form.draft import last_user_content
-from famnb.widget.form.hints import Estimate, RequestEstimator
-from famnb.widget.form.images import PromptImage, image_from_url
-from famnb.widget.form.tool import STILL_ANSWERING, Computed
-from famnb.widget.html import notices, sanitize, transcript
+from famnb.widget.board.pane_settings import find_client, read_variants, system_text
+from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, name_panes
+from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
+from famnb.widget.form.draft import UNWRITTEN, last_user_content, split_content
+from famnb.widget.form.hints import Estimate
+from famnb.widget.form.images import PromptImage
+from famnb.widget.form.tool import Computed, FormTool, PromptBox
+from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
+from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.base import join_front
-from famnb.widget.live.live_view import FormWidget
-from famnb.widget.live.reply_pane import reply_so_far
-from famnb.widget.runtime.output import Output
+from famnb.widget.html.transcript import Bundle
+from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_PANES = 8
 """The panes up to which others can be added: more cannot be compared by eye."""
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
-    "notebook, show the board in a new cell."
-)
-# The style sheet hides this class while the widget above draws the same answers, lest each be seen twice.
-_SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 
 
-class Board(FormWidget):
+class BoardView(View, frozen=True):
+    """The board."""
+
+    panes: tuple[BoardPaneView, ...]
+    shared: tuple[FieldView, ...]
+    """What is set for all panes."""
+    system: str
+    prompt: PromptBoxView
+    rounds: tuple[RoundView, ...]
+    meter_names: tuple[str, ...]
+    is_busy: bool
+    """Whether an answer is being written."""
+    is_full: bool
+    """Whether no pane can be added."""
+    is_marked: bool
+    """Whether the words are marked in which answers differ."""
+    code: CodeView | None
+
+
+class Board(FormTool):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
         board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
 
     Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
-    one that fails does not affect the others. Each further prompt goes on with every pane's own talk. Panes are added,
+    one that fails does not affect the others. Each further prompt goes on with every pane's own chat. Panes are added,
     changed, named, moved and removed in place, and what is set for all of them holds where one has nothing of its own.
     A pane that is asked again keeps its earlier answers. "Differences" marks the words that differ from the pinned or
     first answer.
 
-    `replies`, `frame()` and `winner` are for the cells below; `send()`, `say(prompt)`, `stop()`, `ask_again()`,
-    `show_version()`, `pin()`, `add()`, `rename()`, `move()`, `remove()`, `set_for_all()` and `new_talk()` do what the
-    buttons do, and `code` is the cell of an experiment with the same prompts and variants.
+    `replies`, `frame()` and `winner` are for the cells below; `submit()`, `say(prompt)`, `load(call)`, `stop()`,
+    `ask_again()`, `show_version()`, `pin()`, `add()`, `rename()`, `move()`, `remove()`, `set_for_all()` and
+    `new_talk()` do what the buttons do, and `code` is the cell of an experiment with the same prompts and variants.
     """
 
-    _esm = join_front("board.js")
+    entry = "tools/board.js"
     note = "A famnb.Board: run this cell to use it."
-    # The board draws the end of a round itself.
-    sends_final_snapshot = False
 
     def __init__(
         self, client: BaseClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
@@ -95,32 +104,29 @@ class Board(FormWidget):
             client = find_client(variants) or default_client()
         if not isinstance(client, BaseClient):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
-        self._client = client
-        ledger = getattr(client, "ledger", None)
-        self._ledger = ledger if isinstance(ledger, Ledger) else None
-        self._ids = (f"p{number}" for number in itertools.count(1))
         variants = _first_variants(client.endpoints) if variants is None else variants
-        settings = read_variants(variants, client.endpoints)
-        self._columns = [PaneColumn(next(self._ids), each) for each in settings]
+        self._keys = (f"p{number}" for number in itertools.count(1))
+        self._panes = [BoardPane(next(self._keys), settings) for settings in read_variants(variants, client.endpoints)]
         self._shared = SharedFields()
-        self._prompt, self._system = prompt, system
-        self._pictures: tuple[PromptImage, ...] = ()
-        self._rounds: list[LiveRound] = []
-        """The rounds of the talk in view, the first one first."""
-        self._talk = secrets.token_hex(4)
-        """Different for every talk: part of the ids of its panes."""
-        self._earlier: list[tuple[str, transcript.Bundle]] = []
-        """The talks before this one as output, with their titles."""
+        self._before: Turn | None = None
+        """The turn that every pane goes on from."""
+        self._rounds: list[BoardRound] = []
+        """The rounds of the chat in view, the first one first."""
+        self._chat = secrets.token_hex(4)
+        """Different for every chat: part of the keys of its rounds and answers."""
+        self._earlier: list[tuple[str, Bundle]] = []
+        """The chats before this one as output, with their titles."""
         self._idle = threading.Event()
         """Set while no round streams."""
         self._idle.set()
-        self._differences = False
-        """Whether the words in which answers differ are marked."""
+        self._is_marked = False
         self._has_code = False
-        """Whether the panel with the code of an experiment is open."""
-        self._output = Output()
-        self._estimator = RequestEstimator(self._ledger)
-        super().__init__()
+        """Whether the code of an experiment is in view."""
+        self._shown_code: CodeView | None = None
+        """None if it has to be written anew."""
+        self._controls: tuple[tuple[BoardPaneView, ...], tuple[FieldView, ...], PromptBoxView] | None = None
+        """What the page shows of the forms; None if it has to be made anew."""
+        super().__init__(client, PromptBox(prompt, system))
 
     # Its state, for other cells
 
@@ -132,7 +138,7 @@ class Board(FormWidget):
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the panes."""
-        return tuple(column.label for column in self._columns)
+        return tuple(pane.label for pane in self._panes)
 
     @property
     def winner(self) -> str | None:
@@ -140,13 +146,8 @@ class Board(FormWidget):
         return self._rounds[-1].winner if self._rounds else None
 
     @property
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         return not self._idle.is_set()
-
-    @property
-    def _streams(self) -> dict[str, Any]:
-        """The streams of the latest round by label."""
-        return {pane.label: pane.stream for pane in self._rounds[-1].panes.values()}
 
     def frame(self) -> pd.DataFrame:
         """The calls of the latest round as `famnb.calls` has them, a row a pane, and whether each is the `winner`.
@@ -166,7 +167,7 @@ class Board(FormWidget):
         frames = [calls(ledger, tag=latest.tag) for ledger in ledgers.values()]
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         # By the call: a pane may have answered several times, and under another name.
-        labels = {pane.stream.exchange.id: pane.label for pane in latest.panes.values()}
+        labels = {answer.stream.exchange.id: answer.label for answer in latest.answers.values()}
         positions = {call_id: index for index, call_id in enumerate(labels)}
         frame = frame[frame["call_id"].isin(list(labels))]
         frame = frame.sort_values("call_id", key=lambda ids: ids.map(positions), ignore_index=True)
@@ -176,49 +177,66 @@ class Board(FormWidget):
     @property
     def code(self) -> str:
         """A cell with the `famnb.Experiment` of the prompts asked so far, or of the one written, and these panes."""
-        asked = [prompt for each in self._rounds for prompt in _prompts_of(each)] or [self._prompt.strip()]
-        own = [column.editor.prompt.strip() for column in self._columns]
-        prompts = list(dict.fromkeys(prompt for prompt in asked if prompt)) or list(dict.fromkeys(filter(None, own)))
+        sent = [
+            prompt
+            for board_round in self._rounds
+            for prompt in ([board_round.prompt] if board_round.prompt else _own_prompts(board_round))
+        ]
+        pane_prompts = [pane.editor.prompt.strip() for pane in self._panes]
+        # Each once; those of panes count where nothing else was written.
+        candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
+        prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
         # Labels as they are, but the same settings once: rows of a table of values differ in their prompts alone.
         variants: dict[str, ExperimentVariant] = {}
-        for column in self._columns:
-            request = column.request("…", system=self._system)
-            variant = ExperimentVariant(request, column.client, column.settings.client_name)
+        for pane in self._panes:
+            request = pane.request(UNWRITTEN, system=self._box.system)
+            variant = ExperimentVariant(request, pane.client, pane.settings.client_name)
             if all(
-                request.body() != other.request.body() or column.client is not other.client
-                for other in variants.values()
+                request.body() != other.request.body() or pane.client is not other.client for other in variants.values()
             ):
-                variants[column.label] = variant
-        return write_experiment(prompts or ["…"], variants, client=self._client)
+                variants[pane.label] = variant
+        return write_experiment(prompts, variants, client=self._client)
 
     # What its buttons do
 
-    def send(self, content: Any = None, buffers: Any = None) -> Any:
+    def submit(self) -> dict[str, Stream]:
         """Send the prompt to every pane and return at once: the streams by label.
 
         While a round streams nothing is sent, and its streams are returned. Raises InvalidRequest, naming the pane,
-        when there is nothing to send. With `content` it is ipywidgets' own `send`: a message to the page.
+        when there is nothing to send.
         """
-        if content is not None:
-            return super().send(content, buffers)
-        with self._guard:
-            if not self._is_busy:
-                self._ask(self._prompt.strip())
-            return self._streams
+        return self.say(self._box.prompt)
 
     def say(self, prompt: str) -> dict[str, Stream]:
-        """Send another prompt to every pane, each of which goes on with its talk: the streams by label."""
-        with self._guard:
-            if not self._is_busy:
+        """Send another prompt to every pane, each of which goes on with its chat: the streams by label."""
+        with self.lock:
+            if not self.is_busy:
                 self._ask(prompt.strip())
-            return self._streams
+            streams: dict[str, Any] = {answer.label: answer.stream for answer in self._rounds[-1].answers.values()}
+            return streams
 
+    def load(self, call: Request | Reply | RecordedCall | str) -> None:
+        """Write what a request asks, or that of a reply, of a recorded call, or of a call's id; the panes stay.
+
+        What is written is its prompt with its images, and its system text. Raises InvalidRequest for a reply without a
+        request, KeyError for a call that is not in the client's ledger.
+        """
+        request = self.find_request(call)
+        with self.lock:
+            self._box.prompt, self._box.pictures = split_content(last_user_content(request))
+            self._box.system = system_text(request)
+            self.form_changed()
+
+    @intent(is_urgent=True)
     def stop(self, pane: str | None = None) -> None:
         """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
-        self._check_label(pane)
-        for other in self._rounds[-1].panes.values() if self._rounds else ():
-            if pane in (None, other.label):
-                other.stream.stop()
+        # The page names an answer by its key.
+        answers = [answer for board_round in list(self._rounds) for answer in board_round.answers.values()]
+        if pane not in ("", *(answer.key for answer in answers)):
+            self._check_label(pane)
+        for answer in answers:
+            if pane in (None, "", answer.label, answer.key):
+                answer.stream.stop()
 
     def wait(self, timeout: float | None = None) -> dict[str, Reply]:
         """Wait until the round has ended; returns `replies`, as far as they have come in `timeout` seconds."""
@@ -231,34 +249,35 @@ class Board(FormWidget):
         Raises UnknownName if no pane has that label.
         """
         self._check_label(label)
-        with self._guard:
-            if self._rounds:
-                self._pin(self._rounds[-1], label)
+        with self.lock:
+            for latest in self._rounds[-1:]:
+                keys = (key for key, answer in latest.answers.items() if answer.label == label)
+                self.set_winner(latest.key, next(keys, ""))
 
     def add(self, variant: Any = None) -> str:
         """Add a pane and return its label; without a variant, a copy of the last pane with another model.
 
-        Its talk begins with the next prompt. Raises InvalidRequest for settings that no request can have.
+        Its chat begins with the next prompt. Raises InvalidRequest for settings that no request can have.
         """
-        with self._guard:
+        with self.lock:
             if variant is None:
-                last = self._columns[-1]
-                taken = [column.target for column in self._columns if column.client is last.client]
-                column = self._columns[-1].copy(next(self._ids), taken=taken)
+                last = self._panes[-1]
+                taken = [pane.target for pane in self._panes if pane.client is last.client]
+                pane = last.copy(next(self._keys), taken=taken)
             else:
                 (settings,) = read_variants([variant], self._client.endpoints)
-                column = PaneColumn(next(self._ids), settings)
+                pane = BoardPane(next(self._keys), settings)
                 if settings.given_label in self.labels:
                     raise InvalidRequest(f"variants: there is a pane {settings.given_label!r} already")
-            self._shared.fill(column)
-            self._columns.append(column)
-            self._columns_changed()
-            return column.label
+            self._shared.fill(pane)
+            self._panes.append(pane)
+            self._panes_changed()
+            return pane.label
 
     def remove(self, label: str) -> None:
         """Take a pane away; what it has answered stays. Raises UnknownName if no pane has that label."""
-        with self._guard:
-            self._remove(self._find_column(label))
+        with self.lock:
+            self.remove_pane(self._find_key(label))
 
     def rename(self, label: str, name: str) -> None:
         """Give a pane and its answers in view another label; with an empty `name` it is made of its settings again.
@@ -266,67 +285,54 @@ class Board(FormWidget):
         The ledger keeps the labels under which was asked. Raises UnknownName if no pane has the label, InvalidRequest
         if another one has the name.
         """
-        with self._guard:
-            self._rename(self._find_column(label), name)
+        with self.lock:
+            self.rename_pane(self._find_key(label), name)
 
     def move(self, label: str, position: int) -> None:
         """Put a pane at a position among the others, from 0. Raises UnknownName if no pane has that label."""
-        with self._guard:
-            self._move(self._find_column(label), position)
+        with self.lock:
+            self.move_pane(self._find_key(label), position)
 
     def set_for_all(self, **fields: Any) -> None:
         """Set `max_tokens`, `temperature` or `top_p` of all panes but those that have their own; None unsets it.
 
         Raises InvalidRequest for another field. What no request can have is said in the panes, and nothing is sent.
         """
-        with self._guard:
+        with self.lock:
             for name, value in fields.items():
-                self._shared.set_text(name, "" if value is None else str(value), self._columns)
-            self._settings_changed()
+                self.set_shared(name, "" if value is None else str(value))
 
     def ask_again(self, label: str) -> None:
         """Ask one pane what the latest round asked, with its settings as they are now; its earlier answers stay.
 
         Does nothing while a round streams. Raises UnknownName if no pane has that label.
         """
-        with self._guard:
-            if self._rounds and not self._is_busy:
-                self._ask_again(self._find_column(label), self._rounds[-1])
+        with self.lock:
+            for latest in self._rounds[-1:]:
+                self.retry(latest.key, self._find_key(label))
 
     def show_version(self, label: str, number: int) -> None:
         """Show another answer of a pane to the latest prompt, by its number from 1: the next prompt goes on from it.
 
         Does nothing while a round streams. Raises UnknownName if there is no such answer.
         """
-        with self._guard:
-            if self._rounds and not self._is_busy:
-                self._show_version(self._rounds[-1], self._find_column(label).id, number - 1)
+        with self.lock:
+            self.show_answer(self._find_key(label), number - 1)
 
+    @intent
     def new_talk(self) -> None:
-        """Put the rounds so far among the earlier ones, so that the next prompt begins another talk; not while busy."""
-        with self._guard:
-            if self._is_busy or not self._rounds:
+        """Put the rounds so far among the earlier ones, so that the next prompt begins another chat; not while busy."""
+        with self.lock:
+            if self.is_busy or not self._rounds:
                 return
-            self._earlier.append(self._talk_output())
-            self._rounds, self._talk = [], secrets.token_hex(4)
-            for column in self._columns:
-                column.turns, column.before = {}, None
-            self._update_output()
-            self._follow([])
-            self._send_form()
-            self.notify("replies")
+            self._earlier.append(self._chat_output())
+            self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
+            self._rounds_changed()
 
     def open_with(self, prompt: str, *, pictures: tuple[PromptImage, ...] = (), before: Turn | None = None) -> None:
         """Have a prompt and pictures written, and every pane go on from a turn."""
-        self._prompt, self._pictures = prompt, pictures
-        for column in self._columns:
-            column.before = before
-
-    def open_in(self, place: Output, saved: Output) -> None:
-        """Show the board in the place of another output, and its table in that of a second one."""
-        self._output = saved
-        place.replace(self.controls_bundle())
-        self._update_output()
+        self._box.prompt, self._box.pictures, self._before = prompt, pictures, before
+        self.form_changed()
 
     def __repr__(self) -> str:
         return f"<Board {' | '.join(self.labels)}>"
@@ -335,174 +341,118 @@ class Board(FormWidget):
 
     def _ask(self, prompt: str) -> None:
         """Ask every pane; nothing is changed if one of them cannot be asked."""
-        is_own = not prompt and all(column.has_own_prompt for column in self._columns)
-        if not prompt and not is_own:
+        if not prompt and not all(pane.has_own_prompt for pane in self._panes):
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        # Random rather than counted: other kernels may write rounds into the same ledger.
-        number, tag = len(self._rounds), f"board-{secrets.token_hex(6)}"
+        number, pictures = len(self._rounds), self._box.pictures
         # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
-        requests = {column.id: self._request(column, prompt, number, self._pictures) for column in self._columns}
-        self._trouble = ""
-        latest = LiveRound(number, prompt, self._system, tag, pictures=self._pictures)
-        self._rounds.append(latest)
-        panes = [self._start(column, latest, requests[column.id]) for column in self._columns]
-        self._run(latest, panes)
+        requests = [(pane, self._request(pane, prompt, number, pictures)) for pane in self._panes]
+        board_round = BoardRound(
+            key=f"{self._chat}.{number}",
+            prompt=prompt,
+            system="" if number else self._box.system,
+            # Random rather than counted: other kernels may write rounds into the same ledger.
+            tag=f"board-{secrets.token_hex(6)}",
+            pictures=pictures,
+        )
+        try:
+            answers = [self._start(pane, board_round, number, request) for pane, request in requests]
+        except BaseException:
+            for answer in board_round.answers.values():
+                answer.stream.stop()
+            raise
+        self._rounds.append(board_round)
+        self._follow(answers)
 
-    def _ask_again(self, column: PaneColumn, asked: LiveRound) -> None:
-        """Ask one pane what a round asked: one that was added since, or whose answer is to be another one."""
-        request = self._request(column, asked.prompt, asked.number, asked.pictures)
-        self._run(asked, [self._start(column, asked, request)])
+    def _request(self, pane: BoardPane, prompt: str, number: int, pictures: tuple[PromptImage, ...]) -> Request:
+        """Return a pane's request for the round of that number, all turns before it repeated."""
+        request = pane.request(prompt, system=self._box.system, pictures=pictures)
+        return requests_after(self._last_turn(pane, number), request, pane.editor.endpoints)[-1]
 
-    def _request(self, column: PaneColumn, prompt: str, number: int, pictures: Sequence[PromptImage]) -> Request:
-        return column.turn_request(prompt, number, system=self._system, pictures=pictures)
+    def _last_turn(self, pane: BoardPane, number: int) -> Turn | None:
+        """Return the turn of a pane that its one of that round follows: one that failed is left out of the chat."""
+        answers = [found.answers.get(pane.key) for found in self._rounds[:number]]
+        turns = (answer.turn for answer in reversed(answers) if answer is not None)
+        return next((turn for turn in turns if turn.can_continue), self._before)
 
-    def _start(self, column: PaneColumn, asked: LiveRound, request: Request) -> BoardPane:
+    def _start(self, pane: BoardPane, board_round: BoardRound, number: int, request: Request) -> BoardAnswer:
         """Send a pane's request of a round."""
-        label = asked.label_for(column.id, column.label)
-        asked.clients[column.id] = client = self._client_of(column)
-        stream = client.engine.start(request, labels={"variant": label, "tag": asked.tag})
-        said = last_user_content(request)
-        own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
-        pane = BoardPane(
+        label = board_round.label_for(pane.key, pane.label)
+        board_round.clients[pane.key] = client = self._client_of(pane)
+        stream = client.engine.start(request, labels={"variant": label, "tag": board_round.tag})
+        content = last_user_content(request)
+        own_prompt = "" if board_round.prompt else (content if isinstance(content, str) else pane.editor.prompt)
+        answer = BoardAnswer(
             stream,
-            id=f"{self._talk}.{asked.number}.{column.id}.{len(asked.versions.get(column.id, ()))}",
+            key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
             label=label,
             cost_of=self._cost_of,
-            differences=lambda pane: self._mark_differences(asked, pane),
-            is_winner=lambda pane: asked.winner == pane.label,
-            version=asked.find_version,
+            content=content,
+            before=self._last_turn(pane, number),
             own_prompt=own_prompt,
+            sharers=len(self._panes),
         )
-        pane.turn = Turn(said, reply_so_far(stream), column.last_turn(asked.number))
-        column.turns[asked.number] = pane.turn
-        asked.add(column.id, pane)
-        asked.sort([each.id for each in self._columns])
-        return pane
+        board_round.add(pane.key, answer)
+        board_round.sort([other.key for other in self._panes])
+        return answer
 
-    def _run(self, asked: LiveRound, panes: Sequence[BoardPane]) -> None:
+    def _follow(self, answers: list[BoardAnswer]) -> None:
         self._idle.clear()
-        asked.saved = {}
-        self._update_output()
-        self._follow(panes, asked=asked)
-        self.notify("replies")
+        self._rounds_changed()
+        self.follow(answers, on_end=self._end)
 
-    def _follow(self, panes: Sequence[BoardPane], *, asked: LiveRound | None = None) -> None:
-        """Draw all answers, of which these are streaming."""
-        self.tell_state()
-        earlier = [pane for each in self._rounds for pane in each.panes.values() if pane not in panes]
-        self.follow(panes, earlier=earlier, on_end=None if asked is None else lambda: self._end(asked))
-
-    def _end(self, asked: LiveRound) -> None:
-        """Draw and save a round whose answers have ended."""
-        with self._guard:
+    def _end(self) -> None:
+        """Show and save a round whose answers have ended."""
+        with self.lock:
             try:
-                for pane in asked.panes.values():
-                    if pane.turn is not None:
-                        pane.turn.reply = reply_so_far(pane.stream)
                 self._estimator.forget()
-                self._update_output()
-            # What could not be drawn is said, and the next prompt can be sent.
+                self.update_saved()
+            # What could not be saved is said, and the next prompt can be sent.
             except Exception as error:
-                self._trouble = notices.error_text(error)
+                self.show_error(error)
             finally:
                 self._idle.set()
-                self._follow([])
-                self._send_form()
-                self.notify("replies")
+            self.form_changed()
+            self.notify("replies")
 
-    def _show_version(self, asked: LiveRound, id: str, number: int) -> None:
-        count = len(asked.versions.get(id, ()))
-        if not 0 <= number < count:
-            raise UnknownName(f"there is no answer {number + 1} of this pane; it has {count}")
-        pane = asked.show_version(id, number)
-        for column in self._columns:
-            if column.id == id and pane.turn is not None:
-                column.turns[asked.number] = pane.turn
-        self._update_output()
-        self._follow([])
-        self._send_form()
-        self.notify("replies")
-
-    def _pin(self, asked: LiveRound, label: str | None) -> None:
-        asked.winner, asked.saved = label, {}
-        self._follow_marks()
-
-    def _follow_marks(self) -> None:
-        """Draw marks that have changed."""
-        self._update_output()
-        self.tell_state()
-        with self._lock:
-            self._send_snapshot()
-
-    def _reference(self, asked: LiveRound) -> str | None:
-        """The label of the answer that others are compared with; None while no differences are marked."""
-        return (asked.winner or next(iter(asked.replies), None)) if self._differences else None
-
-    def _mark_differences(self, asked: LiveRound, pane: BoardPane) -> tuple[str, str] | None:
-        """Return an answer with its differences from the reference marked, and their number in words; None if none."""
-        pair = table.comparable(self._reference(asked), pane.label, asked.replies)
-        if pair is None:
-            return None
-        html, summary = table.mark_differences(*pair)
-        return str(html), summary
-
-    def _client_of(self, column: PaneColumn) -> BaseClient:
-        return column.client or self._client
+    def _client_of(self, pane: BoardPane) -> BaseClient:
+        return pane.client or self._client
 
     def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
         return None if self._ledger is None else self._ledger.cost(exchange, reply)
 
-    # Panes
-
-    def _remove(self, column: PaneColumn) -> None:
-        if len(self._columns) == 1:
-            raise InvalidRequest("a board has at least one pane; add another one first")
-        self._columns.remove(column)
-        self._columns_changed()
-
-    def _rename(self, column: PaneColumn, name: str) -> None:
-        name = sanitize.visible(" ".join(name.split()))
-        if name and any(name == other.label for other in self._columns if other is not column):
-            raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
-        column.settings = dataclasses.replace(column.settings, given_label=name)
-        name_columns(self._columns)
-        for asked in self._rounds:
-            asked.rename(column.id, column.label)
-        self._columns_changed()
-        self._follow_marks()
+    def _rounds_changed(self) -> None:
+        """Show, save and announce what has become of the answers."""
+        self.form_changed()
+        self._marks_changed()
         self.notify("replies")
 
-    def _move(self, column: PaneColumn, position: int) -> None:
-        self._columns.remove(column)
-        self._columns.insert(max(0, position), column)
-        for asked in self._rounds:
-            asked.sort([each.id for each in self._columns])
-        self._columns_changed()
-        self._update_output()
+    def _marks_changed(self) -> None:
+        self.refresh()
+        self.update_saved()
 
-    def _columns_changed(self) -> None:
-        name_columns(self._columns)
-        self.tell_state()
-        self._send_form(fields=True)
-        if not self._rounds:
-            self._update_output()
+    # Panes
 
-    def _settings_changed(self, *, fields: bool = False) -> None:
-        name_columns(self._columns)
-        self._send_form(fields=fields)
-        self.tell_state()
+    def form_changed(self) -> None:
+        name_panes(self._panes)
+        self._controls = self._shown_code = None
+        self.refresh()
 
-    def _find_column(self, label: str) -> PaneColumn:
-        column = next((each for each in self._columns if each.label == label), None)
-        if column is None:
+    def _panes_changed(self) -> None:
+        for board_round in self._rounds:
+            board_round.sort([pane.key for pane in self._panes])
+        self._rounds_changed()
+
+    def _find_pane(self, key: str) -> BoardPane:
+        pane = next((other for other in self._panes if other.key == key), None)
+        if pane is None:
+            raise UnknownName("the pane was removed")
+        return pane
+
+    def _find_key(self, label: str) -> str:
+        keys = {pane.label: pane.key for pane in self._panes}
+        if label not in keys:
             raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")
-        return column
-
-    def _column(self, id: str) -> PaneColumn:
-        column = next((each for each in self._columns if each.id == id), None)
-        if column is None:
-            raise UnknownName(f"there is no pane {id!r}")
-        return column
+        return keys[label]
 
     def _check_label(self, label: str | None) -> None:
         labels = list(dict.fromkeys([*self.replies, *self.labels]))
@@ -511,265 +461,213 @@ class Board(FormWidget):
 
     # What is saved
 
-    def show_outputs(self, *, captured: bool) -> None:
-        """Put the rounds below the widget."""
-        self._output.captured = captured
-        if not captured:
-            self._output.show(self._saved_bundle())
+    def saved(self) -> Bundle:
+        chats = [*self._earlier, *([self._chat_output()] if self._rounds else [])]
+        if chats:
+            return transcript.stack_bundles(chats)
+        return table.empty_bundle({pane.label: pane.settings.losses for pane in self._panes})
 
-    def html(self) -> SafeHtml:
-        """Return the rounds as HTML."""
-        return SafeHtml(self._saved_bundle()["text/html"])
+    def _chat_output(self) -> tuple[str, Bundle]:
+        """The rounds of the chat in view as notebook output, with a title."""
+        title = table.round_title(self._rounds[-1])
+        title += f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else ""
+        return title, transcript.join_bundles([self._round_output(board_round) for board_round in self._rounds])
 
-    def _update_output(self) -> None:
-        # An output inside an Output widget cannot be replaced; the message would be sent for nothing.
-        if not self._output.captured:
-            self._output.replace(self._saved_bundle())
+    def _round_output(self, board_round: BoardRound) -> Bundle:
+        answers = board_round.answers.values()
+        if any(answer.is_running for answer in answers):
+            return table.pending_bundle(board_round)
+        basis = self._is_marked, board_round.winner_key, [(answer.key, answer.label) for answer in answers]
+        if board_round.saved[0] != basis:
+            board_round.saved = basis, table.round_bundle(board_round, is_marked=self._is_marked)
+        return board_round.saved[1]
 
-    def _saved_bundle(self) -> transcript.Bundle:
-        """All talks as one notebook output."""
-        if not self._rounds and not self._earlier:
-            latest = table.empty_bundle({column.label: _losses(column) for column in self._columns})
-            return {**latest, "text/html": _SAVED.format(SafeHtml(latest["text/html"]))}
-        bundle = transcript.stack_bundles([*self._earlier, *([self._talk_output()] if self._rounds else [])])
-        return {**bundle, "text/html": _SAVED.format(SafeHtml(bundle["text/html"]))}
+    # What is shown
 
-    def _talk_output(self) -> tuple[str, transcript.Bundle]:
-        """The rounds of the talk in view as notebook output, with a title."""
-        last = self._saved_round(self._rounds[-1])
-        title = table.round_title(last) + (f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else "")
-        return title, transcript.join_bundles([self._round_bundle(each) for each in self._rounds])
-
-    def _round_bundle(self, asked: LiveRound) -> transcript.Bundle:
-        if any(pane.stream.running for pane in asked.panes.values()):
-            return table.pending_bundle(asked.prompt, system=asked.system)
-        if not asked.saved:
-            asked.saved = table.round_bundle(self._saved_round(asked))
-        return asked.saved
-
-    def _saved_round(self, asked: LiveRound) -> BoardRound:
-        results = tuple(
-            PaneResult(
-                label=pane.label,
-                reply=reply_so_far(pane.stream),
-                meters=pane.meters,
-                prompt=pane.own_prompt,
-                version=_describe_version(*asked.find_version(pane)),
-                notes=pane.stream.exchange.request.losses,
-            )
-            for pane in asked.panes.values()
-        )
-        return BoardRound(
-            prompt=asked.prompt,
-            system=asked.system if asked.number == 0 else "",
-            results=results,
-            winner=asked.winner,
-            reference=self._reference(asked),
+    def view(self) -> BoardView:
+        if self._controls is None:
+            panes = tuple(self._shared.view_pane(pane) for pane in self._panes)
+            self._controls = panes, self._shared.view(self._panes), self._view_box()
+        panes, shared, box = self._controls
+        if self._has_code and self._shown_code is None:
+            self._shown_code = self._view_code()
+        labels = {pane.key: pane.label for pane in self._panes}
+        return BoardView(
+            panes=panes,
+            shared=shared,
+            system=self._box.system,
+            prompt=box,
+            rounds=tuple(
+                board_round.view(labels, is_marked=self._is_marked, earlier=self._rounds[:number])
+                for number, board_round in enumerate(self._rounds)
+            ),
+            meter_names=tuple(METER_NAMES),
+            is_busy=self.is_busy,
+            is_full=len(self._panes) >= MAX_PANES,
+            is_marked=self._is_marked,
+            code=self._shown_code if self._has_code else None,
         )
 
-    # What the page is told
+    def _view_box(self) -> PromptBoxView:
+        fault = next(filter(None, (pane.fault for pane in self._panes)), "")
+        number, prompt, pictures = len(self._rounds), self._box.prompt.strip(), self._box.pictures
+        estimate = Estimate("", "")
+        if not fault:
+            try:
+                requests = [
+                    (self._request(pane, prompt, number, pictures), self._client_of(pane)) for pane in self._panes
+                ]
+                estimate = self._estimator.estimate_all(requests)
+            except InvalidRequest:
+                pass
+        turns = self._before.path if self._before else ()
+        remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
+        return self.view_box(
+            estimate,
+            fault=fault,
+            has_conversation=all(pane.has_own_prompt for pane in self._panes),
+            remarks=(remark,) if turns else (),
+            has_answers=bool(self._rounds),
+        )
 
-    def describe(self) -> dict[str, Any]:
-        """Return the panes, the prompt and the state, for a page that is new."""
-        return {
-            "fields": self._describe_fields(),
-            "columns": self._describe_columns(),
-            "shared": self._shared.describe(self._columns),
-            "form": self._describe_form(),
-            "pictures": self._describe_pictures(),
-            "state": self.describe_state(),
-        }
-
-    def describe_state(self) -> dict[str, Any]:
-        """Return what may be done, and where each answer stands."""
-        return {
-            "busy": self._is_busy,
-            "trouble": self._trouble,
-            "remark": _RELOADED if self._rounds and self.reloaded else "",
-            "differences": self._differences,
-            "full": len(self._columns) >= MAX_PANES,
-            "rounds": [self._describe_round(each) for each in self._rounds],
-        }
-
-    def _describe_round(self, asked: LiveRound) -> dict[str, Any]:
-        columns = {column.id: column for column in self._columns}
-        # Those of panes that are gone stand last.
-        order = [*columns, *(id for id in asked.panes if id not in columns)]
-        cells: list[dict[str, Any]] = [
-            {"pane": asked.panes[id].id, "column": id}
-            if id in asked.panes
-            # In their order: a later prompt without the earlier ones would be another question.
-            else {"column": id, "label": columns[id].label, "ready": self._is_ready(columns[id], asked)}
-            for id in order
-        ]
-        return {"id": f"{self._talk}.{asked.number}", "prompt": sanitize.visible(asked.prompt), "cells": cells}
-
-    def _is_ready(self, column: PaneColumn, asked: LiveRound) -> bool:
-        return bool(asked.prompt) and all(column.id in each.panes for each in self._rounds[: asked.number])
-
-    def _describe_fields(self) -> dict[str, Any]:
-        """The fields of the endpoints that are in use."""
-        return {column.fields_key: column.editor.describe_fields() for column in self._columns}
-
-    def _describe_columns(self) -> list[dict[str, Any]]:
-        return [{**column.describe(), "own": self._shared.describe_own(column)} for column in self._columns]
-
-    def _describe_form(self) -> dict[str, Any]:
-        faults = [column.fault for column in self._columns if column.fault]
-        return {
-            "prompt": self._prompt,
-            "system": self._system,
-            "fault": next(iter(faults), ""),
-            "replaced": all(column.has_own_prompt for column in self._columns),
-            "remarks": self._remarks(),
-            "estimate": ["", ""] if faults else list(self._estimate()),
-            "variables": {"names": [], "rows": [], "row": 0},
-            "force": False,
-        }
-
-    def _remarks(self) -> list[str]:
-        before = self._columns[0].before
-        if before is None:
-            return []
-        count = len(before.path)
-        return [f"Each pane goes on from {format_count(count, 'turn')} of the talk that it was opened from."]
-
-    def _estimate(self) -> Estimate:
-        number = len(self._rounds)
+    def _view_code(self) -> CodeView:
+        note, html = "The prompts asked so far, each by itself, and these panes as variants.", SafeHtml("")
         try:
-            requests = [
-                (self._request(column, self._prompt.strip(), number, self._pictures), self._client_of(column))
-                for column in self._columns
-            ]
-        except InvalidRequest:
-            return Estimate("", "")
-        return self._estimator.estimate_all(requests)
-
-    def _describe_pictures(self) -> list[dict[str, str]]:
-        return [
-            {"label": picture.description, "url": picture.url if picture.is_upload else ""}
-            for picture in self._pictures
-        ]
-
-    def _send_form(self, *, fields: bool = False, pictures: bool = False, columns: bool = True) -> None:
-        parts: dict[str, Any] = {"form": self._describe_form()}
-        if fields:
-            parts["fields"] = self._describe_fields()
-        if columns:
-            parts |= {"columns": self._describe_columns(), "shared": self._shared.describe(self._columns)}
-        if pictures:
-            parts["pictures"] = self._describe_pictures()
-        if self._has_code:
-            parts["panel"] = self._describe_code()
-        self.tell_changes(**parts)
-
-    def _describe_code(self) -> dict[str, Any]:
-        panel = {"name": "Experiment", "kinds": [], "kind": "", "note": "", "html": "", "is_cell": False}
-        try:
-            code = self.code
+            html = sanitize.render_code(self.code, "python")
         except InvalidRequest as fault:
-            return {**panel, "note": f"There is no code yet: {fault}"}
-        note = "The prompts asked so far, each by itself, and these panes as variants. Running the cell sends nothing."
-        return {**panel, "note": note, "html": str(sanitize.render_code(code, "python")), "is_cell": True}
+            return CodeView(kinds=(), kind="", note=f"There is no code yet: {fault}", html=html, is_cell=False)
+        return CodeView(kinds=(), kind="", note=f"{note} Running the cell sends nothing.", html=html, is_cell=True)
 
-    # What the page wishes
+    # What the page asks for: panes
 
-    def stop_pane(self, pane: str) -> None:
-        """Stop the pane of that id, or all."""
-        for asked in self._rounds:
-            for other in asked.panes.values():
-                if pane in ("", other.id):
-                    other.stream.stop()
+    @intent
+    def set_field(self, pane: str, field: str, text: str) -> None:
+        """Write the text of a pane's field."""
+        edited = self._find_pane(pane)
+        edited.editor.set_text(field, text)
+        self._shared.follow_edit(edited, field)
+        self._use_form(edited)
 
-    def act(self, message: dict[str, Any]) -> None:
-        """Carry out a message of the page; an unknown one, and most while a round streams, do nothing."""
-        match message:
-            case {"kind": "again", "column": str(id), "round": int(number)}:
-                if not self._is_busy:
-                    self._ask_again(self._column(id), self._rounds[number])
-            case {"kind": "version", "column": str(id), "to": int(number)}:
-                if not self._is_busy:
-                    self._show_version(self._rounds[-1], id, number)
-            case {"column": str(id)}:
-                self._edit(self._column(id), message)
-            case {"kind": "prompt", "text": str(text)}:
-                self._prompt = text
-                self._send_form(columns=False)
-            case {"kind": "system", "text": str(text)}:
-                self._system = text
-                self._send_form(columns=False)
-            case {"kind": "share", "field": str(name), "text": str(text)}:
-                self._shared.set_text(name, text, self._columns)
-                self._settings_changed()
-            case {"kind": "panel", "open": bool(is_open)}:
-                self._has_code = is_open
-                self._send_form(columns=False)
-            case {"kind": "differences"}:
-                self._differences = not self._differences
-                for asked in self._rounds:
-                    asked.saved = {}
-                self._follow_marks()
-            case {"kind": "pin", "pane": str(pane_id)}:
-                asked, pane = self._find(pane_id)
-                self._pin(asked, None if asked.winner == pane.label else pane.label)
-            case {"kind": "image", "url": str(url), "name": str(name)}:
-                self._pictures = (*self._pictures, image_from_url(url, name=name))
-                self._send_form(pictures=True, columns=False)
-            case {"kind": "remove", "image": int(index)}:
-                self._pictures = tuple(each for place, each in enumerate(self._pictures) if place != index)
-                self._send_form(pictures=True, columns=False)
-            case {"kind": "send"} if self._is_busy:
-                raise InvalidRequest(STILL_ANSWERING)
-            case _ if self._is_busy:
-                pass
-            case {"kind": "send", "prompt": str(prompt)}:
-                self._ask(prompt.strip())
-                self._prompt, self._pictures = "", ()
-                self._send_form(pictures=True, columns=False)
-            case {"kind": "add"}:
-                if len(self._columns) < MAX_PANES:
-                    self.add()
-            case {"kind": "new"}:
-                self.new_talk()
-            case _:
-                pass
+    @intent
+    def choose_endpoint(self, pane: str, endpoint: str) -> None:
+        """Carry a pane's form over to another endpoint."""
+        edited = self._find_pane(pane)
+        edited.editor.choose_endpoint(endpoint)
+        self._shared.fill(edited)
+        self._use_form(edited)
 
-    def _edit(self, column: PaneColumn, message: dict[str, Any]) -> None:
-        """Carry out an edit of one pane's settings."""
-        editor = column.editor
-        fields = False
-        match message:
-            case {"kind": "drop"}:
-                self._remove(column)
-                return
-            case {"kind": "rename", "text": str(text)}:
-                self._rename(column, text)
-                return
-            case {"kind": "move", "to": int(position)}:
-                self._move(column, position)
-                return
-            case {"kind": "share", "field": str(name)}:
-                self._shared.reset(column, name)
-            case {"kind": "set", "field": str(name), "text": str(text)}:
-                editor.set_text(name, text)
-                self._shared.follow_edit(column, name)
-            case {"kind": "system", "text": str(text)}:
-                editor.system = text
-            case {"kind": "endpoint", "name": str(name)}:
-                editor.choose_endpoint(name)
-                self._shared.fill(column)
-                fields = True
-            case _:
-                return
-        column.use_form()
-        self._settings_changed(fields=fields)
+    @intent
+    def set_system(self, text: str, pane: str = "") -> None:
+        """Write the system text of a pane, or of all that have none of their own."""
+        if pane:
+            edited = self._find_pane(pane)
+            edited.editor.system = text
+            self._use_form(edited)
+        else:
+            self._box.system = text
+            self.form_changed()
 
-    def _find(self, pane_id: str) -> tuple[LiveRound, BoardPane]:
-        for asked in self._rounds:
-            for pane in asked.panes.values():
-                if pane.id == pane_id:
-                    return asked, pane
-        raise UnknownName(f"there is no pane {pane_id!r}")
+    @intent
+    def set_shared(self, field: str, text: str) -> None:
+        """Write the text of a field of all panes."""
+        self._shared.set_text(field, text, self._panes)
+        self.form_changed()
+
+    @intent
+    def use_shared(self, pane: str, field: str) -> None:
+        """Have a pane give up its own text of a field that is set for all."""
+        edited = self._find_pane(pane)
+        self._shared.reset(edited, field)
+        self._use_form(edited)
+
+    def _use_form(self, pane: BoardPane) -> None:
+        pane.use_form()
+        self.form_changed()
+
+    @intent
+    def add_pane(self) -> None:
+        """Add a pane, if there is room for one; not while a round streams."""
+        if len(self._panes) < MAX_PANES and not self.is_busy:
+            self.add()
+
+    @intent
+    def remove_pane(self, pane: str) -> None:
+        """Take a pane away; what it has answered stays."""
+        if len(self._panes) == 1:
+            raise InvalidRequest("a board has at least one pane; add another one first")
+        self._panes.remove(self._find_pane(pane))
+        self._panes_changed()
+
+    @intent
+    def rename_pane(self, pane: str, name: str) -> None:
+        """Give a pane and its answers another label; with an empty name it is made of its settings again."""
+        renamed, name = self._find_pane(pane), sanitize.visible(" ".join(name.split()))
+        if name and any(name == other.label for other in self._panes if other is not renamed):
+            raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
+        renamed.settings = dataclasses.replace(renamed.settings, given_label=name)
+        name_panes(self._panes)
+        for board_round in self._rounds:
+            board_round.rename(pane, renamed.label)
+        self._panes_changed()
+
+    @intent
+    def move_pane(self, pane: str, position: int) -> None:
+        """Put a pane at a position among the others."""
+        moved = self._find_pane(pane)
+        self._panes.remove(moved)
+        self._panes.insert(max(0, position), moved)
+        self._panes_changed()
+
+    # What the page asks for: answers
+
+    def send_box(self) -> None:
+        self._ask(self._box.prompt.strip())
+
+    @intent
+    def retry(self, round: str, pane: str) -> None:
+        """Ask a pane what a round asked, with its settings as they are now; not while a round streams."""
+        if self.is_busy:
+            return
+        number, board_round = next(item for item in enumerate(self._rounds) if item[1].key == round)
+        retried = self._find_pane(pane)
+        request = self._request(retried, board_round.prompt, number, board_round.pictures)
+        self._follow([self._start(retried, board_round, number, request)])
+
+    @intent
+    def show_answer(self, pane: str, version: int) -> None:
+        """Show another answer of a pane to the latest prompt, by its index; not while a round streams."""
+        if self.is_busy or not self._rounds:
+            return
+        latest = self._rounds[-1]
+        count = len(latest.versions.get(pane, ()))
+        if not 0 <= version < count:
+            raise UnknownName(f"there is no answer {version + 1} of this pane; it has {count}")
+        latest.shown[pane] = version
+        self._rounds_changed()
+
+    @intent
+    def set_winner(self, round: str, pane: str) -> None:
+        """Mark the answer of a pane as the winner of a round; an empty pane takes the mark away."""
+        for board_round in self._rounds:
+            if board_round.key == round:
+                board_round.winner_key = pane
+        self._marks_changed()
+
+    @intent
+    def mark_differences(self, is_marked: bool) -> None:
+        """Mark the words that differ from the pinned or first answer, or show the answers as they are."""
+        self._is_marked = is_marked
+        self._marks_changed()
+
+    @intent
+    def show_code(self, is_open: bool) -> None:
+        """Show the code of an experiment, or no longer."""
+        self._has_code = is_open
+
+    @intent
+    def read_code(self) -> str:
+        """Return the code of an experiment."""
+        return self.code
 
 
 def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
@@ -785,13 +683,5 @@ def _ledger_of(client: Any) -> Ledger:
     return ledger_of(client)
 
 
-def _prompts_of(asked: LiveRound) -> list[str]:
-    return [asked.prompt] if asked.prompt else [pane.own_prompt for pane in asked.panes.values()]
-
-
-def _describe_version(number: int, count: int) -> str:
-    return f"answer {number + 1} of {count}" if count > 1 else ""
-
-
-def _losses(column: PaneColumn) -> tuple[str, ...]:
-    return column.settings.losses
+def _own_prompts(board_round: BoardRound) -> list[str]:
+    return [answer.own_prompt for answer in board_round.answers.values()]

@@ -11,6 +11,7 @@ from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
+from famnb.widget.form.draft import UNWRITTEN
 from famnb.widget.html import sanitize
 from famnb.widget.html.facts import message_texts
 
@@ -19,9 +20,6 @@ _EXPECTED = (
     "or what famnb.grid() returns; or a mapping of labels to fields"
 )
 Fields: TypeAlias = Mapping[str, Any]
-_PLACEHOLDER = "…"
-"""The prompt while only the settings are checked; fields without any prompt are no valid request."""
-_SYSTEM_ROLES = ("system", "developer")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class PaneSettings:
 
     def example(self) -> Request:
         """A request with these settings; raises InvalidRequest, naming the pane, if none can have them."""
-        return self.settings if isinstance(self.settings, Request) else self.request(_PLACEHOLDER)
+        return self.settings if isinstance(self.settings, Request) else self.request(UNWRITTEN)
 
 
 class GivenVariant(NamedTuple):
@@ -228,9 +226,14 @@ def _replace_conversation(request: Request, prompt: str, system: str, endpoints:
     """The request with a prompt in place of its conversation; its own system text stays unless the board has one."""
     if not prompt:
         return request
-    own_system = "\n\n".join(message.text for message in message_texts(request) if message.role in _SYSTEM_ROLES)
-    system = system or own_system
-    composed = compose(request.endpoint, prompt, system=system or None, endpoints=endpoints).body()
+    composed = compose(
+        request.endpoint, prompt, system=system or system_text(request) or None, endpoints=endpoints
+    ).body()
     # A cap that a vendor insists on is the request's own.
     own = ("model", request.cap)
     return request.replace(**{name: value for name, value in composed.items() if name not in own})
+
+
+def system_text(request: Request) -> str:
+    """Return what a request tells the model beside its conversation; empty if nothing."""
+    return "\n\n".join(message.text for message in message_texts(request) if message.role in ("system", "developer"))

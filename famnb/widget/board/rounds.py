@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from famnb.client.client import BaseClient
-from famnb.client.conversation import Turn
+from famnb.client.conversation import Turn, UserContent
 from famnb.client.exchange import Exchange
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
 from famnb.record import prices
@@ -22,120 +22,86 @@ from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.form.images import PromptImage
-from famnb.widget.html import sanitize, transcript
-from famnb.widget.live.pane import Change, Pane
-from famnb.widget.live.reply_pane import StreamLike, reply_so_far
+from famnb.widget.html import diff, sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.html.transcript import Bundle
+from famnb.widget.live.reply_pane import BlockView, Markdown, PaneView, PromptView, ReplyPane, StreamLike
+from famnb.widget.runtime.view import View
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class LiveRound:
-    """A prompt, and the answers to it."""
+class AnswerView(View, frozen=True):
+    """An answer."""
 
-    number: int
+    label: str
+    pane: PaneView
+    meters: tuple[str, ...]
+    """In the order of the board's `meter_names`; empty where not known."""
+    is_winner: bool
+    version: int
+    """Its index among the pane's answers to this prompt."""
+    version_count: int
+
+
+class CellView(View, frozen=True):
+    """The place of a pane in a round; its key is the pane's."""
+
+    key: str
+    label: str
+    answer: AnswerView | None
+    """None if the pane was not asked."""
+    can_ask: bool
+    """Whether it can be asked this now."""
+
+
+class RoundView(View, frozen=True):
+    """A prompt and its answers."""
+
+    key: str
     prompt: str
-    """What all panes are asked; empty if each has a prompt of its own."""
-    system: str
-    tag: str
-    """The label `tag` of its calls in the ledger, by which `frame` finds them."""
-    panes: dict[str, BoardPane] = dataclasses.field(default_factory=dict)
-    """The answers that are shown, by the id of the pane, in the order of the panes."""
-    versions: dict[str, list[BoardPane]] = dataclasses.field(default_factory=dict)
-    """All answers by the id of the pane: one more for each time that it was asked again."""
-    clients: dict[str, BaseClient] = dataclasses.field(default_factory=dict)
-    """The clients that asked for them, in the same way."""
-    pictures: tuple[PromptImage, ...] = ()
-    winner: str | None = None
-    """The label of the answer that was pinned."""
-    saved: transcript.Bundle = dataclasses.field(default_factory=dict)
-    """The round as notebook output; empty until it has ended, and once it has changed."""
-
-    @property
-    def replies(self) -> dict[str, Reply]:
-        """The replies that are shown, by label, as far as they have come."""
-        return {pane.label: pane.stream.reply for pane in self.panes.values()}
-
-    def add(self, column: str, pane: BoardPane) -> None:
-        """Show one more answer of a pane."""
-        self.versions.setdefault(column, []).append(pane)
-        self.panes[column] = pane
-        self.saved = {}
-
-    def show_version(self, column: str, number: int) -> BoardPane:
-        """Show another one of a pane's answers and return it; the mark of a winner stays with the pane."""
-        before, pane = self.panes[column], self.versions[column][number]
-        if self.winner == before.label:
-            self.winner = pane.label
-        self.panes[column] = pane
-        self.saved = {}
-        return pane
-
-    def find_version(self, pane: BoardPane) -> tuple[int, int]:
-        """Return which of its pane's answers one is, from 0, and how many there are."""
-        versions = next(versions for versions in self.versions.values() if pane in versions)
-        return versions.index(pane), len(versions)
-
-    def label_for(self, column: str, label: str) -> str:
-        """Return a label for the answers of a pane that no other one of this round has."""
-        is_taken = any(pane.label == label for id, pane in self.panes.items() if id != column)
-        return f"{label} ({column})" if is_taken else label
-
-    def rename(self, column: str, label: str) -> None:
-        """Have the answers of a pane bear another label."""
-        label = self.label_for(column, label)
-        if column in self.panes and self.winner == self.panes[column].label:
-            self.winner = label
-        for pane in self.versions.get(column, ()):
-            pane.label = label
-        self.saved = {}
-
-    def sort(self, columns: Sequence[str]) -> None:
-        """Bring the answers into the order of the panes; those of panes that are gone stand last."""
-        positions = {column: index for index, column in enumerate(columns)}
-        self.panes = dict(sorted(self.panes.items(), key=lambda item: positions.get(item[0], len(positions))))
-        self.saved = {}
+    cells: tuple[CellView, ...]
 
 
 CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
 """What a call with that reply costs so far; None if no price is known."""
 
 
-class BoardPane(Pane):
-    """An answer on a board: a labelled stream with its meters, without a prompt that all panes share."""
+class BoardAnswer(ReplyPane):
+    """An answer on a board: a labelled stream with its meters."""
 
     def __init__(
         self,
         stream: StreamLike,
         *,
-        id: str,
+        key: str,
         label: str,
         cost_of: CostOf,
-        differences: Callable[[BoardPane], tuple[str, str] | None],
-        is_winner: Callable[[BoardPane], bool] = lambda _: False,
-        version: Callable[[BoardPane], tuple[int, int]] = lambda _: (0, 1),
+        content: UserContent = "",
+        before: Turn | None = None,
         own_prompt: str = "",
+        sharers: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`own_prompt` is what this pane alone is asked; `version` is which answer it is, and of how many.
-
-        `differences` returns the answer of a pane with its differences marked, as HTML, and how many there are, or None
-        if the answer is to be shown as it is.
-        """
-        super().__init__(stream, id=id, clock=clock)
+        """`content` is what was asked after the turn `before`; `own_prompt` is what this pane alone was asked."""
+        super().__init__(stream, key=key, sharers=sharers, clock=clock)
         self.label = label
-        self._cost_of = cost_of
-        self._differences = differences
-        self._is_winner = is_winner
-        self._version = version
-        self.turn: Turn | None = None
-        """The turn that it is in its pane's talk."""
         self.own_prompt = own_prompt
+        self._cost_of = cost_of
+        self._turn = Turn(content, self.reply, before)
+        self._start = clock()
+        self._meters = self.read_meters()
         self._next_reading_s = 0.0
-        self._sent_figures: list[str] = []
+        self._reference: BoardAnswer | None = None
+        """The answer with which it is compared."""
 
     @property
-    def meters(self) -> Meters:
-        """The meters now."""
-        reply = reply_so_far(self.stream)
+    def turn(self) -> Turn:
+        """The turn that it is in its pane's chat."""
+        self._turn.reply = self.reply
+        return self._turn
+
+    def read_meters(self) -> Meters:
+        """Return the meters now."""
+        reply = self.reply
         if reply.status != "running":
             return read_meters(reply, cost=reply.cost, elapsed_s=0)
         # While a stream runs, the output tokens that it has reported are those of its beginning: their cost would be
@@ -144,37 +110,152 @@ class BoardPane(Pane):
         cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
         return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
 
-    def changes(self) -> list[Change]:
-        """What came since the last call, with the meters if they have changed and METERS_PERIOD_S has passed."""
-        changes = super().changes()
-        if not changes or self._clock() < self._next_reading_s:
-            return changes
+    def advance(self) -> bool:
+        has_changed = super().advance()
+        if self._clock() < self._next_reading_s:
+            return has_changed
         self._next_reading_s = self._clock() + METERS_PERIOD_S
-        figures = list(self.meters)
-        if figures == self._sent_figures:
-            return changes
-        self._sent_figures = figures
-        return [*changes, ["meters", 0, figures]]
+        before, self._meters = self._meters, self.read_meters()
+        return has_changed or self._meters != before
 
-    def snapshot(self) -> dict[str, Any]:
-        """All there is to draw; the answer has its differences marked if that is wanted and both have ended."""
-        snapshot = super().snapshot()
-        differences = None if snapshot["running"] else self._differences(self)
-        if differences is not None:
-            html, summary = differences
-            thinking = [block for block in snapshot["blocks"] if block["kind"] == "thinking"]
-            snapshot["blocks"] = [*thinking, {"kind": "text", "label": summary, "open": True, "html": html, "tail": ""}]
-        losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
-        return {
-            **snapshot,
-            "asked": [["user", sanitize.visible(self.own_prompt)]] if self.own_prompt else [],
-            "figures": "",
-            "notes": [*losses, *snapshot["notes"]],
-            "label": self.label,
-            "pinned": self._is_winner(self),
-            "version": list(self._version(self)),
-            "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
-        }
+    def finish(self) -> None:
+        super().finish()
+        self._meters = self.read_meters()
+
+    def compare_with(self, reference: BoardAnswer | None) -> None:
+        """Mark the words that differ from another answer, once both have ended; None to show it as it is."""
+        if reference is not None and not is_comparable(reference, self):
+            reference = None
+        if reference is not self._reference:
+            self._reference, self._view = reference, None
+
+    def answer_view(self, *, is_winner: bool, version: int, version_count: int) -> AnswerView:
+        """Return what the page shows."""
+        return AnswerView(
+            label=self.label,
+            pane=self.view(),
+            meters=tuple(self._meters),
+            is_winner=is_winner,
+            version=version,
+            version_count=version_count,
+        )
+
+    def _make_view(self) -> PaneView:
+        view = super()._make_view()
+        blocks = view.blocks
+        if self._reference is not None:
+            html, summary = mark_differences(self._reference.reply, self.reply)
+            body = Markdown(html=str(html))
+            marked = BlockView(key="differences", kind="text", label=summary, is_open=True, body=body)
+            blocks = (*(block for block in blocks if block.kind == "thinking"), marked)
+        losses = (sanitize.visible(loss) for loss in self.stream.exchange.request.losses)
+        return msgspec.structs.replace(
+            view,
+            prompts=(PromptView(label="", text=sanitize.visible(self.own_prompt)),) if self.own_prompt else (),
+            blocks=blocks,
+            notes=(*losses, *view.notes),
+            figures="",
+        )
+
+
+def is_comparable(reference: BoardAnswer, answer: BoardAnswer) -> bool:
+    """Whether two answers can be compared: both have ended with a text, and they are not the same."""
+    return reference is not answer and all(not each.is_running and each.reply.text for each in (reference, answer))
+
+
+def mark_differences(reference: Reply, reply: Reply) -> tuple[SafeHtml, str]:
+    """Return an answer as it is shown, its differences marked, and how many words differ."""
+    return diff.mark_html(_answer_html(reference), _answer_html(reply))
+
+
+def _answer_html(reply: Reply) -> SafeHtml:
+    sections = [transcript.block_section(block, reply) for block in reply.blocks if block.kind in ("text", "refusal")]
+    return SafeHtml().join(
+        sanitize.code_block(section.text) if section.kind == "code" else sanitize.render_markdown(section.text)
+        for section in sections
+    )
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class BoardRound:
+    """A prompt, and the answers to it."""
+
+    key: str
+    prompt: str
+    """What all panes are asked; empty if each has a prompt of its own."""
+    system: str
+    tag: str
+    """The label `tag` of its calls in the ledger, by which `frame` finds them."""
+    pictures: tuple[PromptImage, ...] = ()
+    versions: dict[str, list[BoardAnswer]] = dataclasses.field(default_factory=dict)
+    """All answers by the key of the pane, in the order of the panes: one more for each time that it was retried."""
+    shown: dict[str, int] = dataclasses.field(default_factory=dict)
+    """The index of the answer that is shown, by the key of the pane."""
+    clients: dict[str, BaseClient] = dataclasses.field(default_factory=dict)
+    """The clients that asked for them, in the same way."""
+    winner_key: str = ""
+    """The key of the pane whose answer was pinned."""
+    saved: tuple[object, Bundle] = (None, {})
+    """The round as notebook output, and what it was made of."""
+
+    @property
+    def answers(self) -> dict[str, BoardAnswer]:
+        """The answers that are shown, by the key of the pane."""
+        return {key: versions[self.shown[key]] for key, versions in self.versions.items()}
+
+    @property
+    def replies(self) -> dict[str, Reply]:
+        """Their replies by label, as far as they have come."""
+        return {answer.label: answer.stream.reply for answer in self.answers.values()}
+
+    @property
+    def winner(self) -> str | None:
+        """The label of the answer that was pinned."""
+        answer = self.answers.get(self.winner_key)
+        return None if answer is None else answer.label
+
+    def reference(self) -> BoardAnswer | None:
+        """Return the answer with which others are compared: the pinned one, or else the first."""
+        answers = self.answers
+        return answers.get(self.winner_key) or next(iter(answers.values()), None)
+
+    def add(self, pane: str, answer: BoardAnswer) -> None:
+        """Show one more answer of a pane."""
+        self.versions.setdefault(pane, []).append(answer)
+        self.shown[pane] = len(self.versions[pane]) - 1
+
+    def label_for(self, pane: str, label: str) -> str:
+        """Return a label for the answers of a pane that no other one of this round has."""
+        is_taken = any(answer.label == label for key, answer in self.answers.items() if key != pane)
+        return f"{label} ({pane})" if is_taken else label
+
+    def rename(self, pane: str, label: str) -> None:
+        """Have the answers of a pane bear another label."""
+        label = self.label_for(pane, label)
+        for answer in self.versions.get(pane, ()):
+            answer.label = label
+
+    def sort(self, panes: Sequence[str]) -> None:
+        """Bring the answers into the order of the panes; those of panes that are gone stand last."""
+        order = [*panes, *self.versions]
+        self.versions = dict(sorted(self.versions.items(), key=lambda item: order.index(item[0])))
+
+    def view(self, panes: Mapping[str, str], *, is_marked: bool, earlier: Sequence[BoardRound]) -> RoundView:
+        """Return what the page shows; `panes` are labels by key, and `is_marked` whether differences are marked."""
+        reference, answers = self.reference() if is_marked else None, self.answers
+        cells = []
+        # Those of panes that are gone stand last.
+        for key in dict.fromkeys([*panes, *answers]):
+            view, answer = None, answers.get(key)
+            if answer is not None:
+                answer.compare_with(reference)
+                view = answer.answer_view(
+                    is_winner=key == self.winner_key, version=self.shown[key], version_count=len(self.versions[key])
+                )
+            # In their order: a later prompt without the earlier ones would be another question.
+            can_ask = answer is None and bool(self.prompt) and all(key in other.versions for other in earlier)
+            cells.append(CellView(key=key, label=panes.get(key, ""), answer=view, can_ask=can_ask))
+        return RoundView(key=self.key, prompt=sanitize.visible(self.prompt), cells=tuple(cells))
 
 
 # Nobody can read figures that change faster.
@@ -197,7 +278,7 @@ METER_NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "c
 
 
 def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
-    """The meters of a reply; its tokens are estimated from characters while it runs, and if they were never reported.
+    """Return the meters of a reply; its tokens are estimated from characters while it runs, and if not reported.
 
     `elapsed_s` is the time since the call began; it counts while the reply runs.
     """
@@ -205,24 +286,21 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     reported = None if is_running else reply.usage.output_tokens
     is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
     mark = "" if is_exact else ESTIMATE_MARK
-    characters = reply.output_chars
-    tokens = round(characters * PRIOR.mid) if reported is None else reported
+    tokens = round(reply.output_chars * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if is_running else timing.e2e_s
-    return Meters(
-        _format_time(timing.ttft_s),
-        _format_time(timing.ttfa_s),
-        f"{mark}{format_count(tokens)}" if tokens else "",
-        f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        "" if is_running else _format_time(timing.e2e_s),
-        format_cost(reply, cost),
-    )
-
-
-def format_cost(reply: Reply, cost: Cost | None) -> str:
-    """A cost in USD, with its interval if it is estimated, or why there is none."""
     if cost is None:
-        return "not known" if prices.price(getattr(reply.request, "model", ""), service=reply.profile) else "no price"
-    return str(cost)
+        has_price = prices.price(getattr(reply.request, "model", ""), service=reply.profile)
+        cost_text = "not known" if has_price else "no price"
+    else:
+        cost_text = str(cost)
+    return Meters(
+        first_token=_format_time(timing.ttft_s),
+        answer=_format_time(timing.ttfa_s),
+        tokens=f"{mark}{format_count(tokens)}" if tokens else "",
+        speed=f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
+        in_all="" if is_running else _format_time(timing.e2e_s),
+        cost=cost_text,
+    )
 
 
 def _format_time(seconds: float | None) -> str:

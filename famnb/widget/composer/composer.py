@@ -19,7 +19,7 @@ from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles import DEFAULT
-from famnb.record import Ledger, RecordedCall
+from famnb.record import RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.board.board import Board
@@ -30,20 +30,15 @@ from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, UNWRITTEN, Draft, draft_of, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
-from famnb.widget.form.hints import Estimate, RequestEstimator
-from famnb.widget.form.images import image_from_url
-from famnb.widget.form.tool import STILL_ANSWERING, Computed
+from famnb.widget.form.hints import Estimate
+from famnb.widget.form.tool import Computed
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.views import CodeView, FormView, PromptBoxView, picture_views
+from famnb.widget.form.views import CodeView, FormView, PromptBoxView
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
 
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this chat with the "
-    "notebook, show the composer in a new cell."
-)
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
@@ -118,7 +113,6 @@ class Composer(PanelTool):
         self.board: Board | None = None
         """The board that "Run all rows" or "Compare" has opened last."""
         super().__init__(client, editor)
-        self._estimator = RequestEstimator(self._ledger)
 
     @Computed
     def request(self) -> Request:
@@ -189,7 +183,7 @@ class Composer(PanelTool):
         with self.lock:
             if self._busy_stream() is None:
                 self._conversation.clear()
-                self._form_changed()
+                self.form_changed()
                 self.notify("turns")
 
     def wait(self, timeout: float | None = None) -> Reply | None:
@@ -209,11 +203,7 @@ class Composer(PanelTool):
 
         Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
         """
-        if isinstance(call, str):
-            call = (self._ledger or Ledger()).call(call)
-        request = call if isinstance(call, Request) else call.request
-        if request is None:
-            raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
+        request = self.find_request(call)
         endpoints = self._client.endpoints
         if request.endpoint not in endpoints:
             raise InvalidRequest(
@@ -231,7 +221,7 @@ class Composer(PanelTool):
         with self.lock:
             board = Board(self._client, self._editor.row_requests())
             self._show_board(board)
-            board.send()
+            board.submit()
             return board
 
     def compare(self) -> Board:
@@ -265,7 +255,7 @@ class Composer(PanelTool):
     def _show_board(self, board: Board) -> None:
         self.board = board
         if self._board_outputs[0].can_be_replaced:
-            board.open_in(*self._board_outputs)
+            board.show_in(*self._board_outputs)
 
     def open(self, *request: Any) -> None:
         """Open the channel to the page, as every widget does."""
@@ -287,7 +277,7 @@ class Composer(PanelTool):
             system=self._editor.system,
             prompt=prompt,
             turns=self._conversation.view(),
-            is_busy=self._conversation.is_busy,
+            is_busy=self.is_busy,
             code=self.code_view(),
             history=self.history_view(),
             presets=self.presets_view(),
@@ -299,14 +289,12 @@ class Composer(PanelTool):
         with contextlib.suppress(InvalidRequest):
             request = self._conversation.next_request(editor.prompt)
             estimate = self._estimator.estimate(request, self._client)
-        return PromptBoxView(
-            text=editor.prompt,
-            pictures=picture_views(editor.pictures),
-            estimate=estimate.text,
-            estimate_help=estimate.help,
+        return self.view_box(
+            estimate,
             fault=editor.fault,
             has_conversation=editor.reading.replaced,
-            remarks=(*editor.remarks, *((_RELOADED,) if self._replies and self.reloaded else ())),
+            remarks=editor.remarks,
+            has_answers=bool(self._replies),
             variables=editor.variables,
         )
 
@@ -320,9 +308,6 @@ class Composer(PanelTool):
                 output.show({"text/plain": ""})
         super().show_saved(captured=captured)
 
-    def on_reload(self) -> None:
-        self._controls = None
-
     def __repr__(self) -> str:
         return f"<Composer {self._editor.endpoint.name}, {len(self._replies)} replies>"
 
@@ -332,67 +317,33 @@ class Composer(PanelTool):
     def set_field(self, field: str, text: str) -> None:
         """Write the text of a field."""
         self._editor.set_text(field, text)
-        self._form_changed()
+        self.form_changed()
 
     @intent
     def choose_endpoint(self, endpoint: str) -> None:
         """Carry the form over to another endpoint."""
         self._editor.choose_endpoint(endpoint)
-        self._form_changed()
+        self.form_changed()
 
     @intent
     def tick(self, box: str, is_on: bool) -> None:
         """Ask for a function or for an answer of the type, or no longer."""
         self._editor.tick(box, is_on=is_on)
-        self._form_changed()
+        self.form_changed()
 
     @intent
     def set_system(self, text: str) -> None:
         """Write the system text."""
         self._editor.system = text
-        self._form_changed()
-
-    @intent
-    def set_prompt(self, text: str) -> None:
-        """Write the prompt."""
-        # A text area knows only "\n", so a prompt that differs in nothing but its line ends is kept.
-        if text != "\n".join(self._editor.prompt.replace("\r\n", "\n").split("\r")):
-            self._editor.prompt = text
-            self._form_changed()
+        self.form_changed()
 
     @intent
     def set_rows(self, rows: list[dict[str, str]], row: int) -> None:
         """Write the values of the variables, and which row of them is sent."""
         self._editor.rows, self._editor.row = rows[:MAX_VARIABLE_ROWS], row
-        self._form_changed()
-
-    @intent
-    def add_image(self, url: str, name: str = "") -> None:
-        """Add an image to the prompt, by its address or as a data URL."""
-        self._editor.pictures = (*self._editor.pictures, image_from_url(url, name=name))
-        self._form_changed()
-
-    @intent
-    def remove_image(self, image: int) -> None:
-        """Remove the image of that index."""
-        self._editor.pictures = tuple(other for index, other in enumerate(self._editor.pictures) if index != image)
-        self._form_changed()
+        self.form_changed()
 
     # What the page asks for: the chat
-
-    @intent
-    def send_prompt(self, prompt: str) -> None:
-        """Go on with a prompt. It comes along, since an edit of it may not have been sent."""
-        if self._conversation.is_busy:
-            # The page sends nothing meanwhile; if it missed that a turn has begun, its prompt goes back to its box.
-            raise InvalidRequest(STILL_ANSWERING)
-        self.set_prompt(prompt)
-        if self._editor.reading.replaced and not self.turns:
-            self._conversation.begin(self.request)
-        else:
-            self._conversation.add_turn(self._editor.prompt)
-        self._editor.prompt, self._editor.pictures = "", ()
-        self._form_changed()
 
     @intent
     def edit_turn(self, turn: int, prompt: str) -> None:
@@ -407,7 +358,7 @@ class Composer(PanelTool):
     @intent
     def show_version(self, turn: int, version: int) -> None:
         """Show another version of a turn; not while one is answered."""
-        if not self._conversation.is_busy:
+        if not self.is_busy:
             self.switch(turn, version)
 
     @intent
@@ -418,14 +369,14 @@ class Composer(PanelTool):
     @intent
     def run_all_rows(self) -> None:
         """Open a board with a pane for each row of values, and send it."""
-        if not self._conversation.is_busy:
+        if not self.is_busy:
             self.run_rows()
             self._check_board()
 
     @intent
     def open_comparison(self) -> None:
         """Open a board that goes on from here."""
-        if not self._conversation.is_busy:
+        if not self.is_busy:
             self.compare()
             self._check_board()
 
@@ -435,7 +386,7 @@ class Composer(PanelTool):
 
     def _busy_stream(self) -> Stream | None:
         """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""
-        return self._conversation.runner.stream if self._conversation.is_busy else None
+        return self._conversation.runner.stream if self.is_busy else None
 
     def code_request(self) -> Request:
         """Return what would be sent next, the chat included; without a prompt, what was sent last."""
@@ -449,9 +400,19 @@ class Composer(PanelTool):
         """Fill the form with a draft, and with nothing else."""
         with self.lock:
             self._editor.fill(draft)
-            self._form_changed()
+            self.form_changed()
 
-    def _form_changed(self) -> None:
+    @property
+    def is_busy(self) -> bool:
+        return self._conversation.is_busy
+
+    def send_box(self) -> None:
+        if self._editor.reading.replaced and not self.turns:
+            self._conversation.begin(self.request)
+        else:
+            self._conversation.add_turn(self._editor.prompt)
+
+    def form_changed(self) -> None:
         self._controls = self._shown_code = None
         self.refresh()
         self.notify("request")
@@ -462,5 +423,5 @@ class Composer(PanelTool):
         self._replies += [reply] if reply else []
         self._estimator.forget()
         self.update_saved()
-        self._form_changed()
+        self.form_changed()
         self.notify("reply", "turns")

@@ -67,9 +67,7 @@ class PanelTool(FormTool):
     """A tool with the panels: their intents, and what each shows. One is open at a time; the code follows the form."""
 
     def __init__(self, client: BaseClient, editor: Editor) -> None:
-        self._client, self._editor = client, editor
-        ledger = getattr(client, "ledger", None)
-        self._ledger = ledger if isinstance(ledger, Ledger) else None
+        self._editor = editor
         self._preset_path = presets.default_path()
         self._open_panel: Panel = ""
         self._code_kind = "famnb"
@@ -77,7 +75,7 @@ class PanelTool(FormTool):
         """None if it has to be written anew."""
         self._history = HistoryView(filter="", rows=(), note="", call="", transcript=SafeHtml(""), code="")
         self._presets = PresetsView(names=(), selected="", lines=())
-        super().__init__()
+        super().__init__(client, editor)
 
     # What a tool defines
 

@@ -223,6 +223,9 @@ def last_user_content(request: Request) -> UserContent:
     """Return what a request's user says last: a text, or parts if there is more than a text."""
     conversation = request.body()[request.prompt_field]
     content: UserContent = conversation if isinstance(conversation, str) else conversation[-1].get("content") or ""
+    if isinstance(content, dict):
+        # The document has it so where there is but one part.
+        content = [content]
     text = _first_text(content)
     if isinstance(content, str) or (text and len(content) == 1):
         return text

@@ -1,7 +1,7 @@
 """The composer's form as plain values: reads edits into a `Draft`, and describes the form to the page that draws it.
 
 It carries texts over from endpoint to endpoint, and says what the new endpoint cannot take and what may surprise. It
-sends nothing and draws nothing: `composer` sends, `front/form.js` draws.
+sends nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from famnb.widget.form.draft import (
     usage_texts,
     variable_row_label,
 )
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
+from famnb.widget.form.fields import FIRST, GROUPS, IMAGES, MODEL, STREAM, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import FieldView, FormView, GroupView, VariablesView, endpoint_view, field_view
@@ -261,68 +261,6 @@ class Editor:
         """The table of values for the variables of prompt and system text."""
         names = find_variables(self.prompt, self.system)
         return VariablesView(names=names, rows=tuple(self.rows), row=self.row)
-
-    def describe_fields(self) -> dict[str, Any]:
-        """Return what to draw for this endpoint: the endpoints, and the groups of its fields."""
-        fields = self._fields.values()
-        groups = {field.group for field in fields} | {group for group, is_there in self._extra_groups() if is_there}
-        return {
-            "endpoints": [
-                {"name": other.name, "title": other.title, "path": other.path} for other in self.endpoints.values()
-            ],
-            "groups": [
-                {"name": group, "fields": [self._describe_field(field) for field in fields if field.group == group]}
-                for group in (FIRST, *GROUPS)
-                if group in groups and group != IMAGES
-            ],
-        }
-
-    def describe_values(self) -> dict[str, Any]:
-        """Return what the controls hold, what is wrong, and what to know before it is sent."""
-        draft = self.draft
-        reading = self.reading
-        faulty = {self._fields[name].group for path in reading.faults if (name := ".".join(path)) in self._fields}
-        names = find_variables(self.prompt, self.system)
-        return {
-            "endpoint": self.endpoint.name,
-            "values": {name: text for name, field in self._fields.items() if (text := self.raw.get(field.path, ""))},
-            "prompt": self.prompt,
-            "system": self.system,
-            **self._tool_picker.describe(self.endpoint, self.raw),
-            "faults": {".".join(path): text for path, text in reading.faults.items()},
-            "faulty": sorted(faulty),
-            "fault": next(map(fault_text, reading.faults.items()), ""),
-            "replaced": reading.replaced,
-            "remarks": [*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading)],
-            "variables": {"names": names, "rows": self.rows, "row": self.row},
-        }
-
-    def _extra_groups(self) -> list[tuple[str, bool]]:
-        """The headings under which stand boxes of the tool picker, and whether there are any."""
-        boxes = self._tool_picker.describe(self.endpoint, self.raw)
-        return [(TOOLS, bool(boxes["tools"])), (FORM, bool(boxes["schema"]))]
-
-    def _describe_field(self, field: FormField) -> dict[str, Any]:
-        help = field.help
-        if field.path == (self.endpoint.request.prompt_field,):
-            help += " When filled in, it is sent instead of the prompt."
-        if field.path == (self.endpoint.traits.system_field,):
-            help += " When filled in, it is sent instead of the system text above."
-        is_model = field.path == MODEL
-        return {
-            "path": field.name,
-            # Suggestions only: a service may have models that the document does not name.
-            "kind": "model" if is_model else field.kind,
-            "help": help,
-            "choices": self.endpoint.models if is_model else field.choices,
-            # Other services may have models that no document names.
-            "only": is_model and field.kind == "choice",
-            "hint": field.hint,
-            "default": field.default,
-            "low": field.low,
-            "high": field.high,
-            "bare": field.bare,
-        }
 
 
 def _fill_draft(draft: Draft, row: VariableRow) -> Draft:

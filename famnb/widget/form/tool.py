@@ -1,16 +1,30 @@
-"""The base class of tools whose form is sent: the Composer and the Board."""
+"""The base class of tools whose form is sent, the Composer and the Board: the prompt's box and what becomes of it."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import traitlets
 
+from famnb.client.client import BaseClient
 from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.record import Ledger, RecordedCall
+from famnb.reply import Reply
+from famnb.request import Request
+from famnb.widget.form.editor import Editor
+from famnb.widget.form.hints import Estimate, RequestEstimator
+from famnb.widget.form.images import PromptImage, image_from_url
+from famnb.widget.form.views import PromptBoxView, VariablesView, picture_views
+from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import BaseTool
 
-STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
+_STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
+_RELOADED = (
+    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
+    "notebook, show {} in a new cell."
+)
 ValueT = TypeVar("ValueT")
 
 
@@ -27,8 +41,41 @@ class Computed(traitlets.TraitType[ValueT, ValueT]):
         return self._function(obj)
 
 
+@dataclasses.dataclass(slots=True)
+class PromptBox:
+    """What the prompt's box holds, and the system text above it."""
+
+    prompt: str
+    system: str
+    pictures: tuple[PromptImage, ...] = ()
+
+
 class FormTool(BaseTool):
-    """A tool with a form that is sent: traits that are computed, and names that are ipywidgets' own."""
+    """A tool with a form that is sent: traits that are computed, the prompt's box, names that are ipywidgets' own."""
+
+    def __init__(self, client: BaseClient, box: Editor | PromptBox) -> None:
+        self._client, self._box = client, box
+        ledger = getattr(client, "ledger", None)
+        self._ledger = ledger if isinstance(ledger, Ledger) else None
+        self._estimator = RequestEstimator(self._ledger)
+        super().__init__()
+
+    # What a tool defines
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is being written; nothing else is sent meanwhile."""
+        raise NotImplementedError
+
+    def form_changed(self) -> None:
+        """Have the page show what the form holds now."""
+        raise NotImplementedError
+
+    def send_box(self) -> None:
+        """Send what the prompt's box holds; raises InvalidRequest if it cannot be sent."""
+        raise NotImplementedError
+
+    # What both need
 
     def notify(self, *names: str) -> None:
         """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
@@ -47,3 +94,74 @@ class FormTool(BaseTool):
         if content is None:
             raise InvalidArgument(f"send: a {type(self).__name__} sends what its form holds by submit()")
         super().send(content, buffers)
+
+    def find_request(self, call: Request | Reply | RecordedCall | str) -> Request:
+        """Return the request itself, or that of a reply, of a recorded call, or of a call's id.
+
+        Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
+        """
+        if isinstance(call, str):
+            call = (self._ledger or Ledger()).call(call)
+        request = call if isinstance(call, Request) else call.request
+        if request is None:
+            raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
+        return request
+
+    def view_box(
+        self,
+        estimate: Estimate,
+        *,
+        fault: str,
+        has_conversation: bool,
+        remarks: tuple[str, ...],
+        has_answers: bool,
+        variables: VariablesView | None = None,
+    ) -> PromptBoxView:
+        """Return the prompt's box; of a page that was reloaded, the remarks say so if there are answers."""
+        reload = _RELOADED.format(f"the {type(self).__name__}")
+        return PromptBoxView(
+            text=self._box.prompt,
+            pictures=picture_views(self._box.pictures),
+            estimate=estimate.text,
+            estimate_help=estimate.help,
+            fault=fault,
+            has_conversation=has_conversation,
+            remarks=(*remarks, *((reload,) if has_answers and self.reloaded else ())),
+            variables=variables or VariablesView(),
+        )
+
+    def on_reload(self) -> None:
+        self.form_changed()
+
+    # What the page asks for
+
+    @intent
+    def send_prompt(self, prompt: str) -> None:
+        """Go on with a prompt. It comes along, since an edit of it may not have been sent."""
+        if self.is_busy:
+            # The page sends nothing meanwhile; if it missed that an answer has begun, its prompt goes back to its box.
+            raise InvalidRequest(_STILL_ANSWERING)
+        self.set_prompt(prompt)
+        self.send_box()
+        self._box.prompt, self._box.pictures = "", ()
+        self.form_changed()
+
+    @intent
+    def set_prompt(self, text: str) -> None:
+        """Write the prompt."""
+        # A text area knows only "\n", so a prompt that differs in nothing but its line ends is kept.
+        if text != "\n".join(self._box.prompt.replace("\r\n", "\n").split("\r")):
+            self._box.prompt = text
+            self.form_changed()
+
+    @intent
+    def add_image(self, url: str, name: str = "") -> None:
+        """Add an image to the prompt, by its address or as a data URL."""
+        self._box.pictures = (*self._box.pictures, image_from_url(url, name=name))
+        self.form_changed()
+
+    @intent
+    def remove_image(self, image: int) -> None:
+        """Remove the image of that index."""
+        self._box.pictures = tuple(other for index, other in enumerate(self._box.pictures) if index != image)
+        self.form_changed()

@@ -52,20 +52,6 @@ class ToolPicker:
             return self.texts_with_schema(endpoint, is_on=is_on)
         return self.texts_with_tool(endpoint, texts, box, is_on=is_on)
 
-    def describe(self, endpoint: Endpoint, texts: FieldTexts) -> dict[str, Any]:
-        """Return a box for each function and for the type, with its name, its help and whether it is ticked."""
-        chosen = [_tool_name(tool) for tool in parse_list(texts.get(TOOLS_PATH, "")) or ()]
-        tools = [
-            # The first line of its description says what it is for.
-            {"name": name, "help": function.description.partition("\n")[0], "on": name in chosen}
-            for name, function in self._functions.items()
-            if endpoint.takes_tools
-        ]
-        if self._schema is None or endpoint.traits.format is None:
-            return {"tools": tools, "schema": None}
-        name = f"{getattr(self._type, '__name__', 'the given type')} as JSON"
-        return {"tools": tools, "schema": {"name": name, "on": self._holds_schema(endpoint, texts)}}
-
     def initial_texts(self, endpoint: Endpoint) -> dict[FieldPath, str]:
         """Return the texts that ask for every function and the type, as far as the endpoint can carry them."""
         texts: dict[FieldPath, str] = {}

@@ -4,6 +4,15 @@ import type { Growing, MarkdownValue } from "./runtime/growing.js";
 /** HTML that Python has made and cleaned. */
 export type SafeHtml = string & { readonly safe: unique symbol };
 
+export interface AnswerView {
+  label: string;
+  pane: PaneView;
+  meters: (string)[];
+  isWinner: boolean;
+  version: number;
+  versionCount: number;
+}
+
 export interface AxisView {
   label: string;
   kind: "number" | "time" | "names";
@@ -31,6 +40,28 @@ export interface BlockView {
   label: string;
   isOpen: boolean;
   body: Growing<MarkdownValue>;
+}
+
+export interface BoardPaneView {
+  key: string;
+  label: string;
+  form: FormView;
+  system: string;
+  remarks: (string)[];
+  overrides: (OverrideView)[];
+}
+
+export interface BoardView {
+  panes: (BoardPaneView)[];
+  shared: (FieldView)[];
+  system: string;
+  prompt: PromptBoxView;
+  rounds: (RoundView)[];
+  meterNames: (string)[];
+  isBusy: boolean;
+  isFull: boolean;
+  isMarked: boolean;
+  code: CodeView | null;
 }
 
 export interface BoxView {
@@ -61,6 +92,13 @@ export interface CallView {
   response: RawView;
   events: EventsView;
   timeline: TimelineView | null;
+}
+
+export interface CellView {
+  key: string;
+  label: string;
+  answer: AnswerView | null;
+  canAsk: boolean;
 }
 
 export interface ChartView {
@@ -212,6 +250,12 @@ export interface LineView {
   cells: (string)[];
 }
 
+export interface OverrideView {
+  key: string;
+  text: string;
+  shared: string;
+}
+
 export interface OverviewView {
   figures: (FigureView)[];
   note: string;
@@ -317,6 +361,12 @@ export interface RepliesView {
   panes: (PaneView)[];
 }
 
+export interface RoundView {
+  key: string;
+  prompt: string;
+  cells: (CellView)[];
+}
+
 export interface RowView {
   key: string;
   cells: (string)[];
@@ -371,6 +421,30 @@ export interface VariablesView {
 
 export interface BallotIntents {
   choose: { choice: "left" | "right" | "tie" | "skip" | "undo" | "results"; turn: number };
+}
+
+export interface BoardIntents {
+  add_image: { url: string; name?: string };
+  add_pane: {};
+  choose_endpoint: { pane: string; endpoint: string };
+  mark_differences: { isMarked: boolean };
+  move_pane: { pane: string; position: number };
+  new_talk: {};
+  read_code: {};
+  remove_image: { image: number };
+  remove_pane: { pane: string };
+  rename_pane: { pane: string; name: string };
+  retry: { round: string; pane: string };
+  send_prompt: { prompt: string };
+  set_field: { pane: string; field: string; text: string };
+  set_prompt: { text: string };
+  set_shared: { field: string; text: string };
+  set_system: { text: string; pane?: string };
+  set_winner: { round: string; pane: string };
+  show_answer: { pane: string; version: number };
+  show_code: { isOpen: boolean };
+  stop: { pane?: string | null };
+  use_shared: { pane: string; field: string };
 }
 
 export interface ComposerIntents {

@@ -379,10 +379,21 @@ class BaseTool(anywidget.AnyWidget):
         with self.lock:
             self.reloaded, self._page, self._is_shown, self._error = False, "", True, ""
             output = Output()
-            output.show(self._bundle({"text/html": _NOTE.format(self.note), "text/plain": self.note})[0])
+            output.show(self._noted_bundle())
             # Before what is saved, which may take a while to draw.
             self._send_view()
             self.show_saved(captured=output.captured)
+
+    def show_in(self, place: Output, saved: Output) -> None:
+        """Show it in the place of an output of another tool, and what is saved in that of a second one."""
+        with self.lock:
+            self._is_shown, self._output = True, saved
+            place.replace(self._noted_bundle())
+            self.update_saved()
+
+    def _noted_bundle(self) -> dict[str, Any]:
+        """Return the widget with a note for where there is no kernel."""
+        return self._bundle({"text/html": _NOTE.format(self.note), "text/plain": self.note})[0]
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the widget, and for who has no kernel what is saved and how to get the widget back."""

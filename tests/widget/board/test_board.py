@@ -10,6 +10,7 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.widget.board.board import Board
+from tests.support.composers import receive, send_prompt, view_of
 from tests.support.scripted_stream import ScriptedStream
 
 MIXED = [
@@ -17,7 +18,6 @@ MIXED = [
     {"endpoint": "messages", "thinking": 64},
     {"endpoint": "responses", "model": "fam-2-5-mini", "label": "small"},
 ]
-pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture
@@ -33,21 +33,18 @@ def end_round(board: Board) -> Board:
     return board
 
 
-def receive(board: Board, **message: object) -> None:
-    """Have the board receive a message of its page."""
-    board._on_message(board, message, [])
-
-
-def pin(board: Board, label: str) -> None:
+def press_pin(board: Board, label: str) -> None:
     """Have the page pin an answer of the latest round, or take its mark away."""
-    (pane,) = (pane for pane in board._rounds[-1].panes.values() if pane.label == label)
-    receive(board, kind="pin", pane=pane.id)
+    latest = view_of(board).rounds[-1]
+    (cell,) = (cell for cell in latest.cells if cell.answer.label == label)
+    receive(board, "set_winner", round=latest.key, pane="" if cell.answer.is_winner else cell.key)
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
     """Each with its own settings; the table that is saved has a column a pane; the other two forms have all of it."""
     board = Board(client, MIXED, prompt="Say hello.", system="Be kind.")
-    streams = board.send()
+    board.show_saved(captured=False)
+    streams = board.submit()
     assert list(streams) == ["chat · fam-mini", "messages · thinking=64", "small"]
     end_round(board)
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3
@@ -61,8 +58,8 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
     """Rows are those of `famnb.calls`, and say which answer was pinned."""
     board = Board(client, MIXED, prompt="Say hello.")
     assert board.frame().empty
-    board.send()
-    end_round(board).send()
+    board.submit()
+    end_round(board).submit()
     end_round(board).pin("small")
     frame = board.frame()
     assert list(frame["variant"]) == list(board.replies)
@@ -71,18 +68,18 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
     assert len(famnb.calls(client)) == 6
 
 
-def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client, outputs):
+def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client):
     """Three results and one error, in its place, live and saved; nothing is raised."""
     endless = "resp_" + "0" * 32
     board = Board(
         client, [*MIXED, {"endpoint": "responses", "previous_response_id": endless, "label": "lost"}], prompt="Hi"
     )
-    board.send()
+    board.submit()
     end_round(board)
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3 + ["failed"]
-    assert "previous_response_not_found" in outputs[-1]["text/plain"] or "BadRequestError" in outputs[-1]["text/plain"]
+    assert "previous_response_not_found" in board.saved()["text/plain"]
     assert list(board.frame()["status"]) == ["completed"] * 3 + ["failed"]
-    assert board._trouble == ""
+    assert board.error == ""
 
 
 @pytest.mark.parametrize(
@@ -125,8 +122,8 @@ def test_a_second_send_while_streaming_sends_nothing():
     client = Client(base_url="http://127.0.0.1:9", api_key="k")
     client.engine.start = start
     board = Board(client, {"a": {}, "b": {}}, prompt="Hi")
-    receive(board, kind="send", prompt="Hi")
-    receive(board, kind="send", prompt="Hi")
+    send_prompt(board, "Hi")
+    send_prompt(board, "Hi")
     assert len(made) == 2
     board.stop("b")
     assert [stream.stopped for stream in made] == [False, True]
@@ -139,82 +136,80 @@ def test_a_second_send_while_streaming_sends_nothing():
     end_round(board)
 
 
-def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client, outputs: list[dict[str, str]]):
+def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client):
     """Pinning again takes the mark away; the next round begins without one, the last keeps its own."""
     board = Board(client, {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}, prompt="Say hello.")
-    board.send()
+    board.submit()
     end_round(board)
-    receive(board, kind="differences")
-    assert "<ins" in outputs[-1]["text/html"]
-    assert "[-`fam-2-5-mini`-] [+`fam-2-5-pro`+]" in outputs[-1]["text/plain"]
-    pin(board, "large")
+    receive(board, "mark_differences", isMarked=True)
+    assert "<ins" in board.saved()["text/html"]
+    assert "[-`fam-2-5-mini`-] [+`fam-2-5-pro`+]" in board.saved()["text/plain"]
+    press_pin(board, "large")
     assert board.winner == "large"
-    assert "[-`fam-2-5-pro`-] [+`fam-2-5-mini`+]" in outputs[-1]["text/plain"]
-    assert all("★ winner" in text for text in outputs[-1].values())
-    pin(board, "large")
+    assert "[-`fam-2-5-pro`-] [+`fam-2-5-mini`+]" in board.saved()["text/plain"]
+    assert all("★ winner" in text for text in board.saved().values())
+    press_pin(board, "large")
     assert board.winner is None
-    assert not any("★ winner" in text for text in outputs[-1].values())
+    assert not any("★ winner" in text for text in board.saved().values())
     board.pin("small")
-    board.send()
+    board.submit()
     end_round(board)
     assert board.winner is None
-    assert outputs[-1]["text/plain"].count("★ winner") == 1
+    assert board.saved()["text/plain"].count("★ winner") == 1
     board.new_talk()
     assert board.replies == {}
-    assert "Say hello." in outputs[-1]["text/plain"]
+    assert "Say hello." in board.saved()["text/plain"]
 
 
 def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
     """Nothing is sent without a prompt, and it is said where it can be seen."""
     board = Board(client, MIXED)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
-        board.send()
-    receive(board, kind="send", prompt=" ")
-    assert "write a prompt" in board._trouble
+        board.submit()
+    send_prompt(board, " ")
+    assert "write a prompt" in board.error
     assert board.replies == {}
 
 
-def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client, outputs: list[dict[str, str]]):
+def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client):
     """A setting that one of the endpoints has not is left out there, in words."""
     board = Board(client, [{"endpoint": name, "thinking": 64} for name in ("messages", "responses")], prompt="Hi")
-    board.send()
+    board.submit()
     end_round(board)
-    assert outputs[-1]["text/plain"].count("carried as the nearest reasoning effort") == 1
+    assert board.saved()["text/plain"].count("carried as the nearest reasoning effort") == 1
 
 
 def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
     """In the output itself, all its text inert, so that nobody has to send a prompt to see what would be asked."""
-    said = Board(
-        client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}
-    )._saved_bundle()
+    said = Board(client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}).saved()
     assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
     assert "thinker: `thinking=64` is carried as" in said["text/plain"]
     assert "<b>" not in said["text/html"]
 
 
-def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Client, outputs: list[dict[str, str]]):
+def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Client):
     """The prompt and where to look; rounds before stay below."""
     board = Board(client, MIXED, prompt="First?")
-    board.send()
+    board.submit()
     end_round(board)
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
-        board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
+        board.add({"client": famnb.Client(base_url=slow.url, api_key=slow.key), "label": "slow"})
         board.say("Second?")
-        receive(board, kind="send", prompt="Third?")
-        assert "not sent, since an answer is still being written" in board.describe()["state"]["trouble"]
-        for form in outputs[-1].values():
+        send_prompt(board, "Third?")
+        assert "not sent, since an answer is still being written" in board.error
+        for form in board.saved().values():
             assert "Second?" in form
             assert "has what came of them" in form
             assert "First?" in form
         board.stop()
         end_round(board)
-    assert "has what came of them" not in outputs[-1]["text/plain"]
+    assert "has what came of them" not in board.saved()["text/plain"]
 
 
 def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
     """Widget state may be saved in the notebook; what was streamed is not in it."""
     board = Board(client, MIXED, prompt="Hi")
-    board.send()
+    board.submit()
     end_round(board)
     assert "simulated" not in str(board.get_state())
 
@@ -222,19 +217,19 @@ def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro", "temperature": 0.7}}
 
 
-def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client, outputs: list[dict[str, str]]):
+def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
     """One of them is shown, saved, counted and gone on from; the others stay to be chosen."""
     board = Board(client, PAIR, prompt="My name is Ada.")
-    board.send()
+    board.submit()
     first = end_round(board).replies["small"]
-    board._columns[0].set_text("max_tokens", "3")
+    receive(board, "set_field", pane="p1", field="max_tokens", text="3")
     board.ask_again("small")
     second = end_round(board).replies["small"]
     assert second.call_id != first.call_id
-    assert "answer 2 of 2" in outputs[-1]["text/html"]
-    receive(board, kind="version", column=board._columns[0].id, to=0)
-    assert board.replies["small"] is first or board.replies["small"].call_id == first.call_id
-    assert "answer 1 of 2" in outputs[-1]["text/plain"]
+    assert "answer 2 of 2" in board.saved()["text/html"]
+    receive(board, "show_answer", pane="p1", version=0)
+    assert board.replies["small"].call_id == first.call_id
+    assert "answer 1 of 2" in board.saved()["text/plain"]
     assert list(board.frame()["call_id"]) == [first.call_id, board.replies["large"].call_id]
     board.show_version("small", 2)
     board.say("What is my name?")
@@ -245,21 +240,20 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client, outp
         board.show_version("small", 2)
 
 
-def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client, outputs: list[dict[str, str]]):
+def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
     """On the page, in the saved table, in `replies` and `frame()`; a name that another pane has is refused."""
     board = Board(client, PAIR, prompt="Say hello.")
-    board.send()
+    board.submit()
     end_round(board).pin("large")
-    receive(board, kind="rename", column=board._columns[1].id, text="  the  large one ")
+    receive(board, "rename_pane", pane="p2", name="  the  large one ")
     assert board.labels == ("small", "the large one")
     assert board.winner == "the large one"
-    receive(board, kind="move", column=board._columns[1].id, to=0)
+    receive(board, "move_pane", pane="p2", position=0)
     assert list(board.replies) == ["the large one", "small"]
     assert list(board.frame()["variant"]) == ["the large one", "small"]
     assert list(board.frame()["winner"]) == [True, False]
-    assert outputs[-1]["text/plain"].index("the large one") < outputs[-1]["text/plain"].index("small")
-    cells = board.describe_state()["rounds"][0]["cells"]
-    assert [cell["column"] for cell in cells] == [column.id for column in board._columns]
+    assert board.saved()["text/plain"].index("the large one") < board.saved()["text/plain"].index("small")
+    assert [cell.key for cell in view_of(board).rounds[0].cells] == ["p2", "p1"]
     with pytest.raises(famnb.InvalidRequest, match="there is a pane 'small' already"):
         board.rename("the large one", "small")
     board.rename("the large one", "")
@@ -268,28 +262,62 @@ def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client, outp
 
 def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client: famnb.Client):
     """By what each endpoint calls it; a pane's own text stays until it is given up, and is its own when edited."""
-    board = Board(client, {**PAIR, "other": {"endpoint": "responses"}})
-    _, large, other = board._columns
+    board = Board(client, {**PAIR, "other": {"endpoint": "responses"}}, prompt="Hi")
     board.set_for_all(temperature=0.2, max_tokens=300)
 
-    def values_of(name: str) -> list[object]:
-        return [column.request("Hi").body().get(name) for column in board._columns]
+    def sent(*names: str) -> list[object]:
+        board.submit()
+        bodies = [reply.request.body() for reply in end_round(board).replies.values()]
+        return [next((body[name] for name in names if name in body), None) for body in bodies]
 
-    assert values_of("temperature") == [0.2, 0.7, 0.2]
-    assert [*values_of("max_tokens")[:2], values_of("max_output_tokens")[2]] == [300, 300, 300]
-    described = {column["label"]: column["own"] for column in board.describe()["columns"]}
-    assert described == {"small": [], "large": [{"name": "temperature", "text": "0.7", "shared": "0.2"}], "other": []}
-    receive(board, kind="share", column=large.id, field="temperature")
-    receive(board, kind="set", column=other.id, field="max_output_tokens", text="50")
-    receive(board, kind="share", field="temperature", text="0.4")
-    receive(board, kind="share", field="max_tokens", text="")
-    assert values_of("temperature") == [0.4, 0.4, 0.4]
-    assert values_of("max_output_tokens")[2] == 50
-    receive(board, kind="endpoint", column=other.id, name="messages")
-    added = board.add({"model": "fam-2-5-pro"})
-    assert board._find_column(added).request("Hi").body()["temperature"] == 0.4
+    assert sent("temperature") == [0.2, 0.7, 0.2]
+    assert sent("max_tokens", "max_output_tokens") == [300, 300, 300]
+    small, large, other = view_of(board).panes
+    assert (small.overrides, other.overrides) == ((), ())
+    assert [(each.key, each.text, each.shared) for each in large.overrides] == [("temperature", "0.7", "0.2")]
+    receive(board, "use_shared", pane=large.key, field="temperature")
+    receive(board, "set_field", pane=other.key, field="max_output_tokens", text="50")
+    receive(board, "set_shared", field="temperature", text="0.4")
+    receive(board, "set_shared", field="max_tokens", text="")
+    assert sent("temperature") == [0.4, 0.4, 0.4]
+    assert sent("max_output_tokens")[2] == 50
+    receive(board, "choose_endpoint", pane=other.key, endpoint="messages")
+    board.add({"model": "fam-2-5-pro"})
+    assert sent("temperature")[3] == 0.4
     assert '"temperature": 0.4' in board.code
-    receive(board, kind="share", field="temperature", text="3")
-    assert "less than or equal to 2" in board.describe()["shared"]["faults"]["temperature"]
+    receive(board, "set_shared", field="temperature", text="3")
+    (fault,) = (field.fault for field in view_of(board).shared if field.key == "temperature")
+    assert "less than or equal to 2" in fault
     with pytest.raises(famnb.InvalidRequest, match="no such field for all panes; there are max_tokens"):
         board.set_for_all(seed=3)
+
+
+def test_a_past_call_is_loaded_into_the_box(client: famnb.Client):
+    """Its prompt and system text; the panes keep their settings."""
+    board = Board(client, PAIR)
+    reply = client.ask("Why?", system="Be brief.", model="fam-mini")
+    board.load(reply.call_id)
+    assert (view_of(board).prompt.text, view_of(board).system) == ("Why?", "Be brief.")
+    board.submit()
+    assert [reply.request.model for reply in end_round(board).replies.values()] == ["fam-2-5-mini", "fam-2-5-pro"]
+    with pytest.raises(KeyError):
+        board.load("no such call")
+
+
+def test_send_is_the_widget_s_own(client: famnb.Client):
+    """The error names the method that sends."""
+    with pytest.raises(famnb.InvalidArgument, match=r"a Board sends what its form holds by submit\(\)"):
+        Board(client, PAIR, prompt="Hi").send()
+
+
+def test_a_round_that_cannot_be_sent_to_all_leaves_nothing_behind(client: famnb.Client, server: famnb.service.Server):
+    """What was sent before the failure is stopped, and the board can be used on."""
+    closed = famnb.Client(base_url=server.url, api_key=server.key)
+    closed.close()
+    board = Board(client, {"open": {}, "closed": {"client": closed}}, prompt="Hi")
+    with pytest.raises(famnb.FamnbError, match="closed"):
+        board.submit()
+    assert view_of(board).rounds == ()
+    board.remove("closed")
+    board.submit()
+    assert [reply.status for reply in end_round(board).replies.values()] == ["completed"]

@@ -11,9 +11,9 @@ import pytest
 import famnb
 from famnb.errors import InvalidRequest
 from famnb.widget.board.board import Board
+from tests.support.composers import receive, view_of
 
 NAMES = ("openai", "anthropic", "openrouter")
-pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,6 @@ def clients(service: famnb.service.Server, tmp_path: Path) -> Iterator[dict[str,
     yield clients
     for client in clients.values():
         client.close()
-
-
-def receive(board: Board, **message: object) -> None:
-    """Have the board receive a message of its page, which it can carry out."""
-    board._on_message(board, message, [])
-    assert board._trouble == ""
 
 
 def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client]):
@@ -64,7 +58,7 @@ def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service
     ):
         board = Board(one, {"b": {"client": other}, "a": {}}, prompt="Why?")
         assert board.frame().empty
-        board.send()
+        board.submit()
         board.wait(60)
         assert [*zip(board.frame()["variant"], board.frame()["profile"], strict=True)] == [
             ("b", "anthropic"),
@@ -75,15 +69,11 @@ def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service
 def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, famnb.Client]):
     """Also where two services have an endpoint of one name; a copy stays at its service."""
     board = Board(clients["openai"], {"own": {"endpoint": "chat"}, "other": {"client": clients["openrouter"]}})
-    state = board.describe()
-    own, other = (
-        {field["path"] for group in state["fields"][column["fields"]]["groups"] for field in group["fields"]}
-        for column in state["columns"]
-    )
+    own, other = ({field.key for group in pane.form.groups for field in group.fields} for pane in view_of(board).panes)
     assert "max_completion_tokens" in own
     assert ("provider" in own, "provider" in other) == (False, True)
-    receive(board, kind="set", column="p2", field="top_k", text="5")
-    receive(board, kind="add")
+    receive(board, "set_field", pane="p2", field="top_k", text="5")
+    receive(board, "add_pane")
     board.say("Why?")
     assert [reply.request.body().get("top_k") for reply in board.wait(60).values()] == [None, 5, 5]
     assert [*board.frame()["profile"]] == ["openai", "openrouter", "openrouter"]

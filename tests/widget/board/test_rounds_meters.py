@@ -9,7 +9,7 @@ from famnb.events import Delta, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.board.rounds import BoardPane, Meters, read_meters
+from famnb.widget.board.rounds import BoardAnswer, Meters, read_meters
 
 TEXT = (0, 1)
 BLOCKS = (Block(at=(0, 0), kind="thinking", text="t" * 100), Block(at=TEXT, kind="text", text="x" * 300))
@@ -39,16 +39,15 @@ def test_tokens_that_were_never_reported_stay_estimates(stream):
     assert read_meters(Reply(), cost=None, elapsed_s=1)[:5] == ("", "", "", "", "")
 
 
-def test_meters_go_out_with_the_text_at_most_once_a_second(stream):
+def test_meters_change_at_most_once_a_second(stream):
     """However often it is looked at."""
     now = [10.0]
-    pane = BoardPane(
-        stream, id="p", label="a", cost_of=lambda *_: ABOUT, differences=lambda _: None, clock=lambda: now[0]
-    )
-    sent = []
+    answer = BoardAnswer(stream, key="a", label="a", cost_of=lambda *_: ABOUT, clock=lambda: now[0])
+    seen = []
     for tenth in range(1, 31):
         now[0] = 10 + tenth / 10
         stream.add(Delta(TEXT, "text", "word"))
-        sent += [change for change in pane.changes() if change[0] == "meters"]
-    assert [change[2][2] for change in sent] == ["≈ 1", "≈ 11", "≈ 21"]
-    assert {change[2][5] for change in sent} == {"≈ $0.0012 ($0.001–$0.0021)"}
+        answer.advance()
+        seen.append(Meters(*answer.answer_view(is_winner=False, version=0, version_count=1).meters))
+    assert list(dict.fromkeys(meters.tokens for meters in seen)) == ["≈ 1", "≈ 11", "≈ 21"]
+    assert {meters.cost for meters in seen} == {"≈ $0.0012 ($0.001–$0.0021)"}

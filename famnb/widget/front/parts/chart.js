@@ -2,8 +2,7 @@
 // reached by arrow keys, and a click or Enter chooses it.
 
 import { html, useRef, useState } from "../vendor/preact.js";
-import { memo } from "../runtime/tool.js";
-import { useWidth } from "./drawing.js";
+import { memo, useWidth } from "../runtime/tool.js";
 
 const EDGES = { left: 58, right: 8, top: 8, bottom: 20 };
 const PLOT_PX = 104;

@@ -40,16 +40,18 @@ const NO_ARGS = {};
 
 /**
  * The settings; `args` are those of every intent, such as the pane that is meant. Intents: choose_endpoint, set_field, tick.
- * @param {{form: FormView, args?: object}} props
+ * @param {{form: FormView, args?: object, isBrief?: boolean}} props `isBrief`: endpoint and model alone
  */
-export function Form({ form, args = NO_ARGS }) {
+export function Form({ form, args = NO_ARGS, isBrief = false }) {
   const { outbox } = useTool();
   const [endpoint, hold] = useHeld(form.endpoint);
   const choose = (name) => hold(name, outbox.send("choose_endpoint", { ...args, endpoint: name }));
   const { title, path } = form.endpoints.find(({ key }) => key === endpoint) ?? { title: "", path: "" };
   const select = (id) => html`<${Select} id=${id} choices=${form.endpoints.map(({ key }) => key)} value=${endpoint} change=${choose} />`;
+  const models = form.groups.flatMap(({ fields }) => fields.filter(({ control }) => control.kind === "model"));
   return html`<div class="famnb-form">
     <${Labelled} label="Endpoint" control=${select}><p class="famnb-help">${title}: POST ${path}</p><//>
-    ${form.groups.map((group) => html`<${Group} key=${group.key} group=${group} args=${args} />`)}
+    ${isBrief && models.map((field) => html`<${Field} key=${field.key} field=${field} args=${args} />`)}
+    ${!isBrief && form.groups.map((group) => html`<${Group} key=${group.key} group=${group} args=${args} />`)}
   </div>`;
 }

@@ -66,14 +66,15 @@ function Clock({ elapsed }) {
   return html`<span class="famnb-clock">${Math.floor(seconds)} s</span>`;
 }
 
-/** What a reply is, how far it is, and Stop. @param {{pane: PaneView, label?: string}} props */
-export function PaneHead({ pane, label = pane.head }) {
+/** What a reply is, how far it is, and Stop. @param {{pane: PaneView, label?: string, target?: string}} props */
+export function PaneHead({ pane, label = pane.head, target = "" }) {
   const { isLost, outbox } = useTool();
   const { stop, trouble } = useStop();
   const isStopping = outbox.isPending("stop", pane.key);
   const status = isLost && pane.isRunning ? LOST : isStopping ? "stopping …" : pane.status;
   return html`<div class="famnb-head">
     <strong>${label}</strong>
+    ${target && html`<span class="famnb-hint">${target}</span>`}
     ${pane.badges.map(({ text, tone }) => html`<span class=${`famnb-badge famnb-badge-${tone}`}>${text}</span>`)}
     <span class="famnb-state" role="status">${status}</span>
     ${pane.isRunning && html`<${Clock} elapsed=${pane.elapsed} />`}

@@ -5,7 +5,7 @@
 //   svg      the ring around the point that is pointed at and the brushed area
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { useWidth } from "./drawing.js";
+import { useWidth } from "../runtime/tool.js";
 import { HEIGHT, layOut, paintPoints, placePoints, sortPlaces, writtenTicks } from "./points.js";
 
 const REACH = 14; // pixels from which the pointer finds a point

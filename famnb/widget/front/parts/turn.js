@@ -6,6 +6,7 @@ import { memo, useTool } from "../runtime/tool.js";
 import { Button, CopyButton } from "./button.js";
 import { Block, PaneHead, PaneNotes, Prompts, readVisibleText } from "./pane.js";
 import { sendByKeys } from "./prompt.js";
+import { Versions } from "./versions.js";
 
 /**
  * @typedef {import("../protocol.js").TurnView} TurnView
@@ -60,23 +61,13 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-// The versions of a turn, and Retry. What cannot be done is locked rather than disabled, so that it keeps the focus.
+// The versions of a turn, and Retry.
 function TurnTools({ turn, isBusy }) {
   const { outbox } = useTool();
-  const { version, versionCount } = turn;
   const number = Number(turn.key);
-  const show = (to) => to >= 0 && to < versionCount && !isBusy && outbox.press("show_version", { turn: number, version: to }, turn.key);
-  const arrow = (label, text, to) =>
-    html`<${Button} class="famnb-small famnb-version" label=${label} text=${text} locked=${to < 0 || to >= versionCount || isBusy} press=${() => show(to)} />`;
-  const move = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step) show(version + step);
-  };
+  const show = (version) => outbox.press("show_version", { turn: number, version }, turn.key);
   return html`<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>
-    ${versionCount > 1 &&
-    html`<span class="famnb-place" onKeyDown=${move}>
-      ${arrow("Previous version", "‹", version - 1)}${`${version + 1} of ${versionCount}`}${arrow("Next version", "›", version + 1)}
-    </span>`}
+    <${Versions} version=${turn.version} count=${turn.versionCount} isLocked=${isBusy} show=${show} />
     <${Button}
       class="famnb-small"
       label="Retry"

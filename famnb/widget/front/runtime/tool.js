@@ -1,7 +1,7 @@
 // What stands around every tool: its banner, its error line, the keys that are not the notebook's; and what its components
 // can ask for. A component is a pure function of the view; state of the page's own is `useState` where it is needed.
 
-import { Component, createContext, h, html, render, useContext, useEffect, useReducer, useRef, useState } from "../vendor/preact.js";
+import { Component, createContext, h, html, render, useContext, useEffect, useLayoutEffect, useReducer, useRef, useState } from "../vendor/preact.js";
 import { interruptKernel } from "./kernel.js";
 import { Store } from "./store.js";
 
@@ -71,6 +71,18 @@ export function useFollowEnd(ref) {
     return () => followers.delete(listener);
   }, []);
   return follow;
+}
+
+/** Returns the width of an element in pixels, or of the tool; 0 until it is shown. @param {{current: Element}} [ref] */
+export function useWidth(ref) {
+  const { root } = useTool();
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([{ contentRect }]) => contentRect.width && setWidth(contentRect.width));
+    observer.observe(ref?.current ?? root);
+    return () => observer.disconnect();
+  }, []);
+  return width;
 }
 
 /**

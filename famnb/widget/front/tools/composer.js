@@ -7,7 +7,7 @@ import { Form } from "../parts/form.js";
 import { History, Presets } from "../parts/panels.js";
 import { Empty, PromptBox, SystemText } from "../parts/prompt.js";
 import { Turn } from "../parts/turn.js";
-import { defineTool, useFollowEnd, useTool } from "../runtime/tool.js";
+import { defineTool, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 /** @typedef {import("../protocol.js").ComposerView} ComposerView */
 
@@ -22,23 +22,17 @@ const EXAMPLES = [
 // Which panel is open, "" for none. A drawer that a narrow page opened stays; a page that becomes wide has the settings
 // beside the chat.
 function useSide() {
-  const { root, outbox } = useTool();
-  const [isWide, setWide] = useState(/** @type {boolean | null} */ (null));
+  const { outbox } = useTool();
   const [open, setOpen] = useState("");
+  const width = useWidth();
+  const isWide = width >= WIDE_PX;
   const show = (name) => {
     setOpen(name);
     outbox.send("show_panel", { name });
   };
   useLayoutEffect(() => {
-    const measure = () => root.clientWidth && setWide(root.clientWidth >= WIDE_PX);
-    const observer = new ResizeObserver(measure);
-    observer.observe(root);
-    measure();
-    return () => observer.disconnect();
-  }, []);
-  useLayoutEffect(() => {
-    if (isWide !== null) setOpen(isWide ? "Settings" : "");
-  }, [isWide]);
+    if (width) setOpen(isWide ? "Settings" : "");
+  }, [isWide, !width]);
   return { isWide, open, show };
 }
 

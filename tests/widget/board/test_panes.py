@@ -11,9 +11,9 @@ import pytest
 import famnb
 from famnb.widget.board.board import Board
 from famnb.widget.board.experiment_code import variant_fields
+from tests.support.composers import receive, view_of
 
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}
-pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture
@@ -21,12 +21,6 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
     """A client of the local service with a ledger of its own."""
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
         yield client
-
-
-def receive(board: Board, **message: object) -> None:
-    """Have the board receive a message of its page, which it can carry out."""
-    board._on_message(board, message, [])
-    assert board._trouble == ""
 
 
 def asked(board: Board) -> list[Any]:
@@ -39,7 +33,7 @@ def test_without_variants_two_models_of_one_endpoint_are_compared(client: famnb.
     assert Board(client).labels == ("messages · fam-2-5-pro", "messages · fam-2-5-mini")
 
 
-def test_a_follow_up_goes_on_with_every_pane_s_own_talk(client: famnb.Client):
+def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
     """Each request repeats what its own pane has said; a turn that failed is left out."""
     board = Board(client, {**PAIR, "lost": {"endpoint": "responses", "previous_response_id": "resp_of_nobody"}})
     board.say("First?")
@@ -59,17 +53,16 @@ def test_a_follow_up_goes_on_with_every_pane_s_own_talk(client: famnb.Client):
 def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client: famnb.Client):
     """A label of the user's stays; wrong fields are said by the pane's name, and nothing is sent."""
     board = Board(client, [{"model": "fam-2-5-mini"}, {"model": "fam-2-5-pro", "label": "mine"}], system="Be kind.")
-    first, second = (column.id for column in board._columns)
-    receive(board, kind="endpoint", column=first, name="web")
-    receive(board, kind="set", column=first, field="max_new_tokens", text="77")
-    receive(board, kind="set", column=second, field="model", text="fam-2-5-mini")
+    receive(board, "choose_endpoint", pane="p1", endpoint="web")
+    receive(board, "set_field", pane="p1", field="max_new_tokens", text="77")
+    receive(board, "set_field", pane="p2", field="model", text="fam-2-5-mini")
     assert board.labels == ("web · fam-2-5-mini · max_new_tokens=77", "mine")
     board.say("Hi?")
     web, mine = asked(board)
     assert (web["max_new_tokens"], mine["model"]) == (77, "fam-2-5-mini")
     assert all("Be kind." in str(body) for body in (web, mine))
-    receive(board, kind="set", column=second, field="temperature", text="9")
-    assert board.describe()["form"]["fault"].startswith("mine: temperature")
+    receive(board, "set_field", pane="p2", field="temperature", text="9")
+    assert view_of(board).prompt.fault.startswith("mine: temperature")
     with pytest.raises(famnb.InvalidRequest, match="pane 'mine': temperature"):
         board.say("Again?")
     assert len(famnb.calls(client)) == 2
@@ -82,9 +75,9 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Cl
     board.say("First?")
     board.wait(60)
     label = board.add({"endpoint": "web", "label": "late"})
-    cells = board.describe_state()["rounds"][0]["cells"]
-    assert [cell.get("ready") for cell in cells] == [None, None, True]
-    receive(board, kind="again", column=board._columns[2].id, round=0)
+    (first,) = view_of(board).rounds
+    assert [cell.can_ask for cell in first.cells] == [False, False, True]
+    receive(board, "retry", round=first.key, pane=first.cells[2].key)
     assert "First?" in str(asked(board)[2])
     board.remove(label)
     board.remove(board.labels[1])
@@ -100,9 +93,8 @@ def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: 
     board = Board(client, PAIR)
     board.say("First?")
     board.wait(60)
-    column = board._columns[0].id
-    receive(board, kind="set", column=column, field="max_tokens", text="7")
-    receive(board, kind="again", column=column, round=0)
+    receive(board, "set_field", pane="p1", field="max_tokens", text="7")
+    receive(board, "retry", round=view_of(board).rounds[0].key, pane="p1")
     assert asked(board)[0]["max_tokens"] == 7
     assert len(famnb.calls(client)) == 3
 

@@ -1,0 +1,359 @@
+// The board: panes side by side, each with its settings above and its answers below, and one box that asks them all.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { Button, CopyButton, IntentButton } from "../parts/button.js";
+import { Code } from "../parts/code.js";
+import { Field, TextInput } from "../parts/field.js";
+import { Form } from "../parts/form.js";
+import { Help } from "../parts/html.js";
+import { Blocks, PaneHead, PaneNotes, Prompts, readVisibleText } from "../parts/pane.js";
+import { Empty, PromptBox, SystemText } from "../parts/prompt.js";
+import { Versions } from "../parts/versions.js";
+import { defineTool, memo, useFollowEnd, useHeld, useTool, useWidth } from "../runtime/tool.js";
+
+/**
+ * @typedef {import("../protocol.js").BoardView} BoardView
+ * @typedef {import("../protocol.js").BoardPaneView} BoardPaneView
+ * @typedef {import("../protocol.js").RoundView} RoundView
+ */
+
+const EXAMPLES = [
+  "Explain tides to a child in three sentences.",
+  "Compare bubble sort and quicksort in a table.",
+  "Is 9.11 or 9.9 larger? Say why in one line.",
+];
+const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
+const GAP_PX = 12;
+const METERS_PX = 400; // of a pane whose figures stand in one line
+const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
+const DRAG_PX = 4; // a hand that clicks may move that far
+const MOST_COLUMNS = 4; // beside one another; further panes stand below
+
+/** Returns how many panes stand beside one another, all rows about as full, and classes for what a pane has room for. */
+function arrange(width, count) {
+  const room = width - 2 * GAP_PX;
+  const most = Math.max(1, Math.min(MOST_COLUMNS, Math.floor((room + GAP_PX) / (COLUMN_PX + GAP_PX))));
+  const columns = Math.ceil(count / Math.ceil(count / most));
+  // Else the settings of many panes would stand before the first answer.
+  const classes = [count > columns && "famnb-folded", room / columns < METERS_PX && "famnb-slim", room / columns < HEAD_PX && "famnb-folding"];
+  return { columns, classes: classes.filter(Boolean).join(" ") };
+}
+
+// The name of a pane, which is written in its place: Enter or leaving it renames the pane, Esc does not.
+function PaneName({ pane }) {
+  const { outbox } = useTool();
+  const [label, hold] = useHeld(pane.label);
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  const rename = () => {
+    if (typed !== null && typed !== label) hold(typed, outbox.send("rename_pane", { pane: pane.key, name: typed }));
+    setTyped(null);
+  };
+  const keys = (event) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === "Enter") event.target.blur();
+    else setTyped(null);
+  };
+  return html`<${TextInput}
+    class="famnb-title"
+    aria-label="Name of the pane"
+    title=${`${label} · write another name here; none: the name of its settings`}
+    text=${typed ?? label}
+    edit=${setTyped}
+    onBlur=${rename}
+    onKeyDown=${keys}
+  />`;
+}
+
+// Where a pane is taken hold of: it is dragged, moved by arrow keys, or by two buttons that a click shows.
+function useHandle({ pane, place, count, drag }) {
+  const { outbox } = useTool();
+  const [isOpen, setOpen] = useState(false);
+  const wasDragged = useRef(false);
+  const step = async (steps, element) => {
+    const position = place + steps;
+    if (position < 0 || position >= count) return;
+    await outbox.press("move_pane", { pane: pane.key, position });
+    element.focus(); // an element that is moved may lose it
+  };
+  const keys = (event) => {
+    const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!steps) return;
+    event.preventDefault();
+    step(steps, event.currentTarget);
+  };
+  const press = () => {
+    if (!wasDragged.current) setOpen(!isOpen);
+  };
+  const button = (label, steps) =>
+    html`<${Button} class="famnb-small" label=${label} locked=${place + steps < 0 || place + steps >= count} press=${(event) => step(steps, event.currentTarget)} />`;
+  const handle = html`<${Button}
+    class="famnb-icon famnb-handle"
+    label="Move pane"
+    text="⠿"
+    title="Drag to move this pane, or press ← and →"
+    aria-expanded=${String(isOpen)}
+    disabled=${count < 2}
+    onKeyDown=${keys}
+    onPointerDown=${(event) => drag(pane.key, event, wasDragged)}
+    press=${press}
+  />`;
+  return { handle, moves: isOpen && html`<div class="famnb-bar famnb-moves">${button("Move left", -1)}${button("Move right", 1)}</div>` };
+}
+
+// A field in which a pane differs from what is set for all.
+function Override({ override: { key, text, shared }, args }) {
+  if (!text) return html`<p class="famnb-remark">There is no <code>${key}</code> here.</p>`;
+  return html`<p class="famnb-remark">
+    <code>${key}</code> ${text} here, ${shared} in the others
+    <${IntentButton} class="famnb-small" label=${`Use ${shared}`} intent="use_shared" args=${{ ...args, field: key }} lock=${`${args.pane} ${key}`} />
+  </p>`;
+}
+
+// The settings of a pane: endpoint and model at first, all of them once they are unfolded.
+const PaneSettings = memo(({ pane, place, count, mark, drag, afterRemoval }) => {
+  const [isOpen, setOpen] = useState(false);
+  const args = useRef({ pane: pane.key }).current;
+  const { handle, moves } = useHandle({ pane, place, count, drag });
+  const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
+  return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"} ${mark}`} role="group" aria-label=${pane.label}>
+    <header class="famnb-head">
+      ${handle}<${PaneName} pane=${pane} />
+      <${Button}
+        class=${`famnb-tab ${isFaulty ? "famnb-faulty" : ""}`}
+        label="Settings"
+        aria-expanded=${String(isOpen)}
+        aria-pressed=${String(isOpen)}
+        press=${() => setOpen(!isOpen)}
+      />
+      <${IntentButton}
+        class="famnb-icon famnb-drop"
+        label="Remove pane"
+        text="×"
+        title=${count === 1 ? "A board has at least one pane" : "Remove this pane; what it has answered stays"}
+        disabled=${count === 1}
+        intent="remove_pane"
+        args=${args}
+        lock=${pane.key}
+        then=${afterRemoval}
+      />
+    </header>
+    ${moves}
+    <div class="famnb-remarks">
+      ${pane.overrides.map((override) => html`<${Override} key=${override.key} override=${override} args=${args} />`)}
+      ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
+    </div>
+    ${isOpen && html`<${SystemText} text=${pane.system} args=${args} />`}
+    <${Form} form=${pane.form} args=${args} isBrief=${!isOpen} />
+  </section>`;
+});
+
+// Returns what begins to drag a pane, and how panes are marked meanwhile: the one that is nearest makes room.
+function useDrag(panes) {
+  const { outbox } = useTool();
+  const [dragged, setDragged] = useState({ pane: "", target: -1 });
+  const latest = useRef(panes);
+  latest.current = panes;
+  const start = useRef((pane, down, wasDragged) => {
+    const handle = down.currentTarget;
+    const middles = [...handle.closest(".famnb-columns").children].map((element) => {
+      const { x, y, width, height } = element.getBoundingClientRect();
+      return [x + width / 2, y + height / 2];
+    });
+    const listeners = new AbortController();
+    const place = latest.current.findIndex(({ key }) => key === pane);
+    let target = place;
+    wasDragged.current = false;
+    const follow = ({ clientX, clientY }) => {
+      if (Math.hypot(clientX - down.clientX, clientY - down.clientY) < DRAG_PX && !wasDragged.current) return;
+      wasDragged.current = true; // what follows is no click
+      const distances = middles.map(([x, y]) => Math.hypot(x - clientX, y - clientY));
+      target = distances.indexOf(Math.min(...distances));
+      setDragged({ pane, target });
+    };
+    const end = (event) => {
+      listeners.abort();
+      setDragged({ pane: "", target: -1 });
+      if (event.type === "pointerup" && target !== place) outbox.press("move_pane", { pane, position: target });
+    };
+    handle.setPointerCapture(down.pointerId);
+    for (const [name, listener] of Object.entries({ pointermove: follow, pointerup: end, pointercancel: end })) {
+      handle.addEventListener(name, listener, { signal: listeners.signal });
+    }
+  }).current;
+  const markOf = ({ key }, place) => (key === dragged.pane ? "famnb-dragged" : place === dragged.target ? "famnb-target-place" : "");
+  return { start, markOf };
+}
+
+// What is set once for all panes: one line while it is folded.
+const Shared = memo(({ fields }) => {
+  const [isOpen, setOpen] = useState(false);
+  if (!fields.length) return null;
+  const texts = fields.filter(({ text }) => text).map(({ key, text }) => `${key} ${text}`);
+  const gist = texts.join(" · ") || `${fields.map(({ key }) => key).join(", ")}: not set`;
+  return html`<details class="famnb-system" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
+    <summary><strong>For all panes</strong><span class="famnb-gist">${isOpen ? "" : gist}</span></summary>
+    <div class="famnb-shared-fields">${fields.map((field) => html`<${Field} key=${field.key} field=${field} intent="set_shared" />`)}</div>
+  </details>`;
+});
+
+function Meters({ names, meters }) {
+  // The ends of an estimate are there for who points at it: in a narrow pane they would take four lines.
+  const tile = (name, figure) => html`<div><dt>${name}</dt><dd title=${figure}>${figure.replace(/ \([^)]*\)$/, "")}</dd></div>`;
+  return html`<dl class="famnb-meters">${names.map((name, index) => tile(name, meters[index]))}</dl>`;
+}
+
+// Rows that are as high in every pane: what answers, its figures, the answer, and what can be done with it.
+const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy }) => {
+  const { isLost, outbox } = useTool();
+  const { pane, label, isWinner, version, versionCount } = answer;
+  const flow = useRef(/** @type {any} */ (null));
+  const follow = useFollowEnd(flow);
+  useEffect(() => {
+    if (pane.isRunning) follow(true);
+  }, [pane.key]);
+  const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
+  const show = (to) => outbox.press("show_answer", { pane: cell, version: to }, cell);
+  const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", isWinner && "famnb-won"];
+  return html`<article class=${classes.filter(Boolean).join(" ")}>
+    <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
+    <${Meters} names=${names} meters=${answer.meters} />
+    <div class="famnb-reply">
+      <${Prompts} prompts=${pane.prompts} />
+      <div class="famnb-flow" tabindex="0" role="region" aria-label=${`${label}: answer`} ref=${flow}><${Blocks} blocks=${pane.blocks} /></div>
+      <${PaneNotes} pane=${pane} />
+    </div>
+    <div class="famnb-foot">
+      <span class="famnb-tools">
+        ${pane.blocks.some(({ kind }) => kind === "text") && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        <${Versions} version=${version} count=${versionCount} isLocked=${isBusy || !isLatest} name="answer" show=${show} />
+        <${IntentButton}
+          class="famnb-small"
+          label=${`${label}: pin as winner`}
+          text=${isWinner ? "★ Winner" : "☆ Pin"}
+          title=${isWinner ? "Take the mark away" : "Pin as winner"}
+          aria-pressed=${String(isWinner)}
+          intent="set_winner"
+          args=${{ round, pane: isWinner ? "" : cell }}
+          lock=${`${round} ${cell}`}
+        />
+        ${canRetry &&
+        !pane.isRunning &&
+        html`<${Button}
+          class="famnb-small"
+          label="Retry"
+          title="Ask this pane again, with its settings as they are now; this answer stays"
+          locked=${isBusy || outbox.isPending("retry", cell)}
+          press=${() => outbox.press("retry", { round, pane: cell }, cell)}
+        />`}
+      </span>
+    </div>
+  </article>`;
+});
+
+function Missing({ cell, round, isBusy }) {
+  return html`<div class="famnb-pane famnb-missing">
+    <strong>${cell.label}</strong>
+    <p class="famnb-note">${cell.canAsk ? "was not asked this yet" : "was not asked this"}</p>
+    ${cell.canAsk && html`<${IntentButton} label="Ask here" disabled=${isBusy} intent="retry" args=${{ round, pane: cell.key }} lock=${cell.key} />`}
+  </div>`;
+}
+
+// A prompt and the row of its answers.
+const Round = memo(({ round, number, isLatest, paneKeys, names, isBusy }) => {
+  const draw = (cell) =>
+    cell.answer
+      ? html`<${Answer}
+          key=${cell.key}
+          answer=${cell.answer}
+          cell=${cell.key}
+          round=${round.key}
+          names=${names}
+          isLatest=${isLatest}
+          canRetry=${isLatest && paneKeys.split(",").includes(cell.key)}
+          isBusy=${isBusy}
+        />`
+      : html`<${Missing} key=${cell.key} cell=${cell} round=${round.key} isBusy=${isBusy} />`;
+  return html`<section class="famnb-round" aria-label=${`Round ${number}`}>
+    ${round.prompt && html`<div class="famnb-prompt-text" dir="auto">${round.prompt}</div>`}
+    <div class="famnb-row">${round.cells.map(draw)}</div>
+  </section>`;
+});
+
+// Has the answers of a round scroll together: the one that the reader scrolls leads, the others follow in proportion.
+function useScrollTogether(ref, isOn) {
+  useEffect(() => {
+    const box = ref.current;
+    if (!isOn || !box) return undefined;
+    const listeners = new AbortController();
+    const options = { capture: true, passive: true, signal: listeners.signal };
+    let leader = null;
+    for (const name of ["wheel", "pointerdown", "touchstart", "keydown"]) {
+      box.addEventListener(name, ({ target }) => (leader = target.closest(".famnb-flow")), options);
+    }
+    const follow = ({ target }) => {
+      if (target !== leader) return;
+      const share = target.scrollTop / Math.max(1, target.scrollHeight - target.clientHeight);
+      for (const other of target.closest(".famnb-row").querySelectorAll(".famnb-flow")) {
+        if (other !== target) other.scrollTop = share * (other.scrollHeight - other.clientHeight);
+      }
+    };
+    box.addEventListener("scroll", follow, options);
+    return () => listeners.abort();
+  }, [isOn]);
+}
+
+function Top({ view, isTogether, setTogether, write }) {
+  const { panes, rounds, isBusy, isFull, isMarked, code } = view;
+  const isEmpty = !rounds.length;
+  return html`<header class="famnb-top">
+    <strong class="famnb-title">${`Board · ${panes.length} ${panes.length === 1 ? "pane" : "panes"}`}</strong>
+    <span class="famnb-space" />
+    <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => write.current()} />
+    <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
+    <${Button} class="famnb-new" label="Scroll together" title="The answers of a round scroll in step" aria-pressed=${String(isTogether)} disabled=${isEmpty || panes.length < 2} needsKernel=${false} press=${() => setTogether(!isTogether)} />
+    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add_pane" disabled=${isFull || isBusy} />
+    <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
+  </header>`;
+}
+
+/** @param {{view: BoardView}} props */
+function Board({ view }) {
+  const { panes, rounds, isBusy } = view;
+  const [isTogether, setTogether] = useState(false);
+  const flow = useRef(/** @type {any} */ (null));
+  const write = useRef((/** @type {string} */ _text = "") => {});
+  const focusBox = useRef(() => write.current()).current;
+  const { start, markOf } = useDrag(panes);
+  const { columns, classes } = arrange(useWidth(), panes.length);
+  const keys = panes.map(({ key }) => key).join();
+  useScrollTogether(flow, isTogether);
+  return html`<div class=${classes} style=${{ "--famnb-columns": columns }}>
+    <${Top} view=${view} isTogether=${isTogether} setTogether=${setTogether} write=${write} />
+    ${view.code && html`<div class="famnb-panel famnb-experiment"><${Code} code=${view.code} /></div>`}
+    <div class="famnb-commons"><${SystemText} text=${view.system} /><${Shared} fields=${view.shared} /></div>
+    <div class="famnb-row famnb-columns">
+      ${panes.map(
+        (pane, place) => html`<${PaneSettings} key=${pane.key} pane=${pane} place=${place} count=${panes.length} mark=${markOf(pane, place)} drag=${start} afterRemoval=${focusBox} />`,
+      )}
+    </div>
+    ${!rounds.length && html`<${Empty} text="The answers appear here side by side, and are saved with the notebook." examples=${EXAMPLES} choose=${(text) => write.current(text)} />`}
+    <div class="famnb-rounds" ref=${flow}>
+      ${rounds.map(
+        (round, index) => html`<${Round}
+          key=${round.key}
+          round=${round}
+          number=${index + 1}
+          isLatest=${index === rounds.length - 1}
+          paneKeys=${keys}
+          names=${view.meterNames}
+          isBusy=${isBusy}
+        />`,
+      )}
+    </div>
+    <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${rounds.length > 0} target="all" write=${write} />
+  </div>`;
+}
+
+export default defineTool("Board", Board, "famnb-tool famnb-board");

@@ -1,0 +1,285 @@
+"""The board on a bare page beside its Python: panes, rounds and answers, whatever comes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from famnb.events import Delta
+from famnb.record import Cost
+from famnb.widget.board.board import Board
+from tests.support.front_page import FormBridge, serve_front
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.browser
+TEXT = (0, 1)
+PAIR = {"a": {"model": "fam-2-5-mini"}, "b": {"model": "fam-mini", "temperature": 0.7}}
+
+
+class Sheet(FormBridge):
+    """A board whose answers are written by the test."""
+
+    def __init__(self, page: Page, variants: Any) -> None:
+        super().__init__(page, "/tools/board.js", lambda client: Board(client, variants))
+        self.panes = page.locator(".famnb-column")
+        self.answers = page.locator(".famnb-pane")
+
+    def say(self, *texts: str) -> None:
+        """Have the running answers go on."""
+        for stream, text in zip([stream for stream in self.streams if stream.running], texts, strict=True):
+            stream.add(Delta(TEXT, "text", text))
+        self.flush()
+
+    def end(self, **changes: object) -> None:
+        """End the running answers."""
+        for stream in self.streams:
+            if stream.running:
+                stream.end(**{"status": "completed", **changes})
+        self.deliver_until(lambda: not self.tool.is_busy)
+        self.deliver_all()
+
+    def ask(self, prompt: str, *texts: str) -> None:
+        self.send(prompt)
+        self.say(*texts)
+        self.end()
+
+    def press(self, name: str, index: int = 0) -> None:
+        """Press a button and let the kernel answer."""
+        self.button(name).nth(index).click()
+        self.deliver()
+
+
+@pytest.fixture
+def page(blank_page: Page) -> Iterator[Page]:
+    """A page beside the modules."""
+    yield from serve_front(blank_page)
+
+
+@pytest.fixture
+def sheet(page: Page) -> Sheet:
+    """A board of two panes."""
+    return Sheet(page, PAIR)
+
+
+def test_a_board_begins_with_its_panes_and_what_one_could_ask(sheet: Sheet):
+    """At 1,400 px its head leaves the page to the answers, and an example is written by a click."""
+    sheet.page.set_viewport_size({"width": 1400, "height": 1000})
+    top, empty = (sheet.page.locator(name).bounding_box() for name in (".famnb-board", ".famnb-empty"))
+    assert top is not None
+    assert empty is not None
+    assert empty["y"] - top["y"] <= 130
+    example = sheet.page.locator(".famnb-example").first
+    text = example.inner_text()
+    example.click()
+    expect(sheet.prompt).to_have_value(text)
+    expect(sheet.prompt).to_be_focused()
+    sheet.ask("Hi", "one", "two")
+    expect(sheet.page.locator(".famnb-empty")).to_have_count(0)
+
+
+def test_panes_answer_side_by_side_and_each_can_be_stopped(sheet: Sheet):
+    """What a model says stays text; Esc stops all of them."""
+    sheet.send("Hi")
+    sheet.say("<b>one</b>", "two")
+    expect(sheet.page.locator(".famnb-text")).to_have_text(["<b>one</b>", "two"])
+    expect(sheet.answers.locator(".famnb-state")).to_have_text(["answering …", "answering …"])
+    sheet.press("Stop", 1)
+    assert [stream.stopped for stream in sheet.streams] == [False, True]
+    sheet.streams[1].end(status="cancelled")
+    sheet.flush()
+    expect(sheet.answers.last.locator(".famnb-head")).to_contain_text("stopped")
+    expect(sheet.button("Add a pane")).to_be_disabled()
+    sheet.prompt.press("Escape")
+    sheet.deliver_until(lambda: sheet.streams[0].stopped)
+    sheet.end(status="cancelled")
+    expect(sheet.button("Add a pane")).to_be_enabled()
+
+
+def test_a_winner_is_pinned_and_differences_are_marked(sheet: Sheet):
+    """The mark can be taken away; what is pressed keeps the focus."""
+    sheet.ask("Hi", "the same words", "the other words")
+    sheet.press("b: pin as winner")
+    assert sheet.tool.winner == "b"
+    expect(sheet.page.locator(".famnb-won strong").first).to_have_text("b")
+    expect(sheet.button("b: pin as winner")).to_be_focused()
+    sheet.press("Differences")
+    expect(sheet.answers.first.locator("ins")).to_have_text(["same"])
+    expect(sheet.answers.last.locator("ins")).to_have_count(0)
+    sheet.press("a: pin as winner")
+    expect(sheet.answers.last.locator("ins")).to_have_text(["other"])
+    sheet.press("a: pin as winner")
+    sheet.press("Differences")
+    assert sheet.tool.winner is None
+    expect(sheet.page.locator("ins")).to_have_count(0)
+    expect(sheet.page.locator(".famnb-text")).to_have_text(["the same words", "the other words"])
+
+
+def test_an_answer_is_retried_and_the_one_before_is_an_arrow_away(sheet: Sheet):
+    sheet.ask("Hi", "one", "two")
+    sheet.press("Retry")
+    sheet.say("three")
+    sheet.end()
+    expect(sheet.answers.first.locator(".famnb-place")).to_contain_text("2 of 2")
+    sheet.press("Previous answer")
+    expect(sheet.answers.first.locator(".famnb-text")).to_have_text("one")
+    expect(sheet.button("Previous answer")).to_be_focused()
+    sheet.page.keyboard.press("ArrowRight")
+    sheet.deliver()
+    expect(sheet.answers.first.locator(".famnb-text")).to_have_text("three")
+    sheet.ask("And?", "four", "five")
+    expect(sheet.button("Previous answer")).to_have_attribute("aria-disabled", "true")
+    expect(sheet.button("Retry")).to_have_count(2)
+
+
+def test_panes_are_named_and_moved_by_keys_and_by_dragging(sheet: Sheet):
+    sheet.ask("Hi", "one", "two")
+    names = sheet.page.get_by_label("Name of the pane")
+    names.first.fill("  pro ")
+    names.first.press("Enter")
+    sheet.deliver()
+    assert sheet.tool.labels == ("pro", "b")
+    expect(sheet.answers.locator("strong").first).to_have_text("pro")
+    names.first.fill("b")
+    names.first.press("Enter")
+    sheet.deliver()
+    expect(names.first).to_have_value("pro")
+    expect(sheet.page.get_by_role("alert").filter(has_text="there is a pane 'b' already")).to_be_visible()
+    names.first.fill("nothing")
+    names.first.press("Escape")
+    expect(names.first).to_have_value("pro")
+
+    handles = sheet.button("Move pane")
+    handles.first.focus()
+    sheet.page.keyboard.press("ArrowRight")
+    sheet.deliver()
+    assert sheet.tool.labels == ("b", "pro")
+    expect(handles.last).to_be_focused()
+    expect(sheet.answers.locator("strong").first).to_have_text("b")
+    sheet.page.keyboard.press("ArrowRight")  # it is the last one already
+    handles.last.hover()
+    sheet.page.mouse.down()
+    names.first.hover()
+    expect(sheet.panes.first).to_have_class("famnb-column famnb-brief famnb-target-place")
+    sheet.page.mouse.up()
+    sheet.deliver()
+    assert sheet.tool.labels == ("pro", "b")
+    expect(sheet.button("Move left")).to_have_count(0)
+    handles.last.click()
+    sheet.press("Move left")
+    assert sheet.tool.labels == ("b", "pro")
+    expect(sheet.button("Move left").first).to_be_focused()
+
+
+def test_a_pane_is_edited_in_place_whatever_comes_meanwhile(sheet: Sheet):
+    """Its settings unfold; another endpoint keeps the text and the focus; a fault is said and nothing can be sent."""
+    pane = sheet.panes.last
+    pane.get_by_role("button", name="Settings").click()
+    field = pane.get_by_label("temperature", exact=True)
+    field.fill("0.")
+    sheet.tool.set_for_all(max_tokens=50)
+    sheet.tool.choose_endpoint("p2", "responses")
+    sheet.flush()
+    sheet.page.keyboard.type("75")
+    expect(field).to_have_value("0.75")
+    expect(field).to_be_focused()
+    sheet.pause()
+    field.fill("3")
+    sheet.prompt.fill("Hi")
+    sheet.pause()
+    expect(pane.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
+    expect(sheet.button("Send to all")).to_be_disabled()
+    field.fill("0.5")
+    sheet.pause()
+    sheet.prompt.press("Enter")
+    sheet.deliver()
+    assert sheet.streams[1].exchange.request.temperature == 0.5
+    sheet.end()
+
+
+def test_what_is_set_for_all_panes_is_said_where_one_differs(sheet: Sheet):
+    sheet.page.get_by_text("For all panes").click()
+    shared = sheet.page.locator(".famnb-commons")
+    shared.get_by_label("temperature", exact=True).fill("0.2")
+    sheet.pause()
+    expect(sheet.panes.last).to_contain_text("temperature 0.7 here, 0.2 in the others")
+    sheet.press("Use 0.2")
+    expect(sheet.button("Use 0.2")).to_have_count(0)
+    sheet.page.get_by_text("For all panes").click()
+    expect(shared).to_contain_text("temperature 0.2")
+    sheet.send("Hi")
+    assert [stream.exchange.request.temperature for stream in sheet.streams] == [0.2, 0.2]
+    sheet.end()
+
+
+def test_panes_are_added_asked_what_the_others_were_and_removed(sheet: Sheet):
+    sheet.ask("Hi", "one", "two")
+    sheet.press("Add a pane")
+    expect(sheet.panes).to_have_count(3)
+    sheet.press("Ask here")
+    sheet.say("three")
+    sheet.end()
+    expect(sheet.page.locator(".famnb-text")).to_have_text(["one", "two", "three"])
+    sheet.press("Remove pane", 1)
+    expect(sheet.panes).to_have_count(2)
+    expect(sheet.prompt).to_be_focused()
+    expect(sheet.page.locator(".famnb-text")).to_have_text(["one", "three", "two"])
+    expect(sheet.answers.last.get_by_role("button", name="Retry")).to_have_count(0)
+    sheet.press("Remove pane", 1)
+    expect(sheet.button("Remove pane")).to_be_disabled()
+    sheet.press("New chat")
+    expect(sheet.answers).to_have_count(0)
+
+
+def test_the_code_of_an_experiment_follows_the_panes(sheet: Sheet):
+    sheet.press("Make an experiment")
+    code = sheet.page.locator(".famnb-shown")
+    expect(code).to_contain_text("famnb.Experiment(")
+    sheet.page.get_by_label("Name of the pane").first.fill("mine")
+    sheet.page.keyboard.press("Enter")
+    sheet.deliver()
+    expect(code).to_contain_text('"mine": {')
+    sheet.press("Make an experiment")
+    expect(code).to_have_count(0)
+
+
+def test_figures_of_a_pane_take_one_line_each(sheet: Sheet):
+    """A cost leaves its ends to its title, and a pane that failed has no names without a figure."""
+    sheet.send("Hi")
+    sheet.say("one", "two")
+    sheet.streams[0].end(status="failed", error=ConnectionError("no answer"))
+    about = Cost(Decimal("0.0012"), Decimal("0.001"), Decimal("0.0021"))
+    sheet.end(cost=about)
+    expect(sheet.answers.first.locator(".famnb-failure")).to_contain_text("no answer")
+    expect(sheet.answers.first.locator("dt:visible")).to_have_text(["tokens", "cost"])
+    cost = sheet.answers.last.locator("dd").last
+    expect(cost).to_have_text("≈ $0.0012")
+    expect(cost).to_have_attribute("title", "≈ $0.0012 ($0.001–$0.0021)")
+
+
+def test_answers_follow_their_end_and_scroll_together_if_wanted(sheet: Sheet):
+    lines = "\n\n".join(f"line {number}" for number in range(100))
+    sheet.ask("Hi", lines, f"{lines}\n\n{lines}")
+    shares = """() => [...document.querySelectorAll(".famnb-flow")].map((flow) => {
+      return Math.round((100 * flow.scrollTop) / (flow.scrollHeight - flow.clientHeight));
+    })"""
+    wait_until(lambda: sheet.page.evaluate(shares) == [100, 100])
+    sheet.button("Scroll together").click()
+    sheet.page.locator(".famnb-flow").first.hover()
+    sheet.page.mouse.wheel(0, -600)
+    wait_until(lambda: (found := sheet.page.evaluate(shares))[0] < 90 and abs(found[0] - found[1]) <= 1)
+
+
+def test_without_its_kernel_it_is_grey_and_says_so(sheet: Sheet):
+    """What stands there can still be read and copied."""
+    sheet.send("Hi")
+    sheet.say("one", "two")
+    sheet.page.evaluate("window.hear('comm_live_update')")
+    expect(sheet.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(sheet.answers.locator(".famnb-state").first).to_contain_text("kernel has ended")
+    expect(sheet.button("Copy answer").first).to_be_enabled()
+    for name in ("Stop all", "Add a pane", "a: pin as winner", "Differences", "Settings"):
+        expect(sheet.button(name).first).to_be_disabled()

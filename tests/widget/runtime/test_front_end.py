@@ -1,0 +1,64 @@
+"""How the front end reaches a page, and the page the kernel."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+
+import pytest
+from ipykernel.comm import comm
+from ipywidgets import Widget
+
+from famnb.widget.live.reply_view import ReplyView
+from famnb.widget.runtime import tool
+from famnb.widget.runtime.front_end import FRONT
+from tests.support.scripted_stream import ScriptedStream
+
+
+def test_a_kernel_sends_each_front_end_once(stream: ScriptedStream, monkeypatch: pytest.MonkeyPatch):
+    """Tools of a kind refer to one text, all of them to one style; where there is no such kernel each has its own."""
+    alone = ReplyView(stream)
+    assert "const MODULES = [[" in alone._esm
+    monkeypatch.setattr(tool, "get_ipython", lambda: SimpleNamespace(kernel=object(), config={}))
+    first, second = ReplyView(stream).get_state(), ReplyView(stream).get_state()
+    assert first["_modules"] == second["_modules"]
+    assert first["_style"] == second["_style"]
+    assert len(str(first)) < 4_000
+    Widget.close_all()
+    assert ReplyView(stream).get_state()["_modules"] != first["_modules"]
+
+
+def test_what_the_page_says_is_heard_where_the_page_says(stream: ScriptedStream):
+    """The kernel must not keep for its answer a subshell that the next reload of the page deletes."""
+
+    class Comm:
+        kernel = comm_id = "of a kernel with subshells"
+        sent = 0
+
+        def on_msg(self, _callback: object) -> None:
+            pass
+
+        def send(self, **_message: object) -> None:
+            self.sent += 1
+            self._reply_subshell_id = "of the page that is gone"
+
+    view = ReplyView(stream)
+    first = view.comm
+    view.comm = page = Comm()
+    view.send({"kind": "text"})
+    view.send_state()
+    assert page.sent == 2
+    assert "_reply_subshell_id" not in vars(page)
+    # With its first channel back it can be closed, and does not stay among ipywidgets' open widgets.
+    view.comm = first
+    view.close()
+
+
+def test_the_kernel_still_remembers_subshells():
+    """Once ipykernel has no such attribute, `BaseTool._send` can go."""
+    assert "_reply_subshell_id" in inspect.getsource(comm.BaseComm)
+
+
+def test_the_front_end_copies_in_one_way():
+    users = [path.name for path in FRONT.rglob("*.js") if "navigator.clipboard" in path.read_text()]
+    assert set(users) == {"clipboard.js"}
