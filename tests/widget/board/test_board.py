@@ -77,7 +77,7 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
     board.submit()
     end_round(board)
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3 + ["failed"]
-    assert "previous_response_not_found" in board.saved()["text/plain"]
+    assert "is not stored for this key" in board.saved()["text/plain"]
     assert list(board.frame()["status"]) == ["completed"] * 3 + ["failed"]
     assert board.error == ""
 
