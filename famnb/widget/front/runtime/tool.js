@@ -78,8 +78,12 @@ export function useWidth(ref) {
   const { root } = useTool();
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(([{ contentRect }]) => contentRect.width && setWidth(contentRect.width));
-    observer.observe(ref?.current ?? root);
+    const element = ref?.current ?? root;
+    const update = (value) => value && setWidth(value);
+    // In the next frame: what changes its height in this one makes the browser report an error.
+    const observer = new ResizeObserver(([{ contentRect }]) => requestAnimationFrame(() => update(contentRect.width)));
+    observer.observe(element);
+    update(element.getBoundingClientRect().width);
     return () => observer.disconnect();
   }, []);
   return width;
