@@ -20,7 +20,7 @@ from famnb.request.message_parts import (
     nearest_effort,
     plain_text,
 )
-from famnb.request.neutral import GenerationSettings, PromptToolCall, PromptTurn
+from famnb.request.neutral import SAMPLING, GenerationSettings, PromptToolCall, PromptTurn
 from famnb.request.tool_forms import tool_settings
 from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, Temperature, TopP
 
@@ -89,6 +89,7 @@ class BaseChatRequest(Request):
             parallel_tool_calls=self.get("parallel_tool_calls"),
             answer_format=answer_format(self.get("response_format")),
             stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
+            sampling={name: value for name in SAMPLING if (value := self.get(name)) is not None},
         )
 
     def idle_fields(self) -> tuple[str, ...]:

@@ -24,7 +24,15 @@ from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag, 
 from famnb.request.base import Request
 from famnb.request.chat import ChatRequest
 from famnb.request.fields import Row, Table, build_request, document_fields
-from famnb.request.message_parts import Content, ContentPart, images, plain_text
+from famnb.request.message_parts import (
+    IMAGE_TYPES,
+    TEXT_TYPES,
+    THINKING_TYPES,
+    Content,
+    ContentPart,
+    images,
+    plain_text,
+)
 from famnb.request.messages import MessagesRequest
 from famnb.request.neutral import PromptToolCall, PromptTurn
 from famnb.request.responses import INPUT_SHAPE, InputItem, ResponsesRequest
@@ -59,6 +67,12 @@ _CHAT: Table = {
     "parallel_tool_calls": Row(bool, "Whether one reply may call several tools.", "Tools"),
     "stop": Row(StopTexts, "A text, or a list of them, before which the answer ends.", "Sampling"),
     "reasoning_effort": Row(Effort, "How much reasoning effort.", "Reasoning"),
+    "seed": Row(int, "For answers that repeat, as far as the engine can.", "Sampling"),
+    "frequency_penalty": Row(float, "Above 0 against words that were said often.", "Sampling"),
+    "presence_penalty": Row(float, "Above 0 against words that were said at all.", "Sampling"),
+    "logit_bias": Row(dict[str, float], "By token, from -100 for never to 100 for always.", "Sampling"),
+    "top_k": Row(int, "Only from so many of the likeliest tokens.", "Sampling"),
+    "min_p": Row(float, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
 }
 CHAT: Table = {
     **document_fields(ChatRequest),
@@ -285,8 +299,9 @@ class BlockMessage(StrictModel):
 
 
 class GatewayMessage(BlockMessage):
-    """A message whose content may hold images, calls and their results."""
+    """A message whose content may hold images, calls and their results; agents put system text there, too."""
 
+    role: Literal["user", "assistant", "system"]  # type: ignore[assignment]
     content: Annotated[
         Annotated[Content, Tag("<content>")] | Annotated[list[_Block], NON_EMPTY, Tag("<blocks>")], CONTENT_SHAPE
     ]
@@ -332,6 +347,7 @@ MESSAGES: Table = {
     "thinking": dataclasses.replace(document_fields(MessagesRequest)["thinking"], type=GatewayThinking),
     "tools": Row(list[InputSchemaTool], "Functions the model may call.", "Tools"),
     "tool_choice": Row(CheckedMessagesToolChoice, "Whether tools are called.", "Tools"),
+    "top_k": Row(int, "Only from so many of the likeliest tokens.", "Sampling"),
     "stop_sequences": Row(list[Text], "Texts before which the answer ends.", "Sampling"),
     "output_config": Row(OutputConfig, "The form of the answer, and how much effort it is worth.", "Output form"),
     "output_format": Row(OutputFormat, "The earlier name of `output_config.format`."),
@@ -365,3 +381,58 @@ def resolve_references(request: Request, items: Mapping[str, Any]) -> Request:
     body = request.body()
     body["input"] = [items[item["id"]] if item.get("type") == "item_reference" else item for item in body["input"]]
     return type(request).model_validate(body, extra="ignore")
+
+
+_FUNCTION_TYPES = (None, "function")
+_ITEM_TYPES = (None, "message", "function_call", "function_call_output", "item_reference", "reasoning")
+_BLOCK_TYPES = (None, "image", "tool_use", "tool_result", *TEXT_TYPES, *IMAGE_TYPES, *THINKING_TYPES)
+
+
+def leave_out_foreign(body: dict[str, Any], prompt_field: str) -> tuple[dict[str, Any], list[str]]:
+    """Return a body without the tools, items and blocks of vendors' own that no engine has, and the path of each.
+
+    So command-line agents, which offer such tools beside their functions, work with an engine that has functions alone.
+    """
+    left_out: list[str] = []
+
+    def keep(items: Any, types: tuple[str | None, ...], path: str) -> Any:
+        if not isinstance(items, list):
+            return items
+        kept = []
+        for item in items:
+            type_ = item.get("type") if isinstance(item, dict) else None
+            if type_ in types or not isinstance(type_, str):
+                kept.append(item)
+            else:
+                left_out.append(f"{path}[].{type_}")
+        return kept
+
+    # An Anthropic function may say that it is `custom`; the type of that name at OpenAI has a text as its input.
+    has_schemas = any(isinstance(tool, dict) and "input_schema" in tool for tool in body.get("tools") or ())
+    tools = keep(body.get("tools"), (*_FUNCTION_TYPES, *(("custom",) if has_schemas else ())), "tools")
+    turns = body.get(prompt_field)
+    if prompt_field == "input":
+        turns = keep(turns, _ITEM_TYPES, prompt_field)
+    elif isinstance(turns, list):
+        # Only of answers: what a user says is refused rather than left out. A message without content would be, too.
+        contents = [
+            keep(turn.get("content"), _BLOCK_TYPES, f"{prompt_field}[].content")
+            if isinstance(turn, dict) and turn.get("role") == "assistant"
+            else None
+            for turn in turns
+        ]
+        turns = [
+            {**turn, "content": content} if content is not None else turn
+            for turn, content in zip(turns, contents, strict=True)
+            if content != []
+        ]
+    if not left_out:
+        return body, []
+    changed = {name: value for name, value in ((prompt_field, turns), ("tools", tools)) if name in body}
+    fields = {**body, **changed}
+    choice = body.get("tool_choice")
+    if tools == [] or (
+        isinstance(choice, dict) and choice.get("type") not in ("function", "tool", "auto", "any", "none")
+    ):
+        fields.pop("tool_choice", None)
+    return fields, list(dict.fromkeys(left_out))

@@ -117,6 +117,7 @@ class BaseMessagesRequest(Request):
             **tool_settings(self.get("tools"), choice),
             parallel_tool_calls=None if is_single is None else not is_single,
             stop=tuple(self.get("stop_sequences") or ()),
+            sampling={} if self.get("top_k") is None else {"top_k": self.get("top_k")},
             answer_format=AnswerFormat(True, form.schema_, path) if form else AnswerFormat(),
         )
 

@@ -115,8 +115,12 @@ class GenerationSettings:
     """`low`, `medium` or `high`, where asked for."""
     stop: tuple[str, ...] = ()
     """Texts before which the answer ends."""
+    sampling: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Settings of the sampling that only some engines have, by their names in a chat completion."""
 
 
+SAMPLING = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "top_k", "min_p")
+"""The names of settings that only some engines have."""
 FieldPath = tuple[str, ...]
 """A field's place in the body: ("thinking", "budget_tokens")."""
 

@@ -17,10 +17,11 @@ from starlette.requests import Request as HTTPRequest
 from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
-from famnb.request.gateway_fields import GATEWAY_MODELS
+from famnb.request.gateway_fields import GATEWAY_MODELS, leave_out_foreign
 from famnb.request.types import StrictModel, Unused
 from famnb.service.errors import ServiceError
 from famnb.wire import lenient_json
+from famnb.wire.messages import THREAD_UNSUPPORTED
 
 # Far below Python's recursion limit of 1,000: schemas in a body are walked recursively, some calls a level.
 MAX_DEPTH = 100
@@ -83,12 +84,19 @@ def parse_request(
     system = endpoint.traits.system_field
     if system is not None and fields.get(system) in ("", []):
         fields = {name: field for name, field in fields.items() if name != system}
+    # Its SDK then sends the whole conversation, instead of the last message alone.
+    if compat and isinstance(fields.get("thread"), dict):
+        message = "this service keeps no threads: send the whole conversation, without `thread`"
+        raise ServiceError(400, message, code=THREAD_UNSUPPORTED, param="thread")
+    foreign: list[str] = []
+    if compat and not strict:
+        fields, foreign = leave_out_foreign(fields, endpoint.request.prompt_field)
     try:
         model = GATEWAY_MODELS[endpoint.request] if compat else endpoint.request
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
-    ignored = list(_ignored_fields(fields, request))
+    ignored = [*foreign, *_ignored_fields(fields, request)]
     # As for nulls: hardly any request needs the second reading of its turns.
     if b"image" in body or b'"name"' in body:
         ignored += _fields_lost_in_system_text(request, endpoint)

@@ -61,6 +61,10 @@ COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache
 """The fields of the usage, in the order of the document."""
 
 
+THREAD_UNSUPPORTED = "thread_unsupported_request"
+"""The code by which the vendor's SDK knows that a service keeps no conversation."""
+
+
 # Reading
 
 _FINISH_REASONS = {
@@ -509,7 +513,10 @@ class MessagesWriter:
 def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:
     """Return the error body of the messages endpoint; `named` adds what the vendor's own has in other places."""
     error: dict[str, Any] = {"type": "error", "error": _error_fields(fault)}
-    return {"type": "error", "error": {**error, "message": fault.message}} if named else {"error": error}
+    if not named:
+        return {"error": error}
+    details = {"details": {"error_code": fault.code, "unsupported": []}} if fault.code == THREAD_UNSUPPORTED else {}
+    return {"type": "error", "error": {**error, "message": fault.message, **details}}
 
 
 def _error_fields(fault: Fault) -> dict[str, Any]:

@@ -263,8 +263,6 @@ def test_a_schema_is_kept_on_messages(server: Server) -> None:
         ("chat", {"tool_choice": "required"}, "tool_choice"),
         ("chat", {"stop": 5}, "stop"),
         ("responses", {"tools": [FLAT], "tool_choice": {"type": "function", "name": "other"}}, ""),
-        ("responses", {"tools": [{"type": "web_search"}]}, "tools[0]"),
-        ("responses", {"input": [{"type": "computer_call"}]}, "input[0]"),
         ("responses", {"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
         ("messages", {"tools": [OWN], "tool_choice": {"type": "tool"}}, "tool_choice"),
         ("messages", {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0].source"),

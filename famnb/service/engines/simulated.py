@@ -88,6 +88,7 @@ class SimulatedEngine:
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         arrived = self._clock()
+        prompt.left_out.extend(prompt.sampling)
         plan = plan_reply(prompt, seed=self._seed)
         blocks = plan.blocks
         shows_thinking = blocks[0].kind == "thinking"

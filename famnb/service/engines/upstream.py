@@ -67,6 +67,8 @@ _STATE_VALID_S = 1.0
 # It answers with a text as long as the cap before that shows, and does not stop when nobody reads it (0.3.36).
 _LLAMA_CPP_PYTHON = "me"
 """The owner of its models, according to a server that is known to ignore a choice of tool in a word."""
+MAX_OPAQUE = 10_000
+"""Of how many calls is kept what the upstream wants back with them."""
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
@@ -114,6 +116,8 @@ class UpstreamEngine:
         self._probing = asyncio.Lock()
         self._running = 0
         """How many answers are coming from it."""
+        self._opaque: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        """What it wants back with the answers that made calls, by the call's id: with the answer, and with the call."""
         self._drains: set[asyncio.Task[None]] = set()
         """What still reads the ends of bodies; kept, since a task without a reference may vanish."""
 
@@ -156,6 +160,7 @@ class UpstreamEngine:
                     rest = list(reader.end())
                     for event in translator.translate(rest, streamed=reader.streamed):
                         yield event
+                self._remember_opaque(translator)
                 for event in translator.translate_end():
                     yield event
                 if translator.has_calls:
@@ -199,6 +204,7 @@ class UpstreamEngine:
         first_error = None
         while True:
             request = build_upstream_request(prompt, model=model, refused=known | refused)
+            self._return_opaque(request.body["messages"])
             fields = self._opening_fields if len(prompt.turns) == 1 else {}
             body, streams = lenient_json.encode({**request.body, **fields}), request.body["stream"]
             async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
@@ -220,6 +226,23 @@ class UpstreamEngine:
             if not more:
                 raise first_error
             known |= more
+
+    def _return_opaque(self, messages: list[dict[str, Any]]) -> None:
+        """Add to earlier answers what the upstream wants back with them; callers of other dialects cannot carry it."""
+        for message in messages:
+            for call in message.get("tool_calls", ()):
+                if call["id"] in self._opaque:
+                    of_answer, of_call = self._opaque[call["id"]]
+                    message.update(of_answer)
+                    call.update(of_call)
+
+    def _remember_opaque(self, translator: ReplyTranslator) -> None:
+        of_answer = translator.opaque.get((-1, 0), {})
+        for at, call_id in translator.call_ids.items():
+            if of_answer or at in translator.opaque:
+                self._opaque[call_id] = of_answer, translator.opaque.get(at, {})
+        while len(self._opaque) > MAX_OPAQUE:
+            del self._opaque[next(iter(self._opaque))]
 
     def _remember_refused(self, request: UpstreamRequest, refused: frozenset[RefusedField]) -> None:
         model = request.body["model"]

@@ -9,10 +9,11 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from famnb.endpoints import UPSTREAM
 from famnb.errors import ResponseFormatError, StreamError, StreamInterrupted
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Started, Usage
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opaque, Opened, Started, Usage
 from famnb.reply import ReplyBuilder
 from famnb.service.engines.base import StopMatcher
 from famnb.service.prompt import GenerationPrompt
@@ -136,6 +137,10 @@ class ReplyTranslator:
         self._withheld: set[Address] = set()
         self._thinking_since: dict[Address, float] = {}
         self._tool_calls: set[Address] = set()
+        self.opaque: dict[Address, dict[str, Any]] = {}
+        """What the upstream wants back with the answer and its calls."""
+        self.call_ids: dict[Address, str] = {}
+        """The ids by which callers know the calls."""
 
     @property
     def has_ended(self) -> bool:
@@ -219,6 +224,8 @@ class ReplyTranslator:
                     # A count of zero, or one that stands still, is ignored; content since the last one is added.
                     if (event.output_tokens or 0) > self._reported_tokens:
                         self._reported_tokens = self._tokens = event.output_tokens or 0
+                case Opaque():
+                    self.opaque[event.at] = lenient_json.decode(event.text.encode())
                 case Ended() | Done():
                     self._end.add(event)
                 case _:
@@ -283,4 +290,6 @@ class ReplyTranslator:
         is_known = event.at in self._tool_calls
         self._tool_calls.add(event.at)
         # A call that is opened again keeps its first id.
-        return Opened(event.at, event.kind, "" if is_known else event.id or f"call_{uuid.uuid4().hex}", event.name)
+        id_ = "" if is_known else event.id or f"call_{uuid.uuid4().hex}"
+        self.call_ids.setdefault(event.at, id_)
+        return Opened(event.at, event.kind, id_, event.name)

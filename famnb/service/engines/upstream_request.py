@@ -76,7 +76,7 @@ def build_upstream_request(
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     messages = system + [_message(turn) for turn in prompt.turns]
     body = {"model": model, "messages": messages, "stream": stream, **_tools(prompt)}
-    dispensable, left_out = _hints(prompt), list[str]()
+    dispensable, left_out = {**_hints(prompt), **prompt.sampling}, list[str]()
     if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
         # The word first: llama.cpp's server takes the name for `auto`, its Python one and others the word.
         dispensable[_CHOICE] = _REQUIRED
@@ -110,6 +110,7 @@ def build_upstream_request(
     elif prompt.answer_format.json:
         body[_FORMAT] = {"type": "json_object"}
     accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
+    left_out += [name for name in prompt.sampling if name not in accepted]
     left_out += [lost for name, lost in _CALLERS_OWN.items() if name in dispensable and name not in accepted]
     return UpstreamRequest({**body, **accepted}, frozenset(accepted), tuple(left_out))
 

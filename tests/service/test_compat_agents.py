@@ -1,0 +1,142 @@
+"""Requests as command-line agents send them, through the gateway to an engine that has functions and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.support.fault_server import FaultServer, Received, Script, chunked
+from tests.support.service_requests import PATHS, ServiceClient
+from tests.support.strict_vendors import strict_vendor
+from tests.support.upstream_servers import MODEL, chunk, start_gateway, stream_chunks
+
+ROUNDS = 3
+
+
+def answer_in_rounds(received: Received) -> Script:
+    """A call of the tool in each of three rounds, then an answer; by how many results the conversation has."""
+    body = json.loads(received.body)
+    done = sum(message["role"] == "tool" for message in body["messages"])
+    if done == ROUNDS:
+        return chunked(*stream_chunks("It is cold."))
+    call = {"index": 0, "id": f"call_{done}", "function": {"name": "look_up", "arguments": '{"city": "Oslo"}'}}
+    return chunked(chunk({"tool_calls": [call]}), chunk({}, "tool_calls"), *stream_chunks()[-1:])
+
+
+def key_of(api: ServiceClient) -> str:
+    return api.headers["authorization"].removeprefix("Bearer ")
+
+
+@pytest.fixture
+def engine() -> Iterator[FaultServer]:
+    with FaultServer(choose=answer_in_rounds) as server:
+        yield server
+
+
+def test_an_agent_on_messages_works_through_its_rounds(engine: FaultServer):
+    """With system turns among the messages, and tools that only its vendor runs, which are named as ignored."""
+
+    @anthropic.beta_tool
+    def look_up(city: str) -> str:
+        """The weather of a city."""
+        return f"4 degrees in {city}"
+
+    search: Any = {"type": "web_search_20250305", "name": "web_search"}
+    turns: list[Any] = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "How cold is it?", "cache_control": {"type": "ephemeral"}}],
+        },
+        {"role": "system", "content": "Be brief."},
+    ]
+    with (
+        start_gateway(engine, compat=True) as api,
+        anthropic.Anthropic(base_url=str(api.base_url), api_key=key_of(api), max_retries=0) as client,
+    ):
+        runner = client.beta.messages.tool_runner(
+            model="agent-model", max_tokens=500, messages=turns, tools=[look_up, search], stream=True, max_iterations=6
+        )
+        replies = [stream.get_final_message() for stream in runner]
+        raw = client.messages.with_raw_response.create(
+            model="agent-model", max_tokens=500, messages=turns, tools=[search]
+        )
+    assert [reply.stop_reason for reply in replies] == [*["tool_use"] * ROUNDS, "end_turn"]
+    assert replies[-1].content[0].text == "It is cold."
+    first, *_ = [json.loads(received.body) for received in engine.requests]
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["look_up"]
+    assert "tools[].web_search_20250305" in raw.headers["x-famnb-ignored"]
+
+
+def test_an_agent_on_responses_works_through_its_rounds(engine: FaultServer):
+    """As it keeps the conversation itself, with everything that came."""
+    function = {"type": "function", "name": "look_up", "parameters": {"type": "object"}, "strict": False}
+    tools: list[Any] = [function, {"type": "web_search"}, {"type": "namespace", "name": "n", "tools": []}]
+    items: list[Any] = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "How cold is it?"}]
+    with (
+        start_gateway(engine, compat=True) as api,
+        openai.OpenAI(base_url=f"{api.base_url}/v1", api_key=key_of(api), max_retries=0) as client,
+    ):
+        for _ in range(ROUNDS + 1):
+            with client.responses.stream(
+                model="agent-model", input=items, tools=tools, store=False, extra_body={"prompt_cache_key": "k"}
+            ) as stream:
+                reply = stream.get_final_response()
+            items += [item.model_dump(exclude_none=True) for item in reply.output]
+            items.append({"type": "web_search_call", "id": "ws", "status": "completed"})
+            items += [
+                {"type": "function_call_output", "call_id": item.call_id, "output": "4 degrees"}
+                for item in reply.output
+                if item.type == "function_call"
+            ]
+    assert reply.output_text == "It is cold."
+    assert len(engine.requests) == ROUNDS + 1
+
+
+def test_settings_that_only_some_engines_have_are_passed_on(engine: FaultServer):
+    settings = {"seed": 7, "top_k": 40, "min_p": 0.1, "frequency_penalty": 0.5, "logit_bias": {"50256": -100}}
+    engine.choose = lambda _: chunked(*stream_chunks("Yes."))
+    with start_gateway(engine, compat=True) as api:
+        assert api.ask("web", "Hello", model="m", stream=True, **settings).status_code == 200
+        assert api.ask("messages", "Hello", model="m", stream=True, top_k=40).status_code == 200
+    chat_body, messages_body = [json.loads(received.body) for received in engine.requests]
+    assert settings.items() <= chat_body.items()
+    assert messages_body["top_k"] == 40
+
+
+@pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
+def test_what_the_engine_wants_back_is_returned_to_it(endpoint: str):
+    """No caller carries an engine's own fields: the gateway knows them by the ids of the calls."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    call["extra_content"] = {"google": {"thought_signature": "S"}}
+    first = {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [call]}
+    answers = [first, {"role": "assistant", "content": "It is cold."}]
+    function = {"name": "look_up", "parameters": {"type": "object"}}
+    asked: dict[str, Any] = {"role": "user", "content": "How cold is it?"}
+    fields: dict[str, Any]
+    match endpoint:
+        case "web":
+            plain = {"role": "assistant", "tool_calls": [{**call, "extra_content": None}]}
+            turns = [asked, plain, {"role": "tool", "tool_call_id": "call_1", "content": "4"}]
+            fields = {"messages": turns, "tools": [{"type": "function", "function": function}]}
+        case "messages":
+            use = {"type": "tool_use", "id": "call_1", "name": "look_up", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": "call_1", "content": "4"}
+            turns = [asked, {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+            fields = {"messages": turns, "tools": [{"name": "look_up", "input_schema": {"type": "object"}}]}
+        case _:
+            made = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": "{}"}
+            result = {"type": "function_call_output", "call_id": "call_1", "output": "4"}
+            fields = {"input": [asked, made, result], "tools": [{"type": "function", **function}]}
+    prompt_field = "input" if endpoint == "responses" else "messages"
+    with strict_vendor("chat", answers) as upstream, start_gateway(upstream, compat=True, upstream_model=MODEL) as api:
+        opening = api.post(PATHS[endpoint], json={**fields, "model": "m", prompt_field: [asked]})
+        assert opening.status_code == 200, opening.text
+        answer = api.post(PATHS[endpoint], json={**fields, "model": "m"})
+        assert answer.status_code == 200, answer.text
+    assert "It is cold." in answer.text
