@@ -52,7 +52,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
             cached_tokens INTEGER, cached_tokens_source TEXT,
             cache_write_tokens INTEGER, cache_write_tokens_source TEXT,
             total_tokens INTEGER, total_tokens_source TEXT,
-            cost_usd TEXT, cost_low_usd TEXT, cost_high_usd TEXT, reported_cost_usd TEXT
+            cost_usd TEXT, cost_low_usd TEXT, cost_high_usd TEXT, reported_cost_usd TEXT, billing TEXT
         )""")
     connection.execute("CREATE INDEX calls_by_time ON calls (started_us)")
     connection.execute("CREATE INDEX calls_by_request ON calls (request_key)")
@@ -75,11 +75,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-def _add_billing(connection: sqlite3.Connection) -> None:
-    connection.execute("ALTER TABLE calls ADD COLUMN billing TEXT")
-
-
-MIGRATIONS: tuple[Migration, ...] = (_create_tables, _add_billing)
+MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 
