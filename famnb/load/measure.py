@@ -97,7 +97,7 @@ def measure_step(
     counted = calls[(calls["due_s"] >= step.warmup_s)]
     answered = counted["status"].isin(ANSWERED)
     latency = counted["latency_s"].astype(float).to_numpy()
-    own = float(np.nansum(counted["late_s"].astype(float)) / (np.nansum(latency) or math.inf))
+    late_share = float(np.nansum(counted["late_s"].astype(float)) / (np.nansum(latency) or math.inf))
     end_s = float(calls["end_s"].max()) if len(calls) else 0.0
     window = step.warmup_s, max(min(end_s, step.duration_s), step.warmup_s + 1e-9)
     span_s = window[1] - window[0]
@@ -109,7 +109,7 @@ def measure_step(
         rarest = min(len(set(blocks[met])), len(set(blocks[~met])))
         share = stats.share(met, clusters=blocks if rarest >= MIN_BLOCKS else None)
         goodput = float(met.sum()) / span_s
-    verdict, note = _judge(_find_end(step, calls) if end is None else end, step, calls, share, wanted, own)
+    verdict, note = _judge(_find_end(step, calls) if end is None else end, step, calls, share, wanted, late_share)
     return StepResult(
         label=step.label,
         amount=step.amount,
@@ -121,7 +121,7 @@ def measure_step(
         goodput_per_s=goodput,
         first_s=_quantiles(counted["first_s"]),
         latency_s=_quantiles(counted["latency_s"]),
-        own_share=own,
+        own_share=late_share,
         note=note,
     )
 
@@ -145,16 +145,16 @@ def _find_end(step: Step, calls: pd.DataFrame) -> EndReason:
 
 
 def _judge(
-    end: EndReason, step: Step, calls: pd.DataFrame, share: stats.Interval | None, wanted: float, own: float
+    end: EndReason, step: Step, calls: pd.DataFrame, share: stats.Interval | None, wanted: float, late_share: float
 ) -> tuple[Verdict, str]:
     if end == "growing":
         begun_s = float(calls["due_s"].max())
         return "growing", f"more calls began than ended; it was ended after {format_duration(begun_s, brief=True)}"
     if end == "connections":
         return "invalid", "the client had no connection left: make it with Client(connections=…) of ten times as many"
-    if own > MAX_OWN_SHARE:
+    if late_share > MAX_OWN_SHARE:
         return "invalid", (
-            f"this process started calls late, which is {format_share(own)} of their latency: "
+            f"this process started calls late, which is {format_share(late_share)} of their latency: "
             "give a lower rate, shorter prompts, or a machine with less to do"
         )
     if end == "drain":

@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 def receive(tool: BaseTool, intent: str, **arguments: object) -> None:
     """Have a tool receive an intent of its page."""
     message = {"kind": "intent", "id": next(_numbers), "name": intent, "args": arguments}
-    tool._on_message(tool, message, [])
+    tool.receive(message)
 
 
 def send_prompt(composer: FormTool, prompt: str) -> None:
@@ -74,7 +74,7 @@ def error_of(composer: BaseTool) -> str:
     """Why the last intent of the page could not be carried out, as the page shows it; empty if it could."""
     sent: list[dict[str, Any]] = []
     composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
-    composer._on_message(composer, {"kind": "ready", "page": "test"}, [])
+    composer.receive({"kind": "ready", "page": "test"})
     return str(sent[-1]["error"])
 
 

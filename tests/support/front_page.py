@@ -76,7 +76,7 @@ class Bridge:
         """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
         while (said := self.page.evaluate("window.said.splice(0)")) or self.sent:
             for message in said:
-                self.tool._on_message(self.tool, message, [])
+                self.tool.receive(message)
             messages, self.sent[:] = list(self.sent), []
             for message in messages:
                 self.page.evaluate(HEAR, message)

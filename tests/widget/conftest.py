@@ -34,4 +34,4 @@ def ask(tool: BaseTool, intent: str, /, **args: object) -> None:
 
 def send_message(tool: BaseTool, **message: object) -> None:
     """Have a tool receive what its page sends."""
-    tool._on_message(tool, message, None)
+    tool.receive(message)

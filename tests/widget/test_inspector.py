@@ -26,7 +26,7 @@ def ask(inspector: Inspector, name: str, **args: object) -> Any:
     """What an intent of the page is answered."""
     sent: list[dict[str, Any]] = []
     inspector.send = lambda message, _buffers=None: sent.append(message)
-    inspector._on_message(inspector, {"kind": "intent", "id": 1, "name": name, "args": args}, None)
+    inspector.receive({"kind": "intent", "id": 1, "name": name, "args": args})
     answer = sent[-1]
     assert answer["ok"], sent
     return answer.get("value")

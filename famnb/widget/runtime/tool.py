@@ -117,7 +117,7 @@ class BaseTool(anywidget.AnyWidget):
         """Why the last intent failed; empty if it did not."""
         self._is_stale = False
         self._is_shown = False
-        self._is_heard = False
+        self._has_page = False
         """Whether a page has said `ready`."""
         self._page = ""
         """The id of the page that last said `ready`, which a reload changes."""
@@ -138,7 +138,7 @@ class BaseTool(anywidget.AnyWidget):
             traits |= {"_esm": read_loader(self.entry), "_css": read_style()}
         super().__init__(**traits)
         self.set_trait("kernel_id", _kernel_id())
-        self.on_msg(self._on_message)
+        self.on_msg(lambda _widget, message, _buffers: self.receive(message))
 
     # What a tool defines
 
@@ -158,7 +158,7 @@ class BaseTool(anywidget.AnyWidget):
     def refresh(self) -> None:
         """Have the page brought up to date soon: at the end of the intent that is carried out, or by the flusher."""
         self._is_stale = True
-        if self._is_shown or self._is_heard:
+        if self._is_shown or self._has_page:
             self._flusher.add(self)
 
     def follow(self, sources: Sequence[Source], *, on_end: Callable[[], object] | None = None) -> None:
@@ -228,7 +228,7 @@ class BaseTool(anywidget.AnyWidget):
         # In the first second each time: the page loads meanwhile, and what it is sent before is lost.
         is_view_due = not self._sources or self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
         self._flushes += 1
-        if self._is_heard:
+        if self._has_page:
             self._send_patch()
         elif is_view_due:
             self._send_view()
@@ -251,7 +251,7 @@ class BaseTool(anywidget.AnyWidget):
 
     def _send_patch(self) -> None:
         """Send what differs from what was sent last, if anything does."""
-        if not self._is_heard:
+        if not self._has_page:
             return
         if self._sent_view is None:
             self._send_view()
@@ -307,19 +307,22 @@ class BaseTool(anywidget.AnyWidget):
 
     # What comes from the page
 
-    def _on_message(self, _widget: object, message: Any, _buffers: object) -> None:
+    def receive(self, message: Any) -> None:
+        """Take what the page sent: that it is ready, or an intent; anything else is an error under the tool."""
         match message:
             case {"kind": "ready", "page": str(page)}:
                 self._greet(page)
             case {"kind": "intent", "id": int(id), "name": str(name), "args": dict(arguments)}:
                 self._carry_out(id, name, arguments)
             case _:
-                self.show_error(InvalidArgument("the page sent a message that is none: reload it"))
+                self.show_error(
+                    InvalidArgument("the page sent what is neither an intent nor a sign that it is ready: reload it")
+                )
 
     def _greet(self, page: str) -> None:
         """Send everything to a page that is new or has missed something."""
         with self.lock:
-            self._is_heard = True
+            self._has_page = True
             try:
                 if self._page not in ("", page) and not self.reloaded:
                     self.reloaded = True
@@ -346,7 +349,7 @@ class BaseTool(anywidget.AnyWidget):
             except Exception as error:
                 answer["ok"] = False
                 self.show_error(error)
-            if not is_urgent and self._is_heard:
+            if not is_urgent and self._has_page:
                 # Before the answer, so that what was pressed is not unlocked on a page of before.
                 self._advance_sources()
                 self._send_patch()

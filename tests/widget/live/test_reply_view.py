@@ -28,7 +28,7 @@ class Recording(ReplyView):
 
     def hear(self, **message: object) -> dict[str, Any]:
         """The last message that answers one of the page."""
-        self._on_message(self, message, [])
+        self.receive(message)
         return self.sent[-1]
 
 

@@ -58,7 +58,7 @@ class Counter(BaseTool):
     def hear(self, **message: object) -> list[dict[str, Any]]:
         """What is sent upon a message of the page."""
         self.sent.clear()
-        self._on_message(self, message, [])
+        self.receive(message)
         return list(self.sent)
 
     def ask(self, name: str, **args: object) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ function Events({ call }) {
   useLayoutEffect(() => {
     if (table.current) table.current.scrollTop = 0;
   }, [events]);
-  // Drawn only when it is looked at: that takes longer than everything else.
+  // Rendered only when it is looked at: that takes longer than everything else.
   useEffect(() => {
     if (!timeline) outbox.press("draw_timeline", { dark: isDark(root) });
   }, [call.id, !timeline]);

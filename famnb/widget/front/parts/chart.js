@@ -1,4 +1,4 @@
-// A small chart over time: stacked bars, or a line a group. Each span of time is said in words when it is pointed at or
+// A small chart over time: stacked bars, or a line a group. Each span of time has its words when it is pointed at or
 // reached by arrow keys, and a click or Enter chooses it.
 
 import { html, useRef, useState } from "../vendor/preact.js";
@@ -9,7 +9,7 @@ const PLOT_PX = 104;
 const HEIGHT = EDGES.top + PLOT_PX + EDGES.bottom;
 const BAR_PX = 48; // a bar that is wider looks like an area
 const LABEL_PX = 60; // about as wide as a time is
-const DASHES = ["none", "6 3", "2 3", "8 3 2 3"]; // tell lines of one colour apart
+const DASHES = ["none", "6 3", "2 3", "8 3 2 3"]; // distinguish lines of one colour
 
 /**
  * @typedef {import("../protocol.js").ChartView} ChartView

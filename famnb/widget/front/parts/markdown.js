@@ -12,7 +12,7 @@ function findLastElement(box) {
   return element;
 }
 
-// The button above a block of code. It stands in HTML that is Python's, outside the tool's own tree.
+// The button above a block of code. It stands in HTML that is Python's, outside the tool's tree.
 function PreCopy({ pre }) {
   const status = useRef(/** @type {any} */ (null));
   const copy = async () => {

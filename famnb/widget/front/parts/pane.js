@@ -1,4 +1,4 @@
-// A pane: one reply while it streams and when it has ended. A tool that shows more of a reply composes its own from the
+// A pane: one reply while it streams and when it has ended. A tool that shows more of a reply composes one from the
 // parts below.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";

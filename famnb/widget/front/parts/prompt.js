@@ -167,7 +167,7 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
   </div>`;
 }
 
-/** What stands before anything was asked: a sentence, and prompts to begin with.
+/** What stands before the first prompt: a sentence, and prompts to begin with.
  * @param {{text: string, examples: string[], choose: (example: string) => void}} props
  */
 export function Empty({ text, examples, choose }) {

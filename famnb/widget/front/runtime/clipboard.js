@@ -1,7 +1,7 @@
 // Copying to the clipboard.
 
 /**
- * Returns whether the text was copied. Away from https and localhost a page has no clipboard of its own, but the browser
+ * Returns whether the text was copied. Away from https and localhost a page has no clipboard, but the browser
  * copies what is selected.
  * @param {string} text
  * @returns {Promise<boolean>}

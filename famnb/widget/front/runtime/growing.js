@@ -15,7 +15,7 @@ export class Growing {
     this.listeners = new Set();
   }
 
-  /** Takes the whole of it; listeners hear null. @param {T} whole */
+  /** Takes the whole of it; listeners get null. @param {T} whole */
   set(whole) {
     this.value = whole;
     this.since = performance.now();
@@ -47,8 +47,8 @@ const appendText = (value, text) => (typeof value === "string" ? value + text : 
 /** What each change makes of a Markdown text (reply_pane.py: Markdown). */
 const changes = {
   text: (value, text) => ({ ...value, tail: value.tail + text }),
-  draft: (value, kept, html, text) => ({ ...value, tail: value.tail + text, draft: (value.draft ?? "").slice(0, kept) + html }),
-  freeze: (value, kept, html, tail) => ({ html: value.html + (value.draft ?? "").slice(0, kept) + html, tail }),
+  draft: (value, length, html, text) => ({ ...value, tail: value.tail + text, draft: (value.draft ?? "").slice(0, length) + html }),
+  freeze: (value, length, html, tail) => ({ html: value.html + (value.draft ?? "").slice(0, length) + html, tail }),
   paragraphs: (value, length) => ({ html: value.html + makeParagraphs(value.tail.slice(0, length)), tail: value.tail.slice(length) }),
   replace: (_, html, tail) => ({ html, tail }),
 };

@@ -1,6 +1,6 @@
 // What a page can do about its kernel and its notebook beyond messages, where the host allows it.
 /**
- * Interrupts the kernel through the server, by HTTP: a cell that runs blocking code does not hear messages.
+ * Interrupts the kernel through the server, by HTTP: a cell that runs blocking code reads no messages.
  * @param {string} kernel
  */
 export async function interruptKernel(kernel) {
@@ -15,7 +15,7 @@ export async function interruptKernel(kernel) {
   const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers });
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
 }
-/** Returns whether cells can be inserted: JupyterLab and Notebook show their application only if they are told to. */
+/** Returns whether cells can be inserted: JupyterLab and Notebook show their application only where a setting says so. */
 export function canInsertCell() {
   return Boolean(globalThis.jupyterapp?.commands?.hasCommand("notebook:insert-cell-below"));
 }

@@ -1,4 +1,4 @@
-// What each tool is sent as its `_esm`: it imports the tool's own modules, which are sent once a kernel as the text of a
+// What each tool is sent as its `_esm`: it imports the tool's modules, which are sent once a kernel as the text of a
 // model that all tools refer to. Where there is no such model, the modules are written into the first line of code.
 //
 //   widget's model ── get ── reference ── widget_manager ── text ──┬── style: into the page
@@ -6,7 +6,7 @@
 
 const MODULES = null; // [name, source] each, imports first (front_end.py: read_modules)
 
-// By their text, so that a newer famnb in another kernel of the same page has its own.
+// By their text, so that a newer famnb in another kernel of the same page has others.
 const loaded = (globalThis[Symbol.for("famnb.front")] ??= new Map());
 
 async function textOf(model, trait) {

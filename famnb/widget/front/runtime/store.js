@@ -25,7 +25,7 @@ export class Store {
     /** @type {Map<string, Growing<any>>} */
     this.growing = new Map();
     this.sequence = /** @type {number | null} */ (null); // of the last message; null: a whole view is needed
-    this.readyTime = 0; // when a whole view was asked for last
+    this.readyTime = 0; // when a whole view was last requested
     model.on("msg:custom", (message, buffers) => this.receive(message, buffers));
     // Jupyter's models say so when their kernel is gone; others never do.
     model.on("comm_live_update", () => this.#disconnect());

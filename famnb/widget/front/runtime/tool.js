@@ -1,5 +1,5 @@
 // What stands around every tool: its banner, its error line, the keys that are not the notebook's; and what its components
-// can ask for. A component is a pure function of the view; state of the page's own is `useState` where it is needed.
+// can ask for. A component is a pure function of the view; state of the page alone is `useState` where it is needed.
 
 import { Component, createContext, h, html, render, useContext, useEffect, useLayoutEffect, useReducer, useRef, useState } from "../vendor/preact.js";
 import { interruptKernel } from "./kernel.js";
@@ -7,7 +7,7 @@ import { Store } from "./store.js";
 
 const WAITING_MS = 1000; // before a page without a view says that it waits
 const SILENCE_MS = 10_000; // after which it says that no kernel answers
-const ACKNOWLEDGE_MS = 300; // a kernel that can hear Stop has answered by then; after that it is interrupted
+const ACKNOWLEDGE_MS = 300; // a kernel that can read Stop has answered by then; after that it is interrupted
 
 export const LOST = "The kernel has ended: run this cell again.";
 
@@ -176,7 +176,7 @@ function Banner({ store }) {
   return html`<p class="famnb-banner" role="alert" hidden=${!text}>${text}</p>`;
 }
 
-// Else the notebook takes arrows, Enter and single letters for its own; it asks the element, not its parents. Not where one
+// Else the notebook takes arrows, Enter and single letters as commands; it asks the element, not its parents. Not where one
 // writes: there it takes none of them, and in an element that is marked so it drops Shift+Enter.
 function keepKeys({ target }) {
   if (!target.matches("textarea")) target.dataset.lmSuppressShortcuts = "true";

@@ -75,7 +75,7 @@ function useHandle({ pane, place, count, drag }) {
     const position = place + steps;
     if (position < 0 || position >= count) return;
     await outbox.press("move_pane", { pane: pane.key, position });
-    element.focus(); // an element that is moved may lose it
+    element.focus(); // an element that is moved may not keep it
   };
   const keys = (event) => {
     const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -255,7 +255,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
 function Missing({ cell, round, isBusy }) {
   return html`<div class="famnb-pane famnb-missing">
     <strong>${cell.label}</strong>
-    <p class="famnb-note">${cell.canAsk ? "was not asked this yet" : "was not asked this"}</p>
+    <p class="famnb-note">${cell.canAsk ? "has not been sent this yet" : "was not sent this"}</p>
     ${cell.canAsk && html`<${IntentButton} label="Ask here" disabled=${isBusy} intent="retry" args=${{ round, pane: cell.key }} lock=${cell.key} />`}
   </div>`;
 }

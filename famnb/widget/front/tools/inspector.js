@@ -1,4 +1,4 @@
-// The inspector: one call, on a page of its own.
+// The inspector: one call, on a page by itself.
 
 import { html } from "../vendor/preact.js";
 import { CallPages } from "../parts/call.js";
