@@ -9,6 +9,7 @@ from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
+    BaseChatMessage,
     ChatMessage,
     Reasoning,
     ResponseFormat,
@@ -107,7 +108,7 @@ class BaseChatRequest(Request):
         return format_hints(form.type, inner and inner.name, inner and inner.schema_)
 
 
-def _read_message(message: ChatMessage) -> PromptTurn:
+def _read_message(message: BaseChatMessage) -> PromptTurn:
     """Return a chat message in terms that all endpoints share."""
     calls = tuple(
         PromptToolCall(call.id, call.function.name, call.function.arguments)

@@ -116,19 +116,25 @@ class FunctionCallItem(StrictModel):
         return [PromptTurn("assistant", "", (), (PromptToolCall(self.call_id, self.name, self.arguments),))]
 
 
-class FunctionCallOutput(StrictModel):
-    """The result of a call."""
+class BaseCallOutput(StrictModel):
+    """The result of a call, whatever its content may be."""
 
     type: Literal["function_call_output"]
     id: str | None = None
     call_id: Text
     """The call that it answers."""
-    output: Annotated[str, Tag("<text>")] | Annotated[list[ContentPart], Tag("<parts>")]
+    output: Any
     status: str | None = None
 
     def turns(self) -> Iterable[PromptTurn]:
         """Return the item as turns of the conversation."""
         return [PromptTurn("tool", plain_text(self.output), images(self.output), (), self.call_id)]
+
+
+class FunctionCallOutput(BaseCallOutput):
+    """The result of a call."""
+
+    output: Annotated[str, Tag("<text>")] | Annotated[list[ContentPart], Tag("<parts>")]
 
 
 class _SilentItem(StrictModel):
@@ -278,7 +284,7 @@ CONTENT_SHAPE = Discriminator(lambda content: "<blocks>" if isinstance(content, 
 class BlockMessage(StrictModel):
     """A message whose content may hold images, calls and their results."""
 
-    role: Literal["user", "assistant"]
+    role: Any
     content: Any
 
     def turns(self) -> Iterable[PromptTurn]:
@@ -301,7 +307,7 @@ class BlockMessage(StrictModel):
 class GatewayMessage(BlockMessage):
     """A message whose content may hold images, calls and their results; agents put system text there, too."""
 
-    role: Literal["user", "assistant", "system"]  # type: ignore[assignment]
+    role: Literal["user", "assistant", "system"]
     content: Annotated[
         Annotated[Content, Tag("<content>")] | Annotated[list[_Block], NON_EMPTY, Tag("<blocks>")], CONTENT_SHAPE
     ]

@@ -158,8 +158,8 @@ def _allow_empty_text(content: dict[str, Any]) -> None:
     content["anyOf"].append({"const": ""})
 
 
-class ChatMessage(StrictModel):
-    """A message of the two chat endpoints."""
+class BaseChatMessage(StrictModel):
+    """What every message of the two chat endpoints is, whatever its content and its calls may be."""
 
     model_config = any_shape(
         {
@@ -172,12 +172,10 @@ class ChatMessage(StrictModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     """Who speaks."""
-    content: Annotated[Content | None, Field(json_schema_extra=_allow_empty_text)] = None
-    """What is said; may be empty only beside `tool_calls` or as a tool's result."""
+    content: Any = None
     name: str | None = None
     """The speaker's name, where several share a role."""
-    tool_calls: Annotated[list[ToolCall] | None, FailFast()] = None
-    """Calls an assistant message made."""
+    tool_calls: Any = None
     tool_call_id: str | None = None
     """The call that a tool message answers; required for role `tool`."""
 
@@ -189,11 +187,24 @@ class ChatMessage(StrictModel):
 
     @model_validator(mode="after")
     def _require_content(self) -> Self:
-        if not self.content and not (self.role == "assistant" and self.tool_calls) and self.role != "tool":
+        if self.lacks_content():
             raise ValueError("a message needs `content`")
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("a tool message needs the `tool_call_id` it answers")
         return self
+
+    def lacks_content(self) -> bool:
+        """Return whether it says nothing, and need not be there."""
+        return not self.content and not (self.role == "assistant" and self.tool_calls) and self.role != "tool"
+
+
+class ChatMessage(BaseChatMessage):
+    """A message of the two chat endpoints."""
+
+    content: Annotated[Content | None, Field(json_schema_extra=_allow_empty_text)] = None
+    """What is said; may be empty only beside `tool_calls` or as a tool's result."""
+    tool_calls: Annotated[list[ToolCall] | None, FailFast()] = None
+    """Calls an assistant message made."""
 
 
 class Reasoning(StrictModel):

@@ -28,19 +28,25 @@ from famnb.request.types import (
 )
 
 
-class InputItem(StrictModel):
-    """A message of the conversation."""
+class BaseInputItem(StrictModel):
+    """What every message of the conversation is, whatever its content may be."""
 
     type: Literal["message"] = "message"
     """Only `message`."""
     role: Literal["user", "assistant", "system", "developer"]
     """Who speaks."""
-    content: Content
-    """What is said."""
+    content: Any
 
     def turns(self) -> Iterable[PromptTurn]:
         """Return the item as turns of the conversation."""
         return [PromptTurn(self.role, plain_text(self.content), images(self.content))]
+
+
+class InputItem(BaseInputItem):
+    """A message of the conversation."""
+
+    content: Content
+    """What is said."""
 
 
 def _shape(value: Any) -> str | None:

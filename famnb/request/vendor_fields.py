@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, Discriminator, Field, SerializeAsAny, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, SerializeAsAny, Tag
 
 from famnb.request.chat import ChatRequest
 from famnb.request.fields import Row, Table, pick
 from famnb.request.gateway_fields import CHAT as GATEWAY_CHAT
 from famnb.request.gateway_fields import (
     CONTENT_SHAPE,
+    BaseCallOutput,
     BlockMessage,
     FunctionCallItem,
-    FunctionCallOutput,
-    GatewayMessageItem,
     ImageBlock,
     OutputConfig,
     ToolResultBlock,
@@ -35,7 +34,7 @@ from famnb.request.message_parts import (
     IMAGE_TYPES,
     TEXT_TYPES,
     THINKING_TYPES,
-    ChatMessage,
+    BaseChatMessage,
     Content,
     ContentPart,
     ResponseFormat,
@@ -44,7 +43,7 @@ from famnb.request.message_parts import (
 )
 from famnb.request.messages import MessagesRequest
 from famnb.request.neutral import FormatPaths, PromptTurn
-from famnb.request.responses import INPUT_SHAPE, ResponsesRequest, TextFormat, TextOptions
+from famnb.request.responses import INPUT_SHAPE, BaseInputItem, ResponsesRequest, TextFormat, TextOptions
 from famnb.request.tool_forms import InputSchemaTool
 from famnb.request.types import NON_EMPTY, StrictModel, Temperature, Text, Tokens, TopP
 
@@ -150,18 +149,17 @@ class VendorCall(ToolCall):
 _Call: TypeAlias = Annotated[Annotated[VendorCall, Tag("<function>")] | _ForeignTag, tell_foreign_apart("function")]
 
 
-class VendorChatMessage(ChatMessage):
+class VendorChatMessage(BaseChatMessage):
     """A message, with what the vendor sent with it and wants back."""
 
     model_config = _OPEN
 
-    content: VendorContent | None = None  # type: ignore[assignment]
-    tool_calls: list[_Call] | None = None  # type: ignore[assignment]
+    content: VendorContent | None = None
+    tool_calls: list[_Call] | None = None
 
-    @model_validator(mode="after")
-    def _require_content(self) -> Self:
-        # Beside what only the vendor knows, such as the id of audio, there may be nothing.
-        return self if self.model_extra else super()._require_content()  # type: ignore[operator]
+    def lacks_content(self) -> bool:
+        """See the base; beside what only the vendor knows, such as the id of audio, there may be nothing."""
+        return not self.model_extra and super().lacks_content()
 
 
 _SAMPLING: Table = {
@@ -219,12 +217,14 @@ class VendorTextOptions(TextOptions):
     """Text or JSON."""
 
 
-class VendorItem(GatewayMessageItem):
+class VendorItem(BaseInputItem):
     """A message, also one that the service has sent."""
 
     model_config = _OPEN
 
-    content: VendorContent  # type: ignore[assignment]
+    content: VendorContent
+    id: str | None = None
+    status: str | None = None
 
 
 class VendorCallItem(FunctionCallItem):
@@ -233,10 +233,10 @@ class VendorCallItem(FunctionCallItem):
     model_config = _OPEN
 
 
-class VendorCallOutput(FunctionCallOutput):
+class VendorCallOutput(BaseCallOutput):
     """The result of a call."""
 
-    output: Annotated[str, Tag("<text>")] | Annotated[list[_Part], Tag("<parts>")]  # type: ignore[assignment]
+    output: Annotated[str, Tag("<text>")] | Annotated[list[_Part], Tag("<parts>")]
 
 
 _Item: TypeAlias = Annotated[
@@ -351,6 +351,7 @@ _Content: TypeAlias = Annotated[
 class VendorMessage(BlockMessage):
     """A message whose content may hold images, documents, calls, their results, and marks for the cache."""
 
+    role: Literal["user", "assistant"]
     content: _Content
 
 
