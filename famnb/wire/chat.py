@@ -60,7 +60,7 @@ CONVENTIONS = Conventions(
         client="openai.OpenAI",
         path="/chat/completions",
         method="chat.completions",
-        extra_fields=("reasoning", "max_new_tokens"),
+        extra_fields=("reasoning", "max_new_tokens", "top_k", "min_p"),
         answer="reply.choices[0].message",
         print_event='    if event.choices:\n        print(event.choices[0].delta.content or "", end="")',
     ),

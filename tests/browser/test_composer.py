@@ -183,8 +183,8 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
     composer.get_by_label("city, row 2").fill("Rome")
     composer.get_by_role("button", name="Run all rows").click()
     board = lab.output(0).locator(".famnb-board")
-    expect(board.locator(".famnb-pane .famnb-asked").nth(1)).to_have_text("Say hello to Rome.")
-    expect(board.locator(".famnb-pane .famnb-asked").first).to_have_text("Say hello to Oslo.")
+    expect(board.locator(".famnb-pane .famnb-prompt-text").nth(1)).to_have_text("Say hello to Rome.")
+    expect(board.locator(".famnb-pane .famnb-prompt-text").first).to_have_text("Say hello to Oslo.")
     expect(board.get_by_role("button", name="Retry").first).to_be_enabled()
     board_table = lab.save().cells[0].outputs[-2]["data"]
     assert "Say hello to Oslo." in board_table["text/plain"]

@@ -124,6 +124,8 @@ def test_the_keyboard_alone_talks_and_decides(lab: Lab):
     lab.tab_to("Retry")
     keyboard.press("Enter")
     expect(pane(composer, 2)).to_contain_text("2 of 2")
+    # While an answer comes, no other version is shown.
+    expect(pane(composer, 2).get_by_role("button", name="Retry")).not_to_have_attribute("aria-disabled", "true")
     composer.get_by_label("Prompt", exact=True).focus()
     lab.tab_to("Previous version", back=True)
     keyboard.press("Enter")
@@ -180,6 +182,6 @@ def test_a_conversation_outlives_a_reload(lab: Lab):
     lab.save()
     lab.reload()
     expect(pane(composer, 0)).to_contain_text("My name is Ada.")
-    expect(composer).to_contain_text("show the composer in a new cell")
+    expect(composer).to_contain_text("show the Composer in a new cell")
     send(composer, "What is my name?")
     expect(pane(composer, 1)).to_contain_text("Earlier you said")
