@@ -17,7 +17,7 @@ export class Store {
     this.error = "";
     this.isLost = false;
     this.outbox = new Outbox((message) => this.#post(message));
-    this.outbox.onChange = () => this.#notify();
+    this.outbox.onChange = () => this.#notifySoon();
     /** @type {Set<() => void>} */
     this.listeners = new Set();
     /** Called after each message, once all of it is shown: where a box is scrolled to is decided then. @type {Set<() => void>} */
@@ -93,7 +93,13 @@ export class Store {
     if (this.isLost) return;
     this.isLost = true;
     this.outbox.close();
-    this.#notify();
+    this.#notifySoon();
+  }
+
+  // An effect of a component may send an intent, and Preact runs effects within a render: another one within it would
+  // leave elements behind.
+  #notifySoon() {
+    queueMicrotask(() => this.#notify());
   }
 
   #notify() {
