@@ -59,7 +59,7 @@ class LocalScorer:
 
 
 def to_score(value: Any) -> Score:
-    """Return what a function returned as a score; what is no finite number is no score."""
+    """Return the value of a function as a score, which is missing unless the value is a finite number."""
     match value:
         case Score():
             return value

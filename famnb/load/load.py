@@ -231,7 +231,7 @@ class Load:
         """
         steps = self._steps()
         budget = self._make_budget(budget_usd)
-        measured = {} if again else self._measured(steps)
+        measured = {} if again else self._find_measured(steps)
         for step in steps:
             if step.label not in measured and self._carry(step, budget, progress) == "budget":
                 break
@@ -400,7 +400,7 @@ class Load:
 
         return SpendingLimit(limit, worst_of)
 
-    def _measured(self, steps: Sequence[Step]) -> set[str]:
+    def _find_measured(self, steps: Sequence[Step]) -> set[str]:
         """The labels of the steps that an earlier run has measured whole, or ended early because of the service."""
         frame, done = self.frame(), set()
         for step in steps:

@@ -82,8 +82,10 @@ def find_profile(name: str) -> Profile:
 def _load(name: str) -> Profile:
     # On first use: the requests of all vendors together take as long to define as everything else that a call needs.
     if name in _COMPATIBLE:
-        return importlib.import_module("famnb.profiles.compatible").PROFILES[name]  # type: ignore[no-any-return]
-    return importlib.import_module(f"famnb.profiles.{name}").PROFILE  # type: ignore[no-any-return]
+        profile: Profile = importlib.import_module("famnb.profiles.compatible").PROFILES[name]
+    else:
+        profile = importlib.import_module(f"famnb.profiles.{name}").PROFILE
+    return profile
 
 
 def find_endpoints(name: str) -> Endpoints:

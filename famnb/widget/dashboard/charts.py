@@ -75,7 +75,7 @@ class Timeline:
         return start, start + self.step
 
     def find(self, span: tuple[datetime, datetime]) -> int | None:
-        """Return which span that is; None if it is none of them."""
+        """Return the index of a span of time; None if it is not one of these."""
         index = round((span[0] - self.start) / self.step)
         return index if 0 <= index < self.count and self.span(index) == span else None
 
