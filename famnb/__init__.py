@@ -30,27 +30,25 @@ _PATHS = {
     "calls": "frame",
     "compose": "endpoints",
     "connect": "api",
-    "deltas": "frame",
     "errors": "errors",
     "grid": "experiment.variants",
     "plot": "plot",
     "prices": "record",
     "profiles": "profiles",
-    "runs": "frame",
     "scorers": "experiment.scorers",
     "serve": "service",
     "spend": "frame",
     "tool": "request",
 }
 """Where each public name is found: in a module, or as the module that the path ends with."""
-_MODULES = ("stats", "testing")
-"""Modules that are there without an import, and are not completed."""
+_UNLISTED = {"deltas": "frame", "runs": "frame", "stats": "stats", "testing": "testing"}
+"""Found in the same way, and not listed: `__all__` fits on a page, and a star import hides no common word."""
 
 __all__ = list(_PATHS)
 
 
 def __getattr__(name: str) -> object:
-    if path := _PATHS.get(name, name if name in _MODULES else None):
+    if path := _PATHS.get(name) or _UNLISTED.get(name):
         if path.startswith(("widget.", "load")):
             # What is made without a client has `connect` make one, which registers itself.
             importlib.import_module("famnb.api")

@@ -58,7 +58,7 @@ def test_the_stub_has_the_same_names():
     stub = ast.parse(Path(famnb.__file__).with_suffix(".pyi").read_text())
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom) and statement.level]
     names = {alias.name: statement.module for statement in imports for alias in statement.names if alias.name != "*"}
-    assert sorted(names) == famnb.__all__
+    assert set(names) >= set(famnb.__all__)
     for name, module in names.items():
         path = f"famnb.{module}" if module else "famnb"
         # In this order: what is a module is an attribute of its package once it is loaded.
