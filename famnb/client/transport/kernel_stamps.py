@@ -82,12 +82,12 @@ def measure_offset(wall: Clock = time.time_ns, monotonic: Clock = time.perf_coun
 
     The wall clock is read between two readings of the other; the narrowest of `tries` such brackets counts.
     """
-    narrowest, offset = None, 0
-    for _ in range(tries):
+
+    def look() -> tuple[int, int]:
         before, moment, after = monotonic(), wall(), monotonic()
-        if narrowest is None or after - before < narrowest:
-            narrowest, offset = after - before, (before + after) // 2 - moment
-    return offset
+        return after - before, (before + after) // 2 - moment
+
+    return min(look() for _ in range(tries))[1]
 
 
 def find_runs(
@@ -108,14 +108,14 @@ def find_runs(
             yield size, last
             return
 
-        def is_later(place: int, own: int | None = stamp) -> bool:
-            return stamp_at(place + 1) != own
+        def is_later(offset: int, stamp: int | None = stamp) -> bool:
+            return stamp_at(offset + 1) != stamp
 
         # Two looks are enough for a right guess, where the search takes a dozen.
         known, guess = start, guess_end(start) - 1
         if start < guess < size and not is_later(guess):
             known = guess
-        # The kernel walks to a byte from the first, so that to look far ahead of a short run would take long.
+        # The kernel walks to a byte from the first: to look far ahead of a short run would take long.
         step = 1
         while known + step < size and not is_later(known + step):
             step *= 2
@@ -308,16 +308,19 @@ class StampedReader(SocketReader):
             pieces.append((buffer.view[start:end], arrival))
             start = end
         known = sum([not arrival.blurred for _, arrival in pieces])
-        if known == count:
-            return pieces
-        # Some were merged. If there were as many segments as events, or encrypted records, each was a segment.
-        starts = [0, *[end for end, _ in runs]]
-        writes = [buffer.count_writes(start, end) for start, end in itertools.pairwise(starts)]
-        are_segments = known == len(runs) and all(writes) and sum(writes) == count
-        return [
-            (data, came if are_segments and number == 1 else Arrival(came.t_ns, came.late_ns, came.blurred, True))
-            for (data, came), number in zip(pieces, writes, strict=True)
-        ]
+        if known != count:
+            # Some were merged. If there were as many segments as events, or encrypted records, each was a segment.
+            starts = [0, *[end for end, _ in runs]]
+            writes = [buffer.count_writes(start, end) for start, end in itertools.pairwise(starts)]
+            are_segments = known == len(runs) and all(writes) and sum(writes) == count
+            pieces = [
+                (data, came if are_segments and number == 1 else Arrival(came.t_ns, came.late_ns, came.blurred, True))
+                for (data, came), number in zip(pieces, writes, strict=True)
+            ]
+        if received - self._taken == 1:
+            # The end of the connection counts as a byte and as no segment, and may have lent its stamp to the last.
+            pieces[-1] = pieces[-1][0], Arrival(pieces[-1][1].t_ns, pieces[-1][1].late_ns, blurred=True)
+        return pieces
 
 
 def read_tcp_counters(sock: socket.socket) -> tuple[int, int, int]:
@@ -396,7 +399,9 @@ class EpollReadiness:
         self._loop = asyncio.get_running_loop()
         self._callbacks: dict[int, Callable[[], object]] = {}
         self._epoll = select.epoll()
-        self._wait = EpollPoll(self._epoll) if HAS_GIL_CALLS else self._poll
+        self._wait: Callable[[], list[int]] = lambda: [fd for fd, _ in self._epoll.poll(0)]
+        if HAS_GIL_CALLS:
+            self._wait = EpollPoll(self._epoll)
         self._loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, sock: socket.socket, callback: Callable[[], object], *, is_writing: bool = False) -> None:
@@ -410,9 +415,6 @@ class EpollReadiness:
     def close(self) -> None:
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
-
-    def _poll(self) -> list[int]:
-        return [fd for fd, _ in self._epoll.poll(0)]
 
     def _on_ready(self) -> None:
         for fd in self._wait():
@@ -477,10 +479,7 @@ _SOCKADDR_IN, _SOCKADDR_IN6 = struct.Struct("=H2s4s8x"), struct.Struct("=H2sI16s
 
 
 def connect_socket(sock: socket.socket, address: tuple[Any, ...]) -> bool:
-    """Begin to connect a non-blocking TCP socket to a numeric address; return whether it is connected. Raises OSError.
-
-    Over loopback it is, at once.
-    """
+    """Begin to connect a non-blocking TCP socket to a numeric address; return whether it is. Raises OSError."""
     if _connect is None:
         code = sock.connect_ex(address)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -144,15 +145,22 @@ def test_a_stepped_wall_clock_is_noticed_at_once(step_ns: int):
     assert arrivals == [Arrival(1_000_000 + 1_001_000, None, blurred=True), Arrival(clocks.now_ns - 100, 100)]
 
 
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A sender and a receiver that asked for stamps, over TCP; on Linux once the kernel stamps what comes."""
+@contextlib.contextmanager
+def connect() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A sender and a receiver that asked for stamps, over TCP."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as receiver:
         request_stamps(receiver)
         receiver.connect(listener.getsockname())
         receiver.setblocking(False)
-        sender, _ = listener.accept()
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with listener.accept()[0] as sender:
+            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield sender, receiver
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The same, on Linux once the kernel stamps what comes."""
+    with connect() as (sender, receiver):
 
         def is_stamped() -> bool:
             sender.sendall(b".")
@@ -160,11 +168,11 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
             _, control, _, _ = receiver.recvmsg(1, 100)
             return bool(control)
 
-        with sender:
-            # It begins some milliseconds after the first socket of a machine has asked, and ends with the last one.
-            if sys.platform == "linux":
-                wait_until(is_stamped)
-            yield sender, receiver
+        # It begins some milliseconds after the first socket of a machine has asked, and ends with the last one.
+        if sys.platform == "linux":
+            wait_until(is_stamped)
+        with connect() as connected:
+            yield connected
 
 
 def make(receiver: socket.socket, size: int = 1000) -> SocketReader:
@@ -228,7 +236,9 @@ def test_a_segment_that_waits_alone_is_taken_without_a_look(pair, monkeypatch, h
     monkeypatch.setattr(kernel_stamps, "HAS_GIL_CALLS", has_gil_calls and kernel_stamps.HAS_GIL_CALLS)
     sender, receiver = pair
     buffer = CountingBuffer(1000)
-    reader = make_reader(receiver, buffer, StampClock(), read_tcp_counters(receiver)[1])
+    sender.sendall(b"taken before, as of a tunnel")
+    wait_until(lambda: select.select([receiver], [], [], 0)[0])
+    reader = make_reader(receiver, buffer, StampClock(), len(receiver.recv(100)))
 
     def read_all(*pieces: bytes) -> list[tuple[bytes, Arrival]]:
         for piece in pieces:
@@ -299,6 +309,21 @@ def test_what_came_before_the_end_is_read_first(pair):
     wait_until(lambda: receiver.recv(100, socket.MSG_PEEK) != b"")
     assert [data for data, _ in read(reader)] == [b"last words"]
     wait_until(lambda: read(reader) == [] and reader.is_at_end)
+
+
+@needs_stamps
+def test_the_end_lends_its_stamp_to_no_exact_time(pair):
+    """It comes 6 ms after the last words, which nobody has read: when they came is no longer known."""
+    sender, receiver = pair
+    reader = make(receiver)
+    sender.sendall(b"first")
+    (_, first) = read(reader)[0]
+    sender.sendall(b"last words")
+    time.sleep(0.006)
+    sender.shutdown(socket.SHUT_WR)
+    wait_until(lambda: read_tcp_counters(receiver)[1] >= len(b"first" + b"last words" + b"e"))
+    (_, last) = read(reader)[0]
+    assert (first.blurred, last.blurred) == (False, True)
 
 
 def test_what_came_before_a_reset_is_read_first(pair):
