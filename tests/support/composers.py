@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from famnb.widget import Composer
-from famnb.widget.composer.conversation_view import TurnCallView
+from famnb.widget.composer.turns import TurnCallView
 from famnb.widget.form.tool import FormTool
 from famnb.widget.form.views import FieldView
 from famnb.widget.runtime.tool import BaseTool

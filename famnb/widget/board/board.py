@@ -9,10 +9,9 @@ A round goes on from the turns that each pane has had: every pane has a chat of 
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import secrets
-import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from famnb.client.client import BaseClient
@@ -28,16 +27,16 @@ from famnb.record.ledger import ledger_of
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.board import table
-from famnb.widget.board.experiment_code import ExperimentVariant, write_experiment
-from famnb.widget.board.pane_settings import find_client, read_variants, system_text
-from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, name_panes
+from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, find_client, name_panes, read_variants
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
 from famnb.widget.form.draft import UNWRITTEN, last_user_content, split_content
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
+from famnb.widget.form.python_code import write_experiment
 from famnb.widget.form.tool import Computed, FormTool, PromptBox
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
@@ -106,7 +105,8 @@ class Board(FormTool):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         variants = _first_variants(client.endpoints) if variants is None else variants
         self._keys = (f"p{number}" for number in itertools.count(1))
-        self._panes = [BoardPane(next(self._keys), settings) for settings in read_variants(variants, client.endpoints)]
+        self._panes: list[BoardPane] = []
+        self._add_panes(read_variants(variants, client.endpoints))
         self._shared = SharedFields()
         self._before: Turn | None = None
         """The turn that every pane goes on from."""
@@ -114,11 +114,6 @@ class Board(FormTool):
         """The rounds of the chat in view, the first one first."""
         self._chat = secrets.token_hex(4)
         """Different for every chat: part of the keys of its rounds and answers."""
-        self._earlier: list[tuple[str, Bundle]] = []
-        """The chats before this one as output, with their titles."""
-        self._idle = threading.Event()
-        """Set while no round streams."""
-        self._idle.set()
         self._is_marked = False
         self._has_code = False
         """Whether the code of an experiment is in view."""
@@ -144,10 +139,6 @@ class Board(FormTool):
     def winner(self) -> str | None:
         """The label of the answer that was pinned in the latest round."""
         return self._rounds[-1].winner if self._rounds else None
-
-    @property
-    def is_busy(self) -> bool:
-        return not self._idle.is_set()
 
     def frame(self) -> pd.DataFrame:
         """The calls of the latest round as `famnb.calls` has them, a row a pane, and whether each is the `winner`.
@@ -187,14 +178,13 @@ class Board(FormTool):
         candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
         prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
         # Labels as they are, but the same settings once: rows of a table of values differ in their prompts alone.
-        variants: dict[str, ExperimentVariant] = {}
+        variants: dict[str, tuple[Request, BaseClient | None, str]] = {}
+        seen = set()
         for pane in self._panes:
             request = pane.request(UNWRITTEN, system=self._box.system)
-            variant = ExperimentVariant(request, pane.client, pane.settings.client_name)
-            if all(
-                request.body() != other.request.body() or pane.client is not other.client for other in variants.values()
-            ):
-                variants[pane.label] = variant
+            if (key := (request.key(), pane.client)) not in seen:
+                seen.add(key)
+                variants[pane.label] = request, pane.client, pane.client_name
         return write_experiment(prompts, variants, client=self._client)
 
     # What its buttons do
@@ -232,10 +222,11 @@ class Board(FormTool):
         """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
         # The page names an answer by its key.
         answers = [answer for board_round in list(self._rounds) for answer in board_round.answers.values()]
-        if pane not in ("", *(answer.key for answer in answers)):
-            self._check_label(pane)
+        known = [*self.replies, *self.labels]
+        if pane and pane not in (*known, *(answer.key for answer in answers)):
+            raise _unknown(pane, known)
         for answer in answers:
-            if pane in (None, "", answer.label, answer.key):
+            if not pane or pane in (answer.label, answer.key):
                 answer.stream.stop()
 
     def wait(self, timeout: float | None = None) -> dict[str, Reply]:
@@ -243,16 +234,21 @@ class Board(FormTool):
         self._idle.wait(timeout)
         return dict(self.replies)
 
-    def pin(self, label: str | None) -> None:
+    @intent
+    def pin(self, pane: str | None, round: str = "") -> None:
         """Mark an answer as the winner of the latest round, in the saved table too; None takes the mark away.
 
         Raises UnknownName if no pane has that label.
         """
-        self._check_label(label)
         with self.lock:
-            for latest in self._rounds[-1:]:
-                keys = (key for key, answer in latest.answers.items() if answer.label == label)
-                self.set_winner(latest.key, next(keys, ""))
+            for board_round in self._rounds:
+                if board_round.key == round or (not round and board_round is self._rounds[-1]):
+                    answers = board_round.answers
+                    keys = [key for key, answer in answers.items() if pane in (key, answer.label)]
+                    if pane is not None and not keys:
+                        raise _unknown(pane, [answer.label for answer in answers.values()])
+                    board_round.winner_key = next(iter(keys), "")
+            self._marks_changed()
 
     def add(self, variant: Any = None) -> str:
         """Add a pane and return its label; without a variant, a copy of the last pane with another model.
@@ -263,35 +259,56 @@ class Board(FormTool):
             if variant is None:
                 last = self._panes[-1]
                 taken = [pane.target for pane in self._panes if pane.client is last.client]
-                pane = last.copy(next(self._keys), taken=taken)
+                pane = last.copy(taken=taken)
             else:
-                (settings,) = read_variants([variant], self._client.endpoints)
-                pane = BoardPane(next(self._keys), settings)
-                if settings.given_label in self.labels:
-                    raise InvalidRequest(f"variants: there is a pane {settings.given_label!r} already")
+                (pane,) = read_variants([variant], self._client.endpoints)
+                if pane.given_label in self.labels:
+                    raise InvalidRequest(f"variants: there is a pane {pane.given_label!r} already")
             self._shared.fill(pane)
-            self._panes.append(pane)
+            self._add_panes([pane])
             self._panes_changed()
             return pane.label
 
-    def remove(self, label: str) -> None:
+    def _add_panes(self, panes: list[BoardPane]) -> None:
+        for pane in panes:
+            pane.key = next(self._keys)
+        self._panes += panes
+
+    @intent
+    def remove(self, pane: str) -> None:
         """Take a pane away; what it has answered stays. Raises UnknownName if no pane has that label."""
         with self.lock:
-            self.remove_pane(self._find_key(label))
+            removed = self._find_pane(pane)
+            if len(self._panes) == 1:
+                raise InvalidRequest("a board has at least one pane; add another one first")
+            self._panes.remove(removed)
+            self._panes_changed()
 
-    def rename(self, label: str, name: str) -> None:
+    @intent
+    def rename(self, pane: str, name: str) -> None:
         """Give a pane and its answers in view another label; with an empty `name` it is made of its settings again.
 
         The ledger keeps the labels under which was asked. Raises UnknownName if no pane has the label, InvalidRequest
         if another one has the name.
         """
         with self.lock:
-            self.rename_pane(self._find_key(label), name)
+            renamed, name = self._find_pane(pane), sanitize.visible(" ".join(name.split()))
+            if name and any(name == other.label for other in self._panes if other is not renamed):
+                raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
+            renamed.given_label = name
+            name_panes(self._panes)
+            for board_round in self._rounds:
+                board_round.rename(renamed.key, renamed.label)
+            self._panes_changed()
 
-    def move(self, label: str, position: int) -> None:
+    @intent
+    def move(self, pane: str, position: int) -> None:
         """Put a pane at a position among the others, from 0. Raises UnknownName if no pane has that label."""
         with self.lock:
-            self.move_pane(self._find_key(label), position)
+            moved = self._find_pane(pane)
+            self._panes.remove(moved)
+            self._panes.insert(max(0, position), moved)
+            self._panes_changed()
 
     def set_for_all(self, **fields: Any) -> None:
         """Set `max_tokens`, `temperature` or `top_p` of all panes but those that have their own; None unsets it.
@@ -302,32 +319,40 @@ class Board(FormTool):
             for name, value in fields.items():
                 self.set_shared(name, "" if value is None else str(value))
 
-    def ask_again(self, label: str) -> None:
+    @intent
+    def ask_again(self, pane: str, round: str = "") -> None:
         """Ask one pane what the latest round asked, with its settings as they are now; its earlier answers stay.
 
         Does nothing while a round streams. Raises UnknownName if no pane has that label.
         """
         with self.lock:
-            for latest in self._rounds[-1:]:
-                self.retry(latest.key, self._find_key(label))
+            retried = self._find_pane(pane)
+            rounds = [found for found in enumerate(self._rounds) if round in ("", found[1].key)]
+            if self.is_busy or not rounds:
+                return
+            number, board_round = rounds[-1]
+            request = self._request(retried, board_round.prompt, number, board_round.pictures)
+            self._follow([self._start(retried, board_round, number, request)])
 
-    def show_version(self, label: str, number: int) -> None:
+    @intent
+    def show_version(self, pane: str, number: int) -> None:
         """Show another answer of a pane to the latest prompt, by its number from 1: the next prompt goes on from it.
 
         Does nothing while a round streams. Raises UnknownName if there is no such answer.
         """
         with self.lock:
-            self.show_answer(self._find_key(label), number - 1)
-
-    @intent
-    def new_talk(self) -> None:
-        """Put the rounds so far among the earlier ones, so that the next prompt begins another chat; not while busy."""
-        with self.lock:
             if self.is_busy or not self._rounds:
                 return
-            self._earlier.append(self._chat_output())
-            self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
+            latest, key = self._rounds[-1], self._find_pane(pane).key
+            count = len(latest.versions.get(key, ()))
+            if not 1 <= number <= count:
+                raise UnknownName(f"there is no answer {number} of this pane; it has {count}")
+            latest.shown[key] = number - 1
             self._rounds_changed()
+
+    def clear_chat(self) -> None:
+        self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
+        self._rounds_changed()
 
     def open_with(self, prompt: str, *, pictures: tuple[PromptImage, ...] = (), before: Turn | None = None) -> None:
         """Have a prompt and pictures written, and every pane go on from a turn."""
@@ -442,33 +467,21 @@ class Board(FormTool):
             board_round.sort([pane.key for pane in self._panes])
         self._rounds_changed()
 
-    def _find_pane(self, key: str) -> BoardPane:
-        pane = next((other for other in self._panes if other.key == key), None)
+    def _find_pane(self, name: str) -> BoardPane:
+        """Return a pane by its label, as users name it, or by its key, as the page does."""
+        pane = next((pane for pane in self._panes if name in (pane.label, pane.key)), None)
         if pane is None:
-            raise UnknownName("the pane was removed")
+            raise _unknown(name, self.labels)
         return pane
-
-    def _find_key(self, label: str) -> str:
-        keys = {pane.label: pane.key for pane in self._panes}
-        if label not in keys:
-            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")
-        return keys[label]
-
-    def _check_label(self, label: str | None) -> None:
-        labels = list(dict.fromkeys([*self.replies, *self.labels]))
-        if label is not None and label not in labels:
-            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
 
     # What is saved
 
-    def saved(self) -> Bundle:
-        chats = [*self._earlier, *([self._chat_output()] if self._rounds else [])]
-        if chats:
-            return transcript.stack_bundles(chats)
-        return table.empty_bundle({pane.label: pane.settings.losses for pane in self._panes})
+    def empty_output(self) -> Bundle:
+        return table.empty_bundle({pane.label: pane.losses for pane in self._panes})
 
-    def _chat_output(self) -> tuple[str, Bundle]:
-        """The rounds of the chat in view as notebook output, with a title."""
+    def chat_output(self) -> tuple[str, Bundle] | None:
+        if not self._rounds:
+            return None
         title = table.round_title(self._rounds[-1])
         title += f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else ""
         return title, transcript.join_bundles([self._round_output(board_round) for board_round in self._rounds])
@@ -581,7 +594,7 @@ class Board(FormTool):
         self._use_form(edited)
 
     def _use_form(self, pane: BoardPane) -> None:
-        pane.use_form()
+        pane.follow_edit()
         self.form_changed()
 
     @intent
@@ -590,68 +603,10 @@ class Board(FormTool):
         if len(self._panes) < MAX_PANES and not self.is_busy:
             self.add()
 
-    @intent
-    def remove_pane(self, pane: str) -> None:
-        """Take a pane away; what it has answered stays."""
-        if len(self._panes) == 1:
-            raise InvalidRequest("a board has at least one pane; add another one first")
-        self._panes.remove(self._find_pane(pane))
-        self._panes_changed()
-
-    @intent
-    def rename_pane(self, pane: str, name: str) -> None:
-        """Give a pane and its answers another label; with an empty name it is made of its settings again."""
-        renamed, name = self._find_pane(pane), sanitize.visible(" ".join(name.split()))
-        if name and any(name == other.label for other in self._panes if other is not renamed):
-            raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
-        renamed.settings = dataclasses.replace(renamed.settings, given_label=name)
-        name_panes(self._panes)
-        for board_round in self._rounds:
-            board_round.rename(pane, renamed.label)
-        self._panes_changed()
-
-    @intent
-    def move_pane(self, pane: str, position: int) -> None:
-        """Put a pane at a position among the others."""
-        moved = self._find_pane(pane)
-        self._panes.remove(moved)
-        self._panes.insert(max(0, position), moved)
-        self._panes_changed()
-
     # What the page asks for: answers
 
     def send_box(self) -> None:
         self._ask(self._box.prompt.strip())
-
-    @intent
-    def retry(self, round: str, pane: str) -> None:
-        """Ask a pane what a round asked, with its settings as they are now; not while a round streams."""
-        if self.is_busy:
-            return
-        number, board_round = next(item for item in enumerate(self._rounds) if item[1].key == round)
-        retried = self._find_pane(pane)
-        request = self._request(retried, board_round.prompt, number, board_round.pictures)
-        self._follow([self._start(retried, board_round, number, request)])
-
-    @intent
-    def show_answer(self, pane: str, version: int) -> None:
-        """Show another answer of a pane to the latest prompt, by its index; not while a round streams."""
-        if self.is_busy or not self._rounds:
-            return
-        latest = self._rounds[-1]
-        count = len(latest.versions.get(pane, ()))
-        if not 0 <= version < count:
-            raise UnknownName(f"there is no answer {version + 1} of this pane; it has {count}")
-        latest.shown[pane] = version
-        self._rounds_changed()
-
-    @intent
-    def set_winner(self, round: str, pane: str) -> None:
-        """Mark the answer of a pane as the winner of a round; an empty pane takes the mark away."""
-        for board_round in self._rounds:
-            if board_round.key == round:
-                board_round.winner_key = pane
-        self._marks_changed()
 
     @intent
     def mark_differences(self, is_marked: bool) -> None:
@@ -681,6 +636,10 @@ def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
 def _ledger_of(client: Any) -> Ledger:
     # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
     return ledger_of(client)
+
+
+def _unknown(label: str, labels: Iterable[str]) -> UnknownName:
+    return UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, dict.fromkeys(labels)))}")
 
 
 def _own_prompts(board_round: BoardRound) -> list[str]:

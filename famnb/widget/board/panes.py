@@ -1,26 +1,19 @@
-"""The panes of a board as the user edits them.
+"""The panes of a board: read from what users give as `variants`, named by what tells them apart, edited in place.
 
 `SharedFields` are the settings that are written once for all panes; a pane with its own text in such a field keeps it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from famnb.client.client import BaseClient
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.widget.board.pane_settings import PaneSettings, make_labels
-from famnb.widget.form.draft import (
-    UNWRITTEN,
-    draft_of,
-    fault_text,
-    form_fields,
-    read_request,
-    replace_prompt,
-    required_texts,
-)
+from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields, required_texts
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
@@ -28,6 +21,14 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import FieldView, FormView, field_view
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
+
+Fields: TypeAlias = Mapping[str, Any]
+_EXPECTED = (
+    'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '
+    "or what famnb.grid() returns; or a mapping of labels to fields"
+)
+_TARGET_NAMES = ("client", "endpoint", "model")
+"""The fields that say where a request goes, rather than what is in it."""
 
 
 class OverrideView(View, frozen=True):
@@ -52,66 +53,87 @@ class BoardPaneView(View, frozen=True):
 
 
 class BoardPane:
-    """The settings of a pane, which can be edited.
+    """The settings of a pane: what one variant sends, as its form holds it, and by which client."""
 
-    As they were given they are sent as they were given; once edited, it is the form's request that is sent.
-    """
+    def __init__(
+        self,
+        settings: Fields | Request,
+        *,
+        given_label: str = "",
+        client: BaseClient | None = None,
+        client_name: str = "",
+        endpoints: Endpoints,
+    ) -> None:
+        """`settings` are fields as `famnb.compose` takes them, or a whole request; `open` reads them.
 
-    def __init__(self, key: str, settings: PaneSettings) -> None:
-        self.key = key
-        self.settings = settings
-        """What it sends, and by which client; its label is the one that it had at first."""
-        self.label = settings.label
-        """Its name, which no other pane has."""
+        `endpoints` are those of the service that is asked.
+        """
+        self.key = ""
+        """Its name on the page, which no other pane of the board has; given by the board."""
+        self.label = self.given_label = given_label
+        """Its name, which no other pane has; the given one is empty if it is made of the settings."""
+        self.client = client
+        """Its own client; None for the board's."""
+        self.client_name = client_name
+        """What its own client is called."""
+        self.losses: tuple[str, ...] = ()
+        """What its endpoint cannot carry of the settings as they were given, a sentence each."""
         self.shared: set[str] = set()
         """The fields whose text is that of all panes, by the names of `SharedFields`."""
-        request = settings.example()
-        self.editor = Editor(
-            endpoints=settings.endpoints,
-            endpoint=request.endpoint,
-            prompt="",
-            system="",
-            tool_picker=ToolPicker({}, None),
-        )
-        self.editor.fill(draft_of(request, settings.endpoints))
-        if not isinstance(settings.settings, Request):
-            self.editor.prompt = ""
-        self._is_edited = False
+        self._settings = settings
+        self._endpoints = endpoints
 
-    @property
-    def client(self) -> BaseClient | None:
-        """Its own client; None for the board's."""
-        return self.settings.client
-
-    def use_form(self) -> None:
-        """Send from now on what the form holds."""
-        self._is_edited = True
-        # What a pane is called follows its form; while that has faults, it keeps its name.
-        draft = self.editor.draft
+    def open(self) -> None:
+        """Fill its form with the settings; raises InvalidRequest, naming the pane, if no request can have them."""
+        settings, endpoints = self._settings, self._endpoints
         try:
-            request = read_request(dataclasses.replace(draft, prompt=draft.prompt or UNWRITTEN))
+            if isinstance(settings, Request):
+                request = settings
+            elif "prompt" in settings:
+                raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
+            else:
+                fields = {"stream": True, **settings}
+                target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None, endpoints)
+                request = compose(target.name, UNWRITTEN, endpoints=endpoints, **fields)
+            self.editor = Editor(
+                endpoints=endpoints, endpoint=request.endpoint, prompt="", system="", tool_picker=ToolPicker({}, None)
+            )
+            self.editor.fill(draft_of(request, endpoints))
+        except (InvalidRequest, TypeError) as error:
+            raise InvalidRequest(f"pane {self.label!r}: {error}") from None
+        if not isinstance(settings, Request):
+            self.editor.prompt = ""
+        self.losses = request.losses
+
+    def follow_edit(self) -> None:
+        """Be described by the form from now on; while that has faults, as before."""
+        self.losses = ()
+        try:
+            self._settings = self.editor.request(self.editor.prompt or UNWRITTEN)
         except InvalidRequest:
             return
-        self.settings = dataclasses.replace(self.settings, settings=request)
 
-    def copy(self, key: str, *, taken: Sequence[tuple[str, str]]) -> BoardPane:
+    def copy(self, *, taken: Sequence[tuple[str, str]]) -> BoardPane:
         """Return another pane with these settings, but an endpoint and model that are not `taken`, if there are any.
 
         Another model of the same endpoint comes first.
         """
-        pane = BoardPane(key, dataclasses.replace(self.settings, label="", given_label=""))
+        pane = BoardPane(
+            self._settings, client=self.client, client_name=self.client_name, endpoints=self.editor.endpoints
+        )
+        pane.open()
         pane.editor.fill(self.editor.draft)
-        endpoint = self.editor.endpoint
-        endpoints = (endpoint, *self.editor.endpoints.values())
+        own = self.editor.endpoint
+        endpoints = (own, *self.editor.endpoints.values())
         targets = [(other.name, model) for other in endpoints for model in other.models]
         name, model = next((target for target in targets if target not in taken), self.target)
-        if name != endpoint.name:
+        if name != own.name:
             # That the model of the pane is not served there is no loss: another one is wanted.
-            pane.editor.set_text("model", endpoint.models[0])
+            pane.editor.set_text("model", own.models[0])
             pane.editor.choose_endpoint(name)
         pane.editor.set_text("model", model)
         pane.shared = set(self.shared)
-        pane.use_form()
+        pane.follow_edit()
         return pane
 
     @property
@@ -119,42 +141,143 @@ class BoardPane:
         """Its endpoint and model."""
         return self.editor.endpoint.name, self.editor.raw.get(("model",), "")
 
-    # What it sends
-
     def request(self, prompt: str, *, system: str = "", pictures: Sequence[PromptImage] = ()) -> Request:
         """Return its request for a prompt, which begins a chat; raises InvalidRequest, naming the pane.
 
-        The board's system text is sent where the pane has none of its own.
+        The board's system text is sent where the pane has none of its own. Without a prompt a pane that was given a
+        whole request sends that.
         """
-        if not self._is_edited and not pictures:
-            return dataclasses.replace(self.settings, label=self.label).request(prompt, system=system)
-        draft = self.editor.draft
-        prompt = prompt or draft.prompt
-        images = tuple(pictures) or draft.pictures
-        draft = dataclasses.replace(draft, prompt=prompt, system=draft.system or system, pictures=images)
+        prompt, images = prompt or self.editor.prompt, tuple(pictures) or self.editor.pictures
+        make_request = self.editor.turn_request if prompt.strip() else self.editor.request
         try:
-            request = read_request(draft)
-            return replace_prompt(request, prompt, images, self.editor.endpoints) if prompt else request
+            request = make_request(prompt, images, system=system)
         except InvalidRequest as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
+        return request.with_losses((*self.losses, *request.losses)) if self.losses else request
 
     @property
     def fault(self) -> str:
         """What is wrong with its settings; empty if nothing is."""
-        faults = self.editor.reading.faults if self._is_edited else {}
-        return next((f"{self.label}: {fault_text(fault)}" for fault in faults.items()), "")
+        return next((f"{self.label}: {fault_text(fault)}" for fault in self.editor.reading.faults.items()), "")
 
     @property
     def has_own_prompt(self) -> bool:
         """Whether it can be sent without a prompt of the board's."""
-        return isinstance(self.settings.settings, Request) and (
-            not self._is_edited or bool(self.editor.prompt.strip()) or self.editor.reading.replaced
+        return bool(self.editor.prompt.strip()) or self.editor.reading.replaced
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings by name; client, endpoint and model first."""
+        settings = self._settings
+        client = {"client": self.client_name} if self.client_name else {}
+        if isinstance(settings, Request):
+            body = settings.body()
+            usage_fields = endpoint(settings.endpoint, self._endpoints).traits.usage_fields
+            hidden = {"model", "stream", *usage_fields, settings.prompt_field}
+            rest = {name: value for name, value in body.items() if name not in hidden}
+            return {**client, "endpoint": settings.endpoint, "model": body.get("model"), **rest}
+        model = settings.get("model")
+        name = settings.get("endpoint") or resolve_endpoint(None, model or None, self._endpoints).name
+        rest = {name: value for name, value in settings.items() if name not in ("endpoint", "model", "stream")}
+        return {**client, "endpoint": name, **({"model": model} if model else {}), **rest}
+
+
+def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> list[BoardPane]:
+    """Return the panes of `variants` as `Board` describes them; raises InvalidRequest, naming the pane.
+
+    `endpoints` are those of the board's client, for variants without one of their own.
+    """
+    match variants:
+        case Mapping():
+            items = variants.items()
+            panes = [_read_variant(item, f"variants[{label!r}]", endpoints, str(label)) for label, item in items]
+        # A text and a request can be iterated over, too, and are no list of settings.
+        case Iterable() if not isinstance(variants, str | bytes | Request):
+            panes = [_read_variant(item, f"variants[{index}]", endpoints) for index, item in enumerate(variants)]
+        case _:
+            raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
+    if not panes:
+        raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
+    _name_clients(panes)
+    name_panes(panes)
+    duplicates = [label for label, count in Counter(pane.label for pane in panes).items() if count > 1]
+    if duplicates:
+        raise InvalidRequest(f"variants: {duplicates[0]!r} is the label of several panes; give each its own")
+    for pane in panes:
+        pane.open()
+    return panes
+
+
+def find_client(variants: object) -> BaseClient | None:
+    """Return the client of the first of `variants`, if every one of them has its own; else None."""
+    items = list(variants.values()) if isinstance(variants, Mapping) else variants
+    if not isinstance(items, list | tuple):
+        return None
+    clients = [item.get("client") if isinstance(item, Mapping) else getattr(item, "client", None) for item in items]
+    return next(iter(clients), None) if all(isinstance(client, BaseClient) for client in clients) else None
+
+
+def _read_variant(item: Any, name: str, endpoints: Endpoints, label: str = "") -> BoardPane:
+    """Return the pane of one variant; `name` is what an error calls it."""
+    match item:
+        case Request():
+            return BoardPane(item, given_label=label, endpoints=endpoints)
+        case Mapping():
+            fields = {str(key): value for key, value in item.items()}
+            client, client_name = fields.pop("client", None), ""
+            label = str(fields.pop("label", "") or label)
+        # A variant of `famnb.grid()`; not by its class, so that any object with label and fields will do.
+        case _ if isinstance(getattr(item, "fields", None), Mapping):
+            fields = dict(item.fields)
+            client_name, client = str(fields.pop("client", "")), getattr(item, "client", None)
+            label = label or str(getattr(item, "label", ""))
+        case _:
+            raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
+    if client is not None and not isinstance(client, BaseClient):
+        raise InvalidRequest(
+            f"{name}: client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}"
         )
+    endpoints = client.endpoints if client else endpoints
+    return BoardPane(fields, given_label=label, client=client, client_name=client_name, endpoints=endpoints)
+
+
+def _name_clients(panes: Sequence[BoardPane]) -> None:
+    """Name the panes' own clients: as given, else by profile, and by address if a profile has several."""
+    clients = {id(pane.client): pane.client for pane in panes if pane.client is not None}
+    profiles = Counter(client.profile.name for client in clients.values())
+    names: dict[int, str] = {}
+    for pane in panes:
+        client = pane.client
+        if client is None:
+            continue
+        if id(client) not in names:
+            is_only = profiles[client.profile.name] == 1
+            name = pane.client_name or (client.profile.name if is_only else client.base_url())
+            names[id(client)] = name if name not in names.values() else f"{name} #{len(names) + 1}"
+        pane.client_name = names[id(client)]
 
 
 def name_panes(panes: Sequence[BoardPane]) -> None:
-    """Give every pane that the user has not named the name that tells it from the others."""
-    for pane, label in zip(panes, make_labels([pane.settings for pane in panes]), strict=True):
+    """Label every pane: as given, else by endpoint, model and the settings that differ between panes."""
+    descriptions = [pane.describe() for pane in panes]
+    differing = {
+        name
+        for name in {name for description in descriptions for name in description}
+        if name in ("endpoint", "model") or len({repr(description.get(name)) for description in descriptions}) > 1
+    }
+    uses: Counter[str] = Counter(pane.given_label for pane in panes if pane.given_label)
+    for pane, description in zip(panes, descriptions, strict=True):
+        label = pane.given_label
+        if not label:
+            label = plain = " · ".join(
+                str(value) if name in _TARGET_NAMES else f"{name}={value!r:.24}"
+                for name, value in description.items()
+                if name in differing
+            )
+            # Equal panes are told apart by a number, since replies are found by label.
+            while uses[label]:
+                uses[plain] += 1
+                label = f"{plain} ({uses[plain]})"
+            uses[label] += 1
         pane.label = sanitize.visible(label)
 
 
@@ -215,7 +338,7 @@ class SharedFields:
             pane.shared.discard(name)
         if text != _text(pane, field):
             pane.editor.set_text(field.name, text or required)
-            pane.use_form()
+            pane.follow_edit()
 
     def view(self, panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
         """Return the fields that any pane has, by their names for all panes, and what is wrong with them."""
@@ -247,9 +370,9 @@ class SharedFields:
 
 def _find_field(pane: BoardPane, name: str) -> FormField | None:
     """Return the field that a pane's endpoint has for one of all panes; None if it has none such."""
-    endpoint = pane.editor.endpoint
-    path = (endpoint.request.cap if name == "max_tokens" else name,)
-    return next((field for field in form_fields(endpoint) if field.path == path), None)
+    target = pane.editor.endpoint
+    path = (target.request.cap if name == "max_tokens" else name,)
+    return next((field for field in form_fields(target) if field.path == path), None)
 
 
 def _text(pane: BoardPane, field: FormField) -> str:

@@ -24,8 +24,8 @@ from famnb.reply import Reply
 from famnb.widget.form.images import PromptImage
 from famnb.widget.html import diff, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.html.transcript import Bundle
-from famnb.widget.live.reply_pane import BlockView, Markdown, PaneView, PromptView, ReplyPane, StreamLike
+from famnb.widget.html.transcript import Bundle, Section
+from famnb.widget.live.reply_pane import BlockView, Markdown, PaneView, ReplyPane, StreamLike
 from famnb.widget.runtime.view import View
 
 
@@ -82,7 +82,8 @@ class BoardAnswer(ReplyPane):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`content` is what was asked after the turn `before`; `own_prompt` is what this pane alone was asked."""
-        super().__init__(stream, key=key, sharers=sharers, clock=clock)
+        prompts = [Section("prompt", own_prompt, "user")] if own_prompt else []
+        super().__init__(stream, key=key, prompts=prompts, sharers=sharers, clock=clock)
         self.label = label
         self.own_prompt = own_prompt
         self._cost_of = cost_of
@@ -148,14 +149,7 @@ class BoardAnswer(ReplyPane):
             body = Markdown(html=str(html))
             marked = BlockView(key="differences", kind="text", label=summary, is_open=True, body=body)
             blocks = (*(block for block in blocks if block.kind == "thinking"), marked)
-        losses = (sanitize.visible(loss) for loss in self.stream.exchange.request.losses)
-        return msgspec.structs.replace(
-            view,
-            prompts=(PromptView(label="", text=sanitize.visible(self.own_prompt)),) if self.own_prompt else (),
-            blocks=blocks,
-            notes=(*losses, *view.notes),
-            figures="",
-        )
+        return msgspec.structs.replace(view, blocks=blocks, figures="")
 
 
 def is_comparable(reference: BoardAnswer, answer: BoardAnswer) -> bool:

@@ -1,20 +1,24 @@
 """The composer: a chat with a model, its settings at the side, every turn kept; one widget.
 
 page ── intents ──► Composer ──┬── Editor            what the form holds, as a Draft
-                               ├── ConversationView  turns, branches, tools, what is saved
+                               ├── ConversationTree  its turns and their branches
+                               ├── TurnRunner        asks a turn, one at a time
   ◄── patches ── view() ◄──────┴── PanelTool         code, past calls, presets
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
-from famnb.client.conversation import Turn
+from famnb.client.conversation import ConversationTree, Turn, requests_after
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest
@@ -22,23 +26,30 @@ from famnb.profiles import DEFAULT
 from famnb.record import RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import check_index
 from famnb.widget.board.board import Board
-from famnb.widget.board.experiment_code import variant_fields
-from famnb.widget.board.pane_settings import PaneSettings
-from famnb.widget.composer.conversation_view import ConversationView, TurnView
 from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
-from famnb.widget.form.draft import MAX_VARIABLE_ROWS, UNWRITTEN, Draft, draft_of, split_content
+from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
+from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
+from famnb.widget.form.draft import MAX_VARIABLE_ROWS, UNWRITTEN, Draft, draft_of, last_user_content, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
+from famnb.widget.form.python_code import variant_fields
 from famnb.widget.form.tool import Computed
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
-from famnb.widget.html.transcript import Bundle
+from famnb.widget.html import transcript
+from famnb.widget.html.facts import system_text
+from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
 
+# Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
+APPROVAL_PERIOD_S = 0.05
+"""Between two looks at whether a tool call waits for approval, while a cell waits for the turn."""
+_EMPTY = "Replies appear here and are saved with the notebook."
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
@@ -106,7 +117,14 @@ class Composer(PanelTool):
             tool_picker=ToolPicker(callable_tools.functions, schema),
         )
         self._replies: list[Reply] = []
-        self._conversation = ConversationView(client, self, editor, tools=callable_tools, on_turn_end=self._on_turn_end)
+        self._tree = ConversationTree()
+        """The chat in view; its turns are `ChatTurn`s."""
+        self._latest: ChatTurn | None = None
+        """The turn that was asked last."""
+        self._numbers = itertools.count(1)
+        self._runner = TurnRunner(
+            callable_tools, on_call=self._on_call, on_tool_change=self._on_tool_change, on_end=self._on_turn_end
+        )
         self._controls: tuple[FormView, PromptBoxView] | None = None
         """What the page shows of the form; None if it has to be made anew."""
         self._board_outputs = (Output(), Output())
@@ -125,17 +143,25 @@ class Composer(PanelTool):
 
         Once it has ended, its `rounds` are the tool calls that led to it, and its `parsed` is the instance of `schema`.
         """
-        return self._conversation.reply
+        head = self._tree.head
+        if isinstance(head, ChatTurn) and head.has_ended:
+            return head.reply
+        return None if self._runner.stream is None else self._runner.stream.reply
 
     @Computed
     def turns(self) -> tuple[Turn, ...]:
         """The turns of the conversation in view that have ended, the first one first."""
-        return self._conversation.turns
+        return tuple(turn for turn in self._path if turn.has_ended)
+
+    @property
+    def _path(self) -> list[ChatTurn]:
+        """The branch in view, its first turn first."""
+        return [turn for turn in self._tree.path if isinstance(turn, ChatTurn)]
 
     @property
     def tools(self) -> Tools:
         """The functions that the model may call."""
-        return self._conversation.runner.tools
+        return self._runner.tools
 
     @property
     def replies(self) -> tuple[Reply, ...]:
@@ -151,52 +177,65 @@ class Composer(PanelTool):
         valid request.
         """
         with self.lock:
-            return self._busy_stream() or self._conversation.begin(self.request)
+            return self._busy_stream() or self._begin(self.request)
 
     def say(self, prompt: str) -> Stream:
         """Continue the conversation in view, with the settings that the form has now; begin one if there is none."""
         with self.lock:
-            return self._busy_stream() or self._conversation.add_turn(prompt)
+            return self._busy_stream() or self._add_turn(prompt)
 
+    @intent
     def edit(self, turn: int, prompt: str) -> Stream:
-        """Ask another prompt in the place of a turn; that turn and what followed it stay as another version."""
-        with self.lock:
-            return self._busy_stream() or self._conversation.edit(turn, prompt)
+        """Ask another prompt in the place of a turn; that turn and what followed it stay as another version.
 
+        The turn's pictures go along.
+        """
+        with self.lock:
+            if stream := self._busy_stream():
+                return stream
+            old = self._find_ended_turn(turn)
+            return self._ask(self._editor.turn_request(prompt, split_content(old.prompt)[1]), old.before)
+
+    @intent
     def regenerate(self, turn: int = -1) -> Stream:
         """Ask a turn once more, with the settings that the form has now; the answer so far stays as another version."""
         with self.lock:
-            return self._busy_stream() or self._conversation.regenerate(turn)
+            if stream := self._busy_stream():
+                return stream
+            old = self._find_ended_turn(turn)
+            return self._ask(self._editor.turn_request(*split_content(old.prompt)), old.before)
 
+    @intent
     def switch(self, turn: int, version: int) -> None:
         """Show another version of a turn, and what followed it; both count from 0."""
         with self.lock:
-            self._conversation.switch(turn, version)
-            self.notify("turns", "reply")
-
-    @intent
-    def new_talk(self) -> None:
-        """Put the conversation in view among the earlier ones; the next turn begins another. Not while one is answered.
-
-        What was said stays in the saved output.
-        """
-        with self.lock:
-            if self._busy_stream() is None:
-                self._conversation.clear()
-                self.form_changed()
-                self.notify("turns")
+            versions = self._tree.versions(self._find_turn(turn))
+            if not 0 <= version < len(versions):
+                raise InvalidRequest(f"version: there is no {version} of turn {turn}; it has {len(versions)}, from 0")
+            self._tree.show(versions[version])
+            self._chat_changed()
 
     def wait(self, timeout: float | None = None) -> Reply | None:
         """Wait until the turn has ended, tools included; returns `reply`, as far as it has come in `timeout` seconds.
 
         Raises InvalidRequest if a tool call waits for approval: the kernel may not process clicks while a cell waits.
         """
-        return self._conversation.wait(timeout)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not self._idle.wait(max(0.0, min(APPROVAL_PERIOD_S, deadline - time.monotonic()))):
+            for pane in self._path[-1].panes if self._tree.head else ():
+                if pane.pending_call is not None:
+                    raise InvalidRequest(
+                        f"{pane.pending_call.name} waits for your approval: press Approve or Decline in the composer "
+                        "and run this cell again, or make the composer with auto=True"
+                    )
+            if time.monotonic() >= deadline:
+                break
+        return self.reply
 
     @intent(is_urgent=True)
     def stop(self, pane: str = "") -> None:  # noqa: ARG002 - one turn runs at a time
         """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
-        self._conversation.stop()
+        self._runner.stop()
 
     def load(self, call: Request | Reply | RecordedCall | str) -> None:
         """Fill the form with exactly this request, or with that of a reply, of a recorded call, or of a call's id.
@@ -233,19 +272,21 @@ class Composer(PanelTool):
         """
         with self.lock:
             turns, prompt = self.turns, self._editor.prompt
-            before, pictures = self._conversation.last_good_turn, self._editor.pictures
+            before, pictures = self._last_good_turn, self._editor.pictures
             if not prompt.strip() and turns:
                 prompt, pictures = split_content(turns[-1].prompt)
                 before = turns[-1].before
-            requests = [self._editor.request(UNWRITTEN, ()), *self._conversation.last_requests]
+            versions = self._tree.versions(turns[-1]) if turns else ()
             endpoints = self._client.endpoints
-            settings = [PaneSettings("", request, endpoints=endpoints) for request in requests]
-            fields = [variant_fields(each.request(UNWRITTEN), endpoints) for each in settings]
-            # What an earlier turn was chained to is part of its talk.
-            fields = [
-                {name: value for name, value in each.items() if name != "previous_response_id"} for each in fields
-            ]
-            board = Board(self._client, [each for index, each in enumerate(fields) if each not in fields[:index]])
+            fields: list[dict[str, Any]] = []
+            for request in (self._editor.request(UNWRITTEN, ()), *(version.reply.request for version in versions)):
+                if isinstance(request, Request):
+                    # What an earlier turn was chained to is part of its chat.
+                    prompt_fields = request.write_prompt(UNWRITTEN, system_text(request) or None)
+                    request = request.replace(**prompt_fields, previous_response_id=None)
+                    settings = variant_fields(request, endpoints)
+                    fields += [settings] if settings not in fields else []
+            board = Board(self._client, fields)
             board.open_with(prompt, pictures=pictures, before=before)
             if len(board.labels) == 1:
                 board.add()
@@ -276,7 +317,7 @@ class Composer(PanelTool):
             form=form,
             system=self._editor.system,
             prompt=prompt,
-            turns=self._conversation.view(),
+            turns=tuple(map(self._view_turn, self._path)),
             is_busy=self.is_busy,
             code=self.code_view(),
             history=self.history_view(),
@@ -287,7 +328,7 @@ class Composer(PanelTool):
         editor = self._editor
         estimate = Estimate("", "")
         with contextlib.suppress(InvalidRequest):
-            request = self._conversation.next_request(editor.prompt)
+            request = self._next_request(editor.prompt)
             estimate = self._estimator.estimate(request, self._client)
         return self.view_box(
             estimate,
@@ -298,8 +339,21 @@ class Composer(PanelTool):
             variables=editor.variables,
         )
 
-    def saved(self) -> Bundle:
-        return self._conversation.bundle()
+    def _view_turn(self, turn: ChatTurn) -> TurnView:
+        versions = self._tree.versions(turn)
+        return TurnView(
+            key=str(len(turn.path) - 1),
+            prompt=split_content(turn.prompt)[0],
+            version=versions.index(turn),
+            version_count=len(versions),
+            calls=tuple(pane.call_view() for pane in turn.panes),
+        )
+
+    def chat_output(self) -> tuple[str, Bundle] | None:
+        return chat_output(self._tree)
+
+    def empty_output(self) -> Bundle:
+        return transcript.render([Section("note", _EMPTY)])
 
     def show_saved(self, *, captured: bool) -> None:
         # Between the widget and its saved output is the place for a board.
@@ -346,25 +400,12 @@ class Composer(PanelTool):
     # What the page asks for: the chat
 
     @intent
-    def edit_turn(self, turn: int, prompt: str) -> None:
-        """Ask another prompt in the place of a turn."""
-        self.edit(turn, prompt)
-
-    @intent
-    def retry(self, turn: int) -> None:
-        """Ask a turn once more."""
-        self.regenerate(turn)
-
-    @intent
-    def show_version(self, turn: int, version: int) -> None:
-        """Show another version of a turn; not while one is answered."""
-        if not self.is_busy:
-            self.switch(turn, version)
-
-    @intent
     def decide(self, pane: str, call: int, is_approved: bool, rest: bool) -> None:
         """Approve or decline the tool call of that index in a pane, if it waits; with `rest`, all that follow it."""
-        self._conversation.decide(pane, call, approved=is_approved, rest=rest)
+        for turn_pane in self._path[-1].panes if self._tree.head else ():
+            calls = turn_pane.stream.reply.tool_calls
+            if turn_pane.key == pane and 0 <= call < len(calls):
+                self._runner.approval.decide(calls[call].at, approved=is_approved, rest=rest)
 
     @intent
     def run_all_rows(self) -> None:
@@ -386,7 +427,7 @@ class Composer(PanelTool):
 
     def _busy_stream(self) -> Stream | None:
         """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""
-        return self._conversation.runner.stream if self.is_busy else None
+        return self._runner.stream if self.is_busy else None
 
     def code_request(self) -> Request:
         """Return what would be sent next, the chat included; without a prompt, what was sent last."""
@@ -394,7 +435,7 @@ class Composer(PanelTool):
         request = getattr(turns[-1].reply, "request", None) if turns else None
         if isinstance(request, Request) and not self._editor.prompt.strip():
             return request
-        return self._conversation.next_request(self._editor.prompt) if turns else self.request
+        return self._next_request(self._editor.prompt) if turns else self.request
 
     def fill(self, draft: Draft) -> None:
         """Fill the form with a draft, and with nothing else."""
@@ -402,26 +443,136 @@ class Composer(PanelTool):
             self._editor.fill(draft)
             self.form_changed()
 
-    @property
-    def is_busy(self) -> bool:
-        return self._conversation.is_busy
-
     def send_box(self) -> None:
         if self._editor.reading.replaced and not self.turns:
-            self._conversation.begin(self.request)
+            self._begin(self.request)
         else:
-            self._conversation.add_turn(self._editor.prompt)
+            self._add_turn(self._editor.prompt)
 
     def form_changed(self) -> None:
         self._controls = self._shown_code = None
         self.refresh()
         self.notify("request")
 
-    def _on_turn_end(self) -> None:
-        """Show and save a turn that has ended."""
-        reply = self._conversation.reply
-        self._replies += [reply] if reply else []
-        self._estimator.forget()
-        self.update_saved()
+    # Turns
+
+    def _begin(self, request: Request) -> Stream:
+        """Send a request as the first turn of another conversation; returns its first call."""
+        tree, chat = self._tree, self.chat_output()
+        self._tree = ConversationTree()
+        # What cannot be sent leaves the conversation in view as it was.
+        try:
+            stream = self._ask(request, None)
+        except BaseException:
+            self._tree = tree
+            raise
+        self._earlier += [chat] if chat else []
+        return stream
+
+    def clear_chat(self) -> None:
+        self._tree = ConversationTree()
         self.form_changed()
-        self.notify("reply", "turns")
+        self._chat_changed()
+
+    def _next_request(self, prompt: str) -> Request:
+        """Return what `_add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
+        return requests_after(self._last_good_turn, self._editor.turn_request(prompt), self._editor.endpoints)[-1]
+
+    @property
+    def _last_good_turn(self) -> Turn | None:
+        """The turn that a next one follows; None if there is none."""
+        # A turn that failed stays in view, and the next one takes its place.
+        return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
+
+    def _add_turn(self, prompt: str) -> Stream:
+        """Ask the next turn of the branch in view."""
+        request = self._editor.turn_request(prompt)
+        pictures = split_content(last_user_content(request))[1]
+        # The form keeps its pictures after a turn. One that an earlier turn had is sent again as part of that turn, so
+        # it must not be in the new prompt too.
+        sent = {picture.url for turn in self.turns for picture in split_content(turn.prompt)[1]}
+        unsent = tuple(picture for picture in pictures if picture.url not in sent)
+        if unsent != pictures:
+            request = self._editor.turn_request(prompt, unsent)
+        return self._ask(request, self._last_good_turn)
+
+    def _ask(self, request: Request, before: Turn | None) -> Stream:
+        """Ask a turn after another one; returns its first call."""
+        requests = requests_after(before, request, self._editor.endpoints)
+        reply = Reply(endpoint=request.endpoint, status="running")
+        turn = ChatTurn(last_user_content(request), reply, before, key=f"{self._tree.id}.{next(self._numbers)}")
+        head, self._latest = self._tree.head, turn
+        self._tree.add(turn)
+        self._idle.clear()
+        self.refresh()
+        labels = {"talk": self._tree.id, "turn": str(len(turn.path))}
+        try:
+            return self._runner.start(self._client, requests, schema=self._editor.answer_type, labels=labels)
+        except BaseException:
+            # Nothing was sent, so the conversation stays as it was.
+            self._tree.remove(turn, head=head)
+            self._set_idle()
+            raise
+
+    def _find_turn(self, index: int) -> ChatTurn:
+        path = self._path
+        return path[check_index("turn", index, len(path))]
+
+    def _find_ended_turn(self, index: int) -> ChatTurn:
+        """Return the turn of that index on the branch in view; raises InvalidRequest while it is being answered."""
+        turn = self._find_turn(index)
+        if not turn.has_ended:
+            raise InvalidRequest("this turn is being answered: wait for that, or stop it")
+        return turn
+
+    def _set_idle(self) -> None:
+        self._idle.set()
+        self.refresh()
+
+    def _chat_changed(self) -> None:
+        self.refresh()
+        self.update_saved()
+        self.notify("turns", "reply")
+
+    # What the turn's thread reports
+
+    def _on_call(self, call: TurnCall) -> None:
+        with self.lock:
+            turn = self._running_turn
+            request = call.stream.exchange.request
+            # A call that is sent again in another form takes the place of the one that failed.
+            del turn.panes[call.index :]
+            prompts = [] if call.index else transcript.prompt_sections(request, whole=turn.before is None)
+            turn.panes.append(TurnPane(call, key=f"{turn.key}.{call.index}", prompts=prompts))
+            self.follow(turn.panes[-1:], on_end=call.shown.set)
+
+    def _on_tool_change(self) -> None:
+        with self.lock:
+            if self._tree.head is not None and self._path[-1].panes:
+                self._path[-1].panes[-1].invalidate()
+                self.refresh()
+
+    def _on_turn_end(self, reply: Reply) -> None:
+        """Store the reply of a turn, show and save it."""
+        with self.lock:
+            turn = self._running_turn
+            turn.reply = turn.panes[-1].turn_reply = reply
+            turn.panes[-1].invalidate()
+            turn.has_ended = True
+            try:
+                turn.output = transcript.turn_bundle(turn)
+            finally:
+                try:
+                    self._replies.append(reply)
+                    self._estimator.forget()
+                    self.update_saved()
+                    self.form_changed()
+                    self.notify("reply", "turns")
+                finally:
+                    # Even if something could not be drawn, the next turn can be asked.
+                    self._set_idle()
+
+    @property
+    def _running_turn(self) -> ChatTurn:
+        assert self._latest is not None, "a turn runs only once it was asked"
+        return self._latest

@@ -14,11 +14,10 @@ from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.composer import presets
-from famnb.widget.composer.code_export import available_kinds, write_cell
 from famnb.widget.form import images
 from famnb.widget.form.draft import Draft
 from famnb.widget.form.editor import Editor
-from famnb.widget.form.python_code import Target
+from famnb.widget.form.python_code import Target, available_kinds, write_cell
 from famnb.widget.form.tool import FormTool
 from famnb.widget.form.views import CodeView
 from famnb.widget.html import sanitize, transcript

@@ -16,7 +16,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from famnb.client.ask import Result, Send, Steps, Tools, parse_reply, run_steps
 from famnb.client.client import BaseClient
@@ -102,43 +102,39 @@ class TurnCall:
     """Set once it has ended and its end was shown."""
 
 
-class TurnListener(Protocol):
-    """Follows a turn on its thread, where it may wait for the lock of whoever called `start`.
-
-    `on_tool_change` is called by buttons, too, and `on_call` of the first call by `start`.
-    """
-
-    def on_call(self, call: TurnCall, *, on_shown: Callable[[], object]) -> None:
-        """A call was sent: show it, in place of those of its index and after.
-
-        `on_shown` is to be called once it has ended and its end is shown.
-        """
-
-    def on_tool_change(self) -> None:
-        """A tool call waits for approval, was decided, or has returned."""
-
-    def on_end(self, reply: Reply) -> None:
-        """The turn has ended, with this reply; a failed turn has one with an `error`."""
-
-
 class TurnRunner:
     """Asks one turn at a time."""
 
-    def __init__(self, client: BaseClient, listener: TurnListener, *, tools: Tools) -> None:
-        """`tools` are the functions that the model may call; unless they are `auto`, each call waits for approval."""
-        self.client = client
-        self.approval = Approval(auto=tools.auto, on_change=listener.on_tool_change)
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        on_call: Callable[[TurnCall], object],
+        on_tool_change: Callable[[], object],
+        on_end: Callable[[Reply], object],
+    ) -> None:
+        """`tools` are the functions that the model may call; unless they are `auto`, each call waits for approval.
+
+        `on_call` is told of a call once it is sent, to show it in place of those of its index and after, and to set its
+        `shown`. `on_tool_change` is called when a tool call waits, was decided, or has returned; `on_end` with the
+        reply of the turn, which has an `error` if the turn failed. They are called on the turn's thread, where they may
+        wait for the lock of whoever called `start`; `on_call` of the first call by `start`, `on_tool_change` by
+        buttons, too.
+        """
+        self.approval = Approval(auto=tools.auto, on_change=on_tool_change)
         approve = self.approval.ask if tools.functions else None
         self.tools = dataclasses.replace(tools, auto=False, approve=approve, on_result=self._on_result)
         """The functions that the model may call."""
         self.stream: Stream | None = None
         """The call that was sent last; None before the first."""
-        self._listener = listener
+        self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
         self._results: list[Result] = []
         """What the tools returned that the latest reply called."""
         self._is_stopped = False
 
-    def start(self, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]) -> Stream:
+    def start(
+        self, client: BaseClient, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]
+    ) -> Stream:
         """Ask a turn; returns its first call once that is sent. Raises the error that prevents it.
 
         `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
@@ -149,11 +145,11 @@ class TurnRunner:
         steps = turn_steps(list(requests), labels, self.tools)
         # A turn waits for replies, clicks and tools, and the main thread must go on processing messages meanwhile.
         # A daemon, so that a turn whose approval never comes does not keep the kernel from ending.
-        arguments = (steps, schema, first_call)
+        arguments = (client, steps, schema, first_call)
         threading.Thread(target=self._run, args=arguments, name="famnb-turn", daemon=True).start()
         call = first_call.result()
         # Here, since the caller may hold the lock that showing it takes, and the turn's thread would wait for that.
-        self._listener.on_call(call, on_shown=call.shown.set)
+        self._on_call(call)
         return call.stream
 
     def stop(self) -> None:
@@ -164,28 +160,28 @@ class TurnRunner:
         if self.stream is not None:
             self.stream.stop()
 
-    def _run(self, steps: Steps, schema: Any, first_call: Future[TurnCall]) -> None:
+    def _run(self, client: BaseClient, steps: Steps, schema: Any, first_call: Future[TurnCall]) -> None:
         """Carry out the steps of a turn; on its thread."""
         try:
-            reply = _parse(run_steps(steps, lambda step: self._send(step, first_call)), schema)
+            reply = _parse(run_steps(steps, lambda step: self._send(client, step, first_call)), schema)
         except BaseException as failure:
             # Whatever it is: on a thread of its own it would be printed, and the turn would never end.
             if not first_call.done():
                 first_call.set_exception(failure)
                 return
             reply = self._reply_of_failure(failure)
-        self._listener.on_end(reply)
+        self._on_end(reply)
 
-    def _send(self, step: Send, first_call: Future[TurnCall]) -> Reply:
+    def _send(self, client: BaseClient, step: Send, first_call: Future[TurnCall]) -> Reply:
         """Send a request, and wait until its reply has come and is shown; raises the call's error."""
         if self._is_stopped:
             raise Interrupted("stopped between two calls")
         self._results = []
-        self.stream = stream = self.client.engine.start(step.request, labels=step.labels)
+        self.stream = stream = client.engine.start(step.request, labels=step.labels)
         verdicts = self.approval.begin_reply()
         call = TurnCall(stream=stream, index=len(step.rounds), verdicts=verdicts, results=self._results)
         if first_call.done():
-            self._listener.on_call(call, on_shown=call.shown.set)
+            self._on_call(call)
         else:
             first_call.set_result(call)
         # Without a limit: the flusher sets it even if no page is open.
@@ -197,7 +193,7 @@ class TurnRunner:
 
     def _on_result(self, result: Result) -> None:
         self._results.append(result)
-        self._listener.on_tool_change()
+        self._on_tool_change()
 
     def _reply_of_failure(self, failure: BaseException) -> Reply:
         """The reply of a turn that failed or was stopped, as far as it came, and why it did."""

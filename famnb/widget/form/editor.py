@@ -98,14 +98,18 @@ class Editor:
         """The type that an answer shall be JSON of; None if the form does not ask for it."""
         return self._tool_picker.answer_type(self.endpoint, self.raw)
 
-    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
+    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = "") -> Request:
         """Return the request that the form's settings make of a prompt and pictures (None: the form's).
+
+        `system` is the system text if the form has none.
 
         Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
         """
-        return self._request(prompt, pictures, self._chosen_row)
+        return self._request(prompt, pictures, self._chosen_row, system)
 
-    def turn_request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
+    def turn_request(
+        self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = ""
+    ) -> Request:
         """Return the request for a turn of a conversation.
 
         It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the
@@ -114,7 +118,7 @@ class Editor:
         if not prompt.strip():
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         pictures = self.pictures if pictures is None else pictures
-        draft = self._draft_with(prompt, pictures, self._chosen_row)
+        draft = self._draft_with(prompt, pictures, self._chosen_row, system)
         reading = self._read(draft)
         request = request_of(draft, reading)
         return replace_prompt(request, draft.prompt, pictures, self.endpoints) if reading.replaced else request
@@ -135,12 +139,15 @@ class Editor:
         unique = [label if labels.count(label) == 1 else f"{label} ({index + 1})" for index, label in enumerate(labels)]
         return {label: self._request(self.prompt, None, row) for label, row in zip(unique, rows, strict=True)}
 
-    def _request(self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow) -> Request:
-        draft = self._draft_with(prompt, self.pictures if pictures is None else pictures, row)
+    def _request(
+        self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow, system: str = ""
+    ) -> Request:
+        draft = self._draft_with(prompt, self.pictures if pictures is None else pictures, row, system)
         return request_of(draft, self._read(draft))
 
-    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...], row: VariableRow) -> Draft:
-        return _fill_draft(dataclasses.replace(self.draft, prompt=prompt, pictures=pictures), row)
+    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...], row: VariableRow, system: str) -> Draft:
+        system = self.system or system
+        return _fill_draft(dataclasses.replace(self.draft, prompt=prompt, system=system, pictures=pictures), row)
 
     @property
     def _chosen_row(self) -> VariableRow:

@@ -1,22 +1,24 @@
-"""Python code of requests: literals, calls, and the address and key of a service without a key in it."""
+"""Code that repeats requests, without a key in it: a cell for famnb, httpx, curl or a vendor's SDK; an experiment's."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from famnb.client.client import BaseClient
-from famnb.client.config import ALT_VARIABLE
+from famnb.client.config import ALT_VARIABLE, Deadlines
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.profiles import DEFAULT, find_profile
 from famnb.profiles.profile import Profile
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
+from famnb.widget.form.fields import EXTRA
 from famnb.widget.html.facts import message_texts
 
 # A line of this length fits a notebook's cell in a window of usual width, beside JupyterLab's file list.
@@ -158,16 +160,11 @@ def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[s
     options |= rest
     try:
         # What `ask` would send, with its own default for `stream`.
-        same = compose(
-            request.endpoint, prompt, endpoints=endpoints, **{"stream": True, **_without(options, "endpoint")}
-        )
+        arguments = {"stream": True, **options}
+        same = compose(arguments.pop("endpoint"), prompt, endpoints=endpoints, **arguments)
     except (InvalidRequest, TypeError):
         return None
     return (prompt, options) if same.body() == request.body() else None
-
-
-def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in values.items() if other != name}
 
 
 def write_call(function: str, arguments: Mapping[str, Any]) -> str:
@@ -218,3 +215,213 @@ def one_line_literal(value: Any) -> str:
 def join_lines(*lines: str) -> str:
     """Lines as one text."""
     return "\n".join(lines)
+
+
+def available_kinds(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, ...]:
+    """The kinds of cell there are for a request; the last is the SDK that speaks its endpoint's dialect."""
+    return ("famnb", "httpx", "curl", endpoint(request.endpoint, endpoints).conventions.sdk.package)
+
+
+def write_cell(request: Request, *, kind: str, target: Target) -> str:
+    """A notebook cell that sends this request to a service and shows the answer.
+
+    `kind` is one of `available_kinds(request, target.profile.endpoints)`. The key is read from the environment where
+    the cell runs. Raises InvalidRequest for another kind.
+    """
+    writers: dict[str, Callable[[Request, Target], str]] = {
+        "famnb": _write_famnb,
+        "httpx": _write_httpx,
+        "curl": _write_curl,
+    }
+    kinds = available_kinds(request, target.profile.endpoints)
+    if kind not in kinds:
+        raise InvalidRequest(f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds)}")
+    return writers.get(kind, _write_sdk)(request, target)
+
+
+def _write_famnb(request: Request, target: Target) -> str:
+    arguments = ask_arguments(request, target.profile.endpoints)
+    if arguments is not None:
+        prompt, options = arguments
+        one_line = ", ".join(
+            [one_line_literal(prompt), *(f"{name}={one_line_literal(value)}" for name, value in options.items())]
+        )
+        call = f"reply = client.ask({one_line})"
+        if len(call) > MAX_LINE_LENGTH:
+            call = write_call("reply = client.ask", {"": prompt, **options})
+        # In a notebook `ask` shows the reply as it streams, and the last line shows no reply a second time.
+        return join_lines("import famnb", "", f"client = {target.client_expression}", call, "reply")
+    # Only the document's models have names in famnb.
+    is_public = type(request) is endpoint(request.endpoint).request
+    model = f"famnb.{type(request).__name__}" if is_public else f'client.endpoints["{request.endpoint}"].request'
+    construction = write_call(f"request = {model}", request.given_fields())
+    if not request.streams:
+        return join_lines(
+            "import famnb",
+            "",
+            f"client = {target.client_expression}",
+            construction,
+            "reply = client.send(request)",
+            "reply",
+        )
+    return join_lines(
+        "import famnb",
+        "from famnb.events import Delta",
+        "",
+        f"client = {target.client_expression}",
+        construction,
+        "with client.stream(request) as stream:",
+        "    for event in stream:",
+        '        if isinstance(event, Delta) and event.kind == "text":',
+        '            print(event.text, end="")',
+        "reply = stream.reply",
+    )
+
+
+def _write_httpx(request: Request, target: Target) -> str:
+    arguments = f"{json.dumps(target.url(request))}, headers=headers, json=body"
+    # By default httpx waits 5 s for data, which a long answer takes many times over: famnb's own limit instead.
+    client = f"httpx.Client(timeout={Deadlines().total:.0f}" + (", trust_env=False)" if target.is_local else ")")
+    if request.streams:
+        send = (
+            f'with {client} as client, client.stream("POST", {arguments}) as response:',
+            "    for text in response.iter_text():",
+            '        print(text, end="")',
+        )
+    else:
+        send = (f"with {client} as client:", f"    response = client.post({arguments})", "response.json()")
+    return join_lines(
+        *(("import os", "") if target.key_variable else ()),
+        "import httpx",
+        "",
+        f"headers = {target.headers_literal}",
+        "body = " + python_literal(request.body()),
+        *send,
+    )
+
+
+def _write_curl(request: Request, target: Target) -> str:
+    url = f"'{target.url(request)}'"
+    options = "--no-buffer " if request.streams else ""
+    options += "--noproxy '*' " if target.is_local else ""
+    return join_lines(
+        "%%bash",
+        f"curl --silent --show-error {options}{url} \\",
+        f"  {target.curl_headers} \\",
+        # The body cannot end its own here-document: no line of indented JSON is the bare word JSON.
+        "  --data-binary @- <<'JSON'",
+        json.dumps(request.body(), indent=2, ensure_ascii=False),
+        "JSON",
+    )
+
+
+def is_extra(endpoint: Endpoint, field: str) -> bool:
+    """Return whether the SDK of an endpoint's dialect has no parameter for a field of its request."""
+    sdk = endpoint.conventions.sdk
+    # An SDK has parameters for the fields of its own vendor, which need not have that endpoint.
+    own = find_profile(sdk.package).endpoints.get(endpoint.name)
+    return field in sdk.extra_fields or (own is not None and field not in own.request.model_fields)
+
+
+def _write_sdk(request: Request, target: Target) -> str:
+    """A cell for the SDK that speaks the endpoint's dialect."""
+    request_endpoint = target.endpoint_of(request)
+    sdk = request_endpoint.conventions.sdk
+    # Where the SDK insists on a cap, the endpoint's own default is written out.
+    fields = {**request.given_fields(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
+    own_extra = fields.pop(EXTRA, {})
+    extra = {**{name: fields.pop(name) for name in [*fields] if is_extra(request_endpoint, name)}, **own_extra}
+    base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
+    arguments = [f"base_url={base_url}", f"api_key={target.key_expression}"]
+    arguments += [f"default_headers={one_line_literal(target.own_headers)}"] if target.own_headers else []
+    arguments += [f"default_query={one_line_literal(target.query)}"] if target.query else []
+    name = "stream" if request.streams else "reply"
+    show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
+    return join_lines(
+        *(("import os", "") if target.key_variable else ()),
+        f"import {sdk.package}",
+        "",
+        f"client = {sdk.client}({', '.join(arguments)})",
+        write_call(f"{name} = client.{sdk.method}.create", {**fields, **({EXTRA: extra} if extra else {})}),
+        *show,
+    )
+
+
+REPEATS = 5
+"""How often each prompt of an experiment is asked, at first: fewer show no spread."""
+
+
+def write_experiment(
+    prompts: Sequence[str], variants: Mapping[str, tuple[Request, BaseClient | None, str]], *, client: BaseClient
+) -> str:
+    """Return a cell that makes an experiment of these prompts and of the settings of these variants, by label.
+
+    A variant is what it sends, its own client, and what that is called; None is `client`. The cell shows the forecast;
+    the line that runs the experiment is a comment, since running costs money.
+    """
+    names: dict[BaseClient, str] = {}
+    lines = []
+    for label, (request, own_client, client_name) in variants.items():
+        fields = {
+            name: one_line_literal(value)
+            for name, value in variant_fields(request, (own_client or client).endpoints).items()
+        }
+        if own_client is not None:
+            # Panes that were added later may have clients with names like others.
+            is_new = client_name not in names.values()
+            name = names.setdefault(own_client, client_name if is_new else f"{client_name} #{len(names) + 1}")
+            fields = {"client": f"clients[{one_line_literal(name)}]", **fields}
+        items = [f"{one_line_literal(name)}: {literal}" for name, literal in fields.items()]
+        text = f"{{{', '.join(items)}}}"
+        if len(text) > MAX_LINE_LENGTH - 30:
+            text = join_lines("{", *(f"            {item}," for item in items), "        }")
+        lines.append(f"        {one_line_literal(label)}: {text},")
+    # Which of the document's two addresses it is depends on what is sent there.
+    shared = next((request for request, own_client, _ in variants.values() if own_client is None), None)
+    own_clients = [
+        f"    {one_line_literal(name)}: {Target.of_client(own_client).client_expression},"
+        for own_client, name in names.items()
+    ]
+    words = re.findall(r"\w+", prompts[0].lower()) if prompts else []
+    return join_lines(
+        "import famnb",
+        "",
+        *([f"client = {Target.of_client(client, shared.endpoint).client_expression}"] if shared else []),
+        *(
+            [
+                "# Each reads its key from the variable of its profile; fill in what else it needs.",
+                "clients = {",
+                *own_clients,
+                "}",
+            ]
+            if own_clients
+            else []
+        ),
+        write_call("experiment = famnb.Experiment", {"": list(prompts)}).removesuffix("\n)"),
+        "    variants={",
+        *lines,
+        "    },",
+        f"    repeats={REPEATS},",
+        f"    name={one_line_literal('-'.join(words[:4])[:40] or 'board')},",
+        f"    client={'client' if shared else f'clients[{one_line_literal(next(iter(names.values())))}]'},",
+        ")",
+        "# experiment.run(budget_usd=1.0); experiment.summary()",
+        "experiment.forecast()",
+    )
+
+
+def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:
+    """Return the fields of a variant that sends what this request sends beside its prompt.
+
+    `endpoints` are those of the service that it is sent to.
+    """
+    arguments = ask_arguments(request, endpoints)
+    if arguments is not None:
+        return arguments[1]
+    # What `ask` has no argument for, such as tools, is a field of the endpoint's own.
+    own_fields = (request.prompt_field, "stream")
+    rest = {name: value for name, value in request.given_fields().items() if name not in own_fields}
+    system = endpoint(request.endpoint, endpoints).traits.system_field
+    if system is not None and isinstance(rest.get(system), str):
+        rest["system"] = rest.pop(system)
+    return {"endpoint": request.endpoint, **rest}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from famnb.widget.form.editor import Editor
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
 from famnb.widget.form.views import PromptBoxView, VariablesView, picture_views
+from famnb.widget.html import transcript
+from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import BaseTool
 
@@ -58,14 +61,14 @@ class FormTool(BaseTool):
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._estimator = RequestEstimator(self._ledger)
+        self._idle = threading.Event()
+        """Set while no answer is being written."""
+        self._idle.set()
+        self._earlier: list[tuple[str, Bundle]] = []
+        """The chats before the one in view as output, with their titles."""
         super().__init__()
 
     # What a tool defines
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an answer is being written; nothing else is sent meanwhile."""
-        raise NotImplementedError
 
     def form_changed(self) -> None:
         """Have the page show what the form holds now."""
@@ -75,7 +78,29 @@ class FormTool(BaseTool):
         """Send what the prompt's box holds; raises InvalidRequest if it cannot be sent."""
         raise NotImplementedError
 
+    def chat_output(self) -> tuple[str, Bundle] | None:
+        """Return the chat in view as output, with a title; None if nothing has been said."""
+        raise NotImplementedError
+
+    def empty_output(self) -> Bundle:
+        """Return the output before anything was said."""
+        raise NotImplementedError
+
+    def clear_chat(self) -> None:
+        """Have no chat in view, so that the next prompt begins another one."""
+        raise NotImplementedError
+
     # What both need
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is being written; nothing else is sent meanwhile."""
+        return not self._idle.is_set()
+
+    def saved(self) -> Bundle:
+        chat = self.chat_output()
+        chats = [*self._earlier, *([chat] if chat else [])]
+        return transcript.stack_bundles(chats) if chats else self.empty_output()
 
     def notify(self, *names: str) -> None:
         """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
@@ -134,6 +159,18 @@ class FormTool(BaseTool):
         self.form_changed()
 
     # What the page asks for
+
+    @intent
+    def new_talk(self) -> None:
+        """Put the chat in view among the earlier ones, so that the next prompt begins another; not while busy.
+
+        What was said stays in the saved output.
+        """
+        with self.lock:
+            if not self.is_busy:
+                chat = self.chat_output()
+                self._earlier += [chat] if chat else []
+                self.clear_chat()
 
     @intent
     def send_prompt(self, prompt: str) -> None:

@@ -426,23 +426,23 @@ export interface BallotIntents {
 export interface BoardIntents {
   add_image: { url: string; name?: string };
   add_pane: {};
+  ask_again: { pane: string; round?: string };
   choose_endpoint: { pane: string; endpoint: string };
   mark_differences: { isMarked: boolean };
-  move_pane: { pane: string; position: number };
+  move: { pane: string; position: number };
   new_talk: {};
+  pin: { pane: string | null; round?: string };
   read_code: {};
+  remove: { pane: string };
   remove_image: { image: number };
-  remove_pane: { pane: string };
-  rename_pane: { pane: string; name: string };
-  retry: { round: string; pane: string };
+  rename: { pane: string; name: string };
   send_prompt: { prompt: string };
   set_field: { pane: string; field: string; text: string };
   set_prompt: { text: string };
   set_shared: { field: string; text: string };
   set_system: { text: string; pane?: string };
-  set_winner: { round: string; pane: string };
-  show_answer: { pane: string; version: number };
   show_code: { isOpen: boolean };
+  show_version: { pane: string; number: number };
   stop: { pane?: string | null };
   use_shared: { pane: string; field: string };
 }
@@ -452,15 +452,15 @@ export interface ComposerIntents {
   choose_endpoint: { endpoint: string };
   decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
   delete_preset: { name: string };
-  edit_turn: { turn: number; prompt: string };
+  edit: { turn: number; prompt: string };
   filter_history: { text: string };
   load_call: { call: string };
   load_preset: { name: string };
   new_talk: {};
   open_comparison: {};
   read_code: {};
+  regenerate: { turn?: number };
   remove_image: { image: number };
-  retry: { turn: number };
   run_all_rows: {};
   save_preset: { name: string };
   send_prompt: { prompt: string };
@@ -471,8 +471,8 @@ export interface ComposerIntents {
   set_system: { text: string };
   show_call: { call: string };
   show_panel: { name: "" | "Settings" | "Code" | "History" | "Presets" };
-  show_version: { turn: number; version: number };
   stop: { pane?: string };
+  switch: { turn: number; version: number };
   tick: { box: string; isOn: boolean };
 }
 

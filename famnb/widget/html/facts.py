@@ -34,6 +34,11 @@ def message_texts(request: Request | None) -> list[MessageText]:
     return [_message_text(turn) for turn in (*system, *request.turns())]
 
 
+def system_text(request: Request) -> str:
+    """Return what a request tells the model beside its conversation; empty if nothing."""
+    return "\n\n".join(text for role, text in message_texts(request) if role in ("system", "developer"))
+
+
 def wants_json(request: Request | None) -> bool:
     """Return whether a request asks for an answer in JSON."""
     return isinstance(request, Request) and request.settings().answer_format.json

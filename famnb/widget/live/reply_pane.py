@@ -262,13 +262,18 @@ class ReplyPane:
         stream: StreamLike,
         *,
         key: str,
+        prompts: Sequence[Section] | None = None,
         has_stop: bool = True,
         sharers: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`sharers` is how many panes share the time for drafts."""
+        """`prompts` are shown with what the endpoint cannot carry of the request; None: all messages of the request.
+
+        `sharers` is how many panes share the time for drafts.
+        """
         self.key = key
         self.stream = stream
+        self._prompts = prompts
         self._has_stop = has_stop
         self._clock = clock
         self._elapsed = Elapsed(clock)
@@ -345,6 +350,9 @@ class ReplyPane:
             tuple(block.view for block in self._blocks.values()) if self._final_blocks is None else self._final_blocks
         )
         has_ended = self._final_blocks is not None
+        notes = [section.text for section in transcript if section.kind == "note"]
+        if self._prompts is not None:
+            notes = [*self.stream.exchange.request.losses, *notes]
         return PaneView(
             key=self.key,
             head=_text_of(transcript, "head"),
@@ -355,12 +363,12 @@ class ReplyPane:
             badges=tuple(BadgeView(text=text, tone=tone) for text, tone in transcript[0].badges),
             prompts=tuple(
                 PromptView(label="" if section.label == "user" else section.label, text=sanitize.visible(section.text))
-                for section in transcript
+                for section in (transcript if self._prompts is None else self._prompts)
                 if section.kind == "prompt"
             ),
             blocks=blocks,
             failure=_text_of(transcript, "failure"),
-            notes=tuple(sanitize.visible(section.text) for section in transcript if section.kind == "note"),
+            notes=tuple(map(sanitize.visible, notes)),
             figures=_text_of(transcript, "figures") if has_ended else "",
         )
 

@@ -342,7 +342,9 @@ class BaseTool(anywidget.AnyWidget):
             try:
                 if intent is None:
                     raise InvalidArgument(f"the page asked for {name!r}, which {type(self).__name__} cannot do")
-                answer["value"] = intent.call(self, arguments)
+                value = intent.call(self, arguments)
+                # A method that is for other cells, too, may return what is no JSON.
+                answer |= {"value": value} if isinstance(value, str) else {}
                 self._is_stale |= not is_urgent
                 self.show_error(None)
             # ipywidgets would only log it, where nobody looks.

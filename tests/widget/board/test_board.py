@@ -37,7 +37,7 @@ def press_pin(board: Board, label: str) -> None:
     """Have the page pin an answer of the latest round, or take its mark away."""
     latest = view_of(board).rounds[-1]
     (cell,) = (cell for cell in latest.cells if cell.answer.label == label)
-    receive(board, "set_winner", round=latest.key, pane="" if cell.answer.is_winner else cell.key)
+    receive(board, "pin", round=latest.key, pane=None if cell.answer.is_winner else cell.key)
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
@@ -227,7 +227,7 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
     second = end_round(board).replies["small"]
     assert second.call_id != first.call_id
     assert "answer 2 of 2" in board.saved()["text/html"]
-    receive(board, "show_answer", pane="p1", version=0)
+    receive(board, "show_version", pane="p1", number=1)
     assert board.replies["small"].call_id == first.call_id
     assert "answer 1 of 2" in board.saved()["text/plain"]
     assert list(board.frame()["call_id"]) == [first.call_id, board.replies["large"].call_id]
@@ -245,10 +245,10 @@ def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
     board = Board(client, PAIR, prompt="Say hello.")
     board.submit()
     end_round(board).pin("large")
-    receive(board, "rename_pane", pane="p2", name="  the  large one ")
+    receive(board, "rename", pane="p2", name="  the  large one ")
     assert board.labels == ("small", "the large one")
     assert board.winner == "the large one"
-    receive(board, "move_pane", pane="p2", position=0)
+    receive(board, "move", pane="p2", position=0)
     assert list(board.replies) == ["the large one", "small"]
     assert list(board.frame()["variant"]) == ["the large one", "small"]
     assert list(board.frame()["winner"]) == [True, False]

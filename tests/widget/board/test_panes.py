@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import famnb
 from famnb.widget.board.board import Board
-from famnb.widget.board.experiment_code import variant_fields
+from famnb.widget.board.panes import read_variants
+from famnb.widget.form.python_code import variant_fields
 from tests.support.composers import receive, view_of
 
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}
@@ -77,7 +79,7 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Cl
     label = board.add({"endpoint": "web", "label": "late"})
     (first,) = view_of(board).rounds
     assert [cell.can_ask for cell in first.cells] == [False, False, True]
-    receive(board, "retry", round=first.key, pane=first.cells[2].key)
+    receive(board, "ask_again", round=first.key, pane=first.cells[2].key)
     assert "First?" in str(asked(board)[2])
     board.remove(label)
     board.remove(board.labels[1])
@@ -94,7 +96,7 @@ def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: 
     board.say("First?")
     board.wait(60)
     receive(board, "set_field", pane="p1", field="max_tokens", text="7")
-    receive(board, "retry", round=view_of(board).rounds[0].key, pane="p1")
+    receive(board, "ask_again", round=view_of(board).rounds[0].key, pane="p1")
     assert asked(board)[0]["max_tokens"] == 7
     assert len(famnb.calls(client)) == 3
 
@@ -127,3 +129,39 @@ def test_fields_that_ask_has_no_argument_for_are_fields_of_the_variant():
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
     request = famnb.compose("web", "Hi", tools=[tool], max_tokens=5)
     assert variant_fields(request)["tools"] == [tool]
+
+
+def test_whatever_has_a_label_and_fields_is_a_variant():
+    """So are requests, which keep their settings and take the board's prompt."""
+    grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
+    panes = read_variants([*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
+    first, second = (pane.request("Asked?") for pane in panes)
+    assert (first.endpoint, first.temperature, first.stream) == ("chat", 0.0, True)
+    assert second.max_tokens == 9
+    assert "Asked?" in str(second.body()["messages"])
+    assert "Brief." in str(second.body()["system"])
+    assert "Own?" in str(panes[1].request("").body())
+
+
+def test_variants_are_named_by_what_tells_them_apart():
+    """Endpoint and model, and only the fields that differ; equals are numbered."""
+    mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
+    assert [pane.label for pane in read_variants([mild, warm, warm])] == [
+        "chat · fam-mini · temperature=0.1",
+        "chat · fam-mini · temperature=0.9",
+        "chat · fam-mini · temperature=0.9 (2)",
+    ]
+
+
+def test_a_pane_asks_a_stream_for_its_usage_unless_told_otherwise():
+    """Where it must be asked for; a whole request is its owner's."""
+    own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Own?"}], stream=True)
+    variants = {
+        "plain": {"endpoint": "web"},
+        "declined": {"endpoint": "web", "stream_options": None},
+        "whole": {"endpoint": "web", "stream": False},
+        "own": own,
+        "other": {"endpoint": "messages"},
+    }
+    asking = {pane.label: pane.request("Asked?").asks_for_usage for pane in read_variants(variants)}
+    assert asking == {"plain": True, "declined": False, "whole": False, "own": False, "other": False}

@@ -23,8 +23,7 @@ from famnb.profiles import NAMES, find_profile
 from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.composer.code_export import available_kinds, is_extra, write_cell
-from famnb.widget.form.python_code import Target, python_literal
+from famnb.widget.form.python_code import Target, available_kinds, is_extra, python_literal, write_cell
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"

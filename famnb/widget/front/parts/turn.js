@@ -22,7 +22,7 @@ function PromptEditor({ turn, close }) {
   useLayoutEffect(() => area.current.focus(), []);
   const isReady = Boolean(text.trim()) && !isLost;
   const send = async () => {
-    if (isReady && (await outbox.press("edit_turn", { turn: Number(turn.key), prompt: text }, turn.key)).ok) close();
+    if (isReady && (await outbox.press("edit", { turn: Number(turn.key), prompt: text }, turn.key)).ok) close();
   };
   const cancel = (event) => {
     if (event.key !== "Escape") return;
@@ -36,7 +36,7 @@ function PromptEditor({ turn, close }) {
       <textarea class="famnb-prompt" ref=${area} value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKeys(send)} />
     </label>
     <div class="famnb-bar">
-      <${Button} class="famnb-send" label="Resend" disabled=${!isReady} locked=${outbox.isPending("edit_turn", turn.key)} press=${send} />
+      <${Button} class="famnb-send" label="Resend" disabled=${!isReady} locked=${outbox.isPending("edit", turn.key)} press=${send} />
       <${Button} label="Cancel" keys="Esc" press=${close} />
     </div>
   </div>`;
@@ -65,15 +65,15 @@ function TurnPrompt({ turn, prompts, isBusy }) {
 function TurnTools({ turn, isBusy }) {
   const { outbox } = useTool();
   const number = Number(turn.key);
-  const show = (version) => outbox.press("show_version", { turn: number, version }, turn.key);
+  const show = (version) => outbox.press("switch", { turn: number, version }, turn.key);
   return html`<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>
     <${Versions} version=${turn.version} count=${turn.versionCount} isLocked=${isBusy} show=${show} />
     <${Button}
       class="famnb-small"
       label="Retry"
       title="Ask again, with the settings as they are now"
-      locked=${isBusy || outbox.isPending("retry", turn.key)}
-      press=${() => outbox.press("retry", { turn: number }, turn.key)}
+      locked=${isBusy || outbox.isPending("regenerate", turn.key)}
+      press=${() => outbox.press("regenerate", { turn: number }, turn.key)}
     />
   </span>`;
 }

@@ -45,7 +45,7 @@ function PaneName({ pane }) {
   const [label, hold] = useHeld(pane.label);
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   const rename = () => {
-    if (typed !== null && typed !== label) hold(typed, outbox.send("rename_pane", { pane: pane.key, name: typed }));
+    if (typed !== null && typed !== label) hold(typed, outbox.send("rename", { pane: pane.key, name: typed }));
     setTyped(null);
   };
   const keys = (event) => {
@@ -74,7 +74,7 @@ function useHandle({ pane, place, count, drag }) {
   const step = async (steps, element) => {
     const position = place + steps;
     if (position < 0 || position >= count) return;
-    await outbox.press("move_pane", { pane: pane.key, position });
+    await outbox.press("move", { pane: pane.key, position });
     element.focus(); // an element that is moved may not keep it
   };
   const keys = (event) => {
@@ -133,7 +133,7 @@ const PaneSettings = memo(({ pane, place, count, mark, drag, afterRemoval }) => 
         text="×"
         title=${count === 1 ? "A board has at least one pane" : "Remove this pane; what it has answered stays"}
         disabled=${count === 1}
-        intent="remove_pane"
+        intent="remove"
         args=${args}
         lock=${pane.key}
         then=${afterRemoval}
@@ -175,7 +175,7 @@ function useDrag(panes) {
     const end = (event) => {
       listeners.abort();
       setDragged({ pane: "", target: -1 });
-      if (event.type === "pointerup" && target !== place) outbox.press("move_pane", { pane, position: target });
+      if (event.type === "pointerup" && target !== place) outbox.press("move", { pane, position: target });
     };
     handle.setPointerCapture(down.pointerId);
     for (const [name, listener] of Object.entries({ pointermove: follow, pointerup: end, pointercancel: end })) {
@@ -214,7 +214,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
     if (pane.isRunning) follow(true);
   }, [pane.key]);
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
-  const show = (to) => outbox.press("show_answer", { pane: cell, version: to }, cell);
+  const show = (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell);
   const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", isWinner && "famnb-won"];
   return html`<article class=${classes.filter(Boolean).join(" ")}>
     <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
@@ -234,8 +234,8 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
           text=${isWinner ? "★ Winner" : "☆ Pin"}
           title=${isWinner ? "Take the mark away" : "Pin as winner"}
           aria-pressed=${String(isWinner)}
-          intent="set_winner"
-          args=${{ round, pane: isWinner ? "" : cell }}
+          intent="pin"
+          args=${{ round, pane: isWinner ? null : cell }}
           lock=${`${round} ${cell}`}
         />
         ${canRetry &&
@@ -244,8 +244,8 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
           class="famnb-small"
           label="Retry"
           title="Ask this pane again, with its settings as they are now; this answer stays"
-          locked=${isBusy || outbox.isPending("retry", cell)}
-          press=${() => outbox.press("retry", { round, pane: cell }, cell)}
+          locked=${isBusy || outbox.isPending("ask_again", cell)}
+          press=${() => outbox.press("ask_again", { round, pane: cell }, cell)}
         />`}
       </span>
     </div>
@@ -256,7 +256,7 @@ function Missing({ cell, round, isBusy }) {
   return html`<div class="famnb-pane famnb-missing">
     <strong>${cell.label}</strong>
     <p class="famnb-note">${cell.canAsk ? "has not been sent this yet" : "was not sent this"}</p>
-    ${cell.canAsk && html`<${IntentButton} label="Ask here" disabled=${isBusy} intent="retry" args=${{ round, pane: cell.key }} lock=${cell.key} />`}
+    ${cell.canAsk && html`<${IntentButton} label="Ask here" disabled=${isBusy} intent="ask_again" args=${{ round, pane: cell.key }} lock=${cell.key} />`}
   </div>`;
 }
 

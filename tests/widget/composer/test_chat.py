@@ -128,9 +128,9 @@ def test_the_page_says_which_version_of_which(client: Client):
     """Two of three after two regenerations and a step back; buttons act on the turn that they stand at."""
     composer = with_two_turns(client)
     for _ in range(2):
-        receive(composer, "retry", turn=1)
+        receive(composer, "regenerate", turn=1)
         wait_until_idle(composer)
-    receive(composer, "show_version", turn=1, version=1)
+    receive(composer, "switch", turn=1, version=1)
     places = [(turn.key, turn.version, turn.version_count, turn.prompt) for turn in view_of(composer).turns]
     assert places == [("0", 0, 1, "My name is Ada."), ("1", 1, 3, "What is my name?")]
 
@@ -163,10 +163,10 @@ def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Clien
     """Its place is taken by what is asked next; the failure stays to be looked at."""
     composer = with_two_turns(client)
     with Client(base_url=server.url, api_key="wrong-key") as locked_out:
-        composer._conversation.runner.client = locked_out
+        composer._client = locked_out
         composer.say("Me?")
         assert wait_until_idle(composer).reply.status == "failed"
-    composer._conversation.runner.client = client
+    composer._client = client
     composer.say("And now?")
     assert prompts(wait_until_idle(composer)) == ["My name is Ada.", "What is my name?", "And now?"]
     assert (view_of(composer).turns[-1].version, view_of(composer).turns[-1].version_count) == (1, 2)
@@ -177,7 +177,7 @@ def test_what_the_service_has_forgotten_is_sent_again(client: Client):
     """Another service knows nothing of the response before: everything is said again, and a note says so."""
     composer = with_two_turns(client, endpoint="responses")
     with famnb.serve(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
-        composer._conversation.runner.client = elsewhere
+        composer._client = elsewhere
         composer.say("And now?")
         wait_until_idle(composer)
     assert "“My name is Ada.”" in composer.reply.text
