@@ -51,12 +51,4 @@ def ask_object(*, stream: bool) -> dict[str, Any]:
     return {"answer": message.parsed_output.model_dump()}
 
 
-report(
-    whole=lambda: ask_text(stream=False),
-    stream=lambda: ask_text(stream=True),
-    tools=lambda: ask_tools(stream=False),
-    streamed_tools=lambda: ask_tools(stream=True),
-    object=lambda: ask_object(stream=False),
-    streamed_object=lambda: ask_object(stream=True),
-    models=lambda: {"models": [model.id for model in client.models.list()]},
-)
+report(ask_text, ask_tools, ask_object, models=lambda: {"models": [model.id for model in client.models.list()]})

@@ -64,4 +64,4 @@ def tools() -> dict[str, Any]:
     return {"calls": [[call.name, call.args] for call in made]}
 
 
-report(whole=whole, object=lambda: answer(stream=False), streamed_object=lambda: answer(stream=True), tools=tools)
+report(None, None, answer, whole=whole, tools=tools)

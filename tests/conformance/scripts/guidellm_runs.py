@@ -51,4 +51,4 @@ def run(*, stream: bool) -> dict[str, Any]:
     }
 
 
-report(whole=lambda: run(stream=False), stream=lambda: run(stream=True))
+report(run)

@@ -51,18 +51,10 @@ def tools(*, stream: bool) -> dict[str, Any]:
     return {"calls": [[call["name"], call["args"]] for call in first.tool_calls], "text": last.text}
 
 
-def answer(method: str, *, stream: bool) -> dict[str, Any]:
+def answer(method: str = "json_schema", *, stream: bool = False) -> dict[str, Any]:
     structured = model.with_structured_output(Weather, method=method)
     *_, last = structured.stream(WEATHER_PROMPT) if stream else [structured.invoke(WEATHER_PROMPT)]
     return {"answer": last.model_dump()}
 
 
-report(
-    whole=lambda: text(stream=False),
-    stream=lambda: text(stream=True),
-    tools=lambda: tools(stream=False),
-    streamed_tools=lambda: tools(stream=True),
-    object=lambda: answer("json_schema", stream=False),
-    streamed_object=lambda: answer("json_schema", stream=True),
-    object_by_tool=lambda: answer("function_calling", stream=False),
-)
+report(text, tools, answer, object_by_tool=lambda: answer("function_calling"))

@@ -96,11 +96,4 @@ def responses_object(*, stream: bool) -> dict[str, Any]:
 text, tools, answer = (
     (responses_text, responses_tools, responses_object) if API == "responses" else (chat_text, chat_tools, chat_object)
 )
-report(
-    whole=lambda: text(stream=False),
-    stream=lambda: text(stream=True),
-    tools=lambda: tools(stream=False),
-    streamed_tools=lambda: tools(stream=True),
-    object=lambda: answer(stream=False),
-    streamed_object=lambda: answer(stream=True),
-)
+report(text, tools, answer)

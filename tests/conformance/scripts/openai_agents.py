@@ -58,11 +58,4 @@ def answer(*, stream: bool) -> dict[str, Any]:
     }
 
 
-report(
-    whole=lambda: text(stream=False),
-    stream=lambda: text(stream=True),
-    tools=lambda: tools(stream=False),
-    streamed_tools=lambda: tools(stream=True),
-    object=lambda: answer(stream=False),
-    streamed_object=lambda: answer(stream=True),
-)
+report(text, tools, answer)

@@ -83,12 +83,4 @@ def responses_object(*, stream: bool) -> dict[str, Any]:
 text, tools, answer = (
     (chat_text, chat_tools, chat_object) if API == "chat" else (responses_text, responses_tools, responses_object)
 )
-report(
-    whole=lambda: text(stream=False),
-    stream=lambda: text(stream=True),
-    tools=lambda: tools(stream=False),
-    streamed_tools=lambda: tools(stream=True),
-    object=lambda: answer(stream=False),
-    streamed_object=lambda: answer(stream=True),
-    models=lambda: {"models": [model.id for model in client.models.list()]},
-)
+report(text, tools, answer, models=lambda: {"models": [model.id for model in client.models.list()]})

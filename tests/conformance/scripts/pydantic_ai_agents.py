@@ -49,18 +49,10 @@ def tools(*, stream: bool) -> dict[str, Any]:
     return {"calls": weather.calls, "text": result.response.text}
 
 
-def answer(form: Any, *, stream: bool) -> dict[str, Any]:
+def answer(form: Any = NativeOutput, *, stream: bool = False) -> dict[str, Any]:
     result = run(WEATHER_PROMPT, stream=stream, output_type=form(Weather))
     output = result.get_output() if stream else result.output
     return {"answer": output.model_dump()}
 
 
-report(
-    whole=lambda: text(stream=False),
-    stream=lambda: text(stream=True),
-    tools=lambda: tools(stream=False),
-    streamed_tools=lambda: tools(stream=True),
-    object=lambda: answer(NativeOutput, stream=False),
-    streamed_object=lambda: answer(NativeOutput, stream=True),
-    object_by_tool=lambda: answer(ToolOutput, stream=False),
-)
+report(text, tools, answer, object_by_tool=lambda: answer(ToolOutput))

@@ -4,6 +4,7 @@ A script runs in the environment of its client, where nothing of famnb is. It pr
 case that its client offers.
 """
 
+import functools
 import json
 import sys
 import traceback
@@ -53,9 +54,22 @@ class WeatherTool:
         return RESULT
 
 
-def report(**cases: Callable[[], dict[str, Any]]) -> None:
-    """Run the cases and print what came of each; what a case raises is its error."""
-    for name, case in cases.items():
+def report(
+    text: Callable[..., dict[str, Any]] | None = None,
+    tools: Callable[..., dict[str, Any]] | None = None,
+    answer: Callable[..., dict[str, Any]] | None = None,
+    /,
+    **others: Callable[[], dict[str, Any]],
+) -> None:
+    """Run each case, whole and with `stream=True`, and the others; print what came of it, or the error it raised."""
+    pairs = (("whole", "stream", text), ("tools", "streamed_tools", tools), ("object", "streamed_object", answer))
+    cases = {
+        name: functools.partial(case, stream=stream)
+        for *names, case in pairs
+        if case
+        for name, stream in zip(names, (False, True), strict=True)
+    }
+    for name, case in {**cases, **others}.items():
         try:
             outcome = case()
         except Exception as error:
