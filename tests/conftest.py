@@ -1,7 +1,5 @@
 """What all tests share: a clean environment, one local service, and the same examples on every machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Putting the parts together: which service `connect` finds, and that every call through it is recorded."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest
@@ -11,7 +9,6 @@ from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
 
 def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixture[str]):
-    """No key, no network: `connect` starts the local service, says so, and its calls are marked simulated."""
     with famnb.connect() as client:
         printed = capsys.readouterr().out
         reply = client.ask("Say hello.", endpoint="messages", max_tokens=20)
@@ -25,15 +22,11 @@ def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixtur
 
 
 def test_connecting_twice_shares_one_embedded_service():
-    """A second connect starts no second service."""
     with famnb.connect() as first, famnb.connect() as second:
         assert repr(first) == repr(second)
 
 
-def test_the_service_that_lab_started_is_used(
-    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    """A kernel under `famnb lab` finds the running service in its environment."""
+def test_the_service_that_lab_started_is_used(server, monkeypatch, capsys):
     monkeypatch.setenv(SERVICE_URL, server.url)
     monkeypatch.setenv(KEY_VARIABLE, server.key)
     with famnb.connect() as client:
@@ -41,10 +34,7 @@ def test_the_service_that_lab_started_is_used(
         assert client.ask("Hi", endpoint="responses", max_tokens=5).status == "incomplete"
 
 
-def test_a_key_in_the_environment_goes_to_the_named_service(
-    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    """FAM_API_KEY and FAM_BASE_URL decide; the key is not shown."""
+def test_a_key_in_the_environment_goes_to_the_named_service(server, monkeypatch, capsys):
     monkeypatch.setenv("FAM_API_KEY", server.key)
     monkeypatch.setenv("FAM_BASE_URL", server.url)
     with famnb.connect() as client:
@@ -62,7 +52,6 @@ def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_client_keeps_its_key_to_itself(server: famnb.service.Server):
-    """Not in the repr, not in the ledger file, and not to be pickled."""
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
         client.ask("Hi", endpoint="web", max_tokens=5)
         assert server.key not in repr(client)
@@ -74,7 +63,6 @@ def test_a_client_keeps_its_key_to_itself(server: famnb.service.Server):
 
 
 def test_a_failed_call_is_a_row(server: famnb.service.Server):
-    """The error is typed, its partial reply is recorded, and the row says what went wrong."""
     with famnb.Client(base_url=server.url, api_key="wrong-key") as client:
         with pytest.raises(famnb.AuthenticationError) as caught:
             client.ask("Hi", endpoint="messages")

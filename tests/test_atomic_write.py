@@ -1,7 +1,5 @@
 """Files that are replaced at once: who can read them, and what a failure leaves."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -18,8 +16,7 @@ def mode_of(path: Path) -> int:
 
 
 @posix
-def test_a_file_is_its_owner_s_alone_unless_it_is_shared(tmp_path: Path) -> None:
-    """A shared one has the permissions of any new file, whatever the file that it replaces had."""
+def test_a_file_is_its_owner_s_alone_unless_it_is_shared(tmp_path: Path):
     usual = tmp_path / "usual"
     usual.touch()
     private, shared = tmp_path / "private", tmp_path / "shared"
@@ -30,8 +27,7 @@ def test_a_file_is_its_owner_s_alone_unless_it_is_shared(tmp_path: Path) -> None
     assert shared.read_bytes() == b"a report"
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
-    """Here the file that is to be replaced turns out to be a folder."""
+def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path):
     (tmp_path / "notes" / "old").mkdir(parents=True)
     with pytest.raises(OSError):
         atomic_write(tmp_path / "notes", b"new")

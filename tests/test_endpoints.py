@@ -1,7 +1,5 @@
 """The endpoints as values, one neutral prompt for any of them, and that nothing else matches on them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ PACKAGE = Path(famnb.__file__).parent
 DECLARED_IN = ("request", "wire", "endpoints.py", "profiles")
 """The folders and the module where endpoints are declared: the document's, and the vendors'."""
 EXCEPTIONS = {
-    "service/openresponses.py": "the profile is that of the responses endpoint alone, and fills in its fields",
+    "service/openresponses.py": "the profile is that of the responses endpoint alone, and fills in its fields"
 }
 """Modules that match on an endpoint all the same, and why; the list may only shrink."""
 REQUESTS = {kind.__name__ for endpoint in ENDPOINTS.values() for kind in endpoint.request.__mro__[:2]}
@@ -36,7 +34,6 @@ PARTS = [{"type": "text", "text": "hi"}]
     ],
 )
 def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, default: str):
-    """Its path, its address and the models listed for it."""
     value = endpoint(name)
     assert (value.path, value.alt, value.models[0], value.request.endpoint) == (path, alt, default, name)
     assert value.request.cap in value.request.model_fields
@@ -45,7 +42,6 @@ def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, defaul
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
-    """Its model among the public names, and for vendors' fields; its name for editors, and where one is chosen."""
     value = ENDPOINTS[name]
     assert getattr(famnb, value.request.__name__) is value.request
     assert set(GATEWAY_MODELS[value.request].model_fields) >= set(value.request.model_fields)
@@ -55,7 +51,6 @@ def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
 
 
 def test_an_unknown_endpoint_is_answered_with_those_there_are():
-    """The refusal says what to choose from."""
     with pytest.raises(
         InvalidRequest, match=r"no endpoint 'embeddings'; expected one of chat, responses, web, messages"
     ):
@@ -67,7 +62,6 @@ def test_an_unknown_endpoint_is_answered_with_those_there_are():
     [("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages"), ("fam-mini", "chat"), ("p/m", "chat")],
 )
 def test_a_model_has_an_endpoint(model: str, name: str):
-    """The one to use when only a model is named."""
     assert resolve_endpoint(None, model).name == name
 
 
@@ -119,7 +113,6 @@ def test_a_model_has_an_endpoint(model: str, name: str):
     ],
 )
 def test_one_prompt_for_any_endpoint(name: str, body: dict[str, Any]):
-    """System text, cap and thinking go where the endpoint has them; what it has not is said."""
     request = compose(name, "hi", system="be brief", max_tokens=9, thinking=1024, temperature=0.5)
     assert request.body() == body
     loss = f"`thinking=1024` is carried as the nearest reasoning effort: {name} has no token budget"
@@ -127,7 +120,6 @@ def test_one_prompt_for_any_endpoint(name: str, body: dict[str, Any]):
 
 
 def test_a_field_of_another_endpoint_is_a_loss():
-    """Left out and said so; the request is the same as without it."""
     request = compose("chat", "hi", metadata={"a": "b"}, tools=[])
     assert request.losses == (
         "`metadata` is left out: chat cannot carry it (only responses)",
@@ -137,7 +129,6 @@ def test_a_field_of_another_endpoint_is_a_loss():
 
 
 def test_a_field_given_as_none_is_unset():
-    """As it is in `replace`."""
     assert compose("web", "hi", temperature=None, system=None).body() == compose("web", "hi").body()
 
 
@@ -159,7 +150,6 @@ def test_a_field_given_as_none_is_unset():
     ],
 )
 def test_what_no_endpoint_can_do_is_refused(name: str, fields: dict[str, Any], message: str):
-    """With what was wrong and what to do."""
     with pytest.raises(InvalidRequest) as caught:
         compose(name, "hi", **fields)
     assert str(caught.value).startswith(message)
@@ -167,13 +157,11 @@ def test_what_no_endpoint_can_do_is_refused(name: str, fields: dict[str, Any], m
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_empty_prompt_is_refused(name: str):
-    """Before anything is sent, as an InvalidRequest."""
     with pytest.raises(InvalidRequest):
         compose(name, "")
 
 
 def test_a_budget_becomes_the_nearest_effort():
-    """Under 1,024 tokens low, under 4,096 medium, else high."""
     efforts = [compose("web", "hi", thinking=tokens).body()["reasoning"]["effort"] for tokens in (1, 1023, 1024, 4096)]
     assert efforts == ["low", "low", "medium", "high"]
 
@@ -216,8 +204,7 @@ def names_in(node: ast.expr) -> Iterator[str]:
             yield from (name for item in items for name in names_in(item))
 
 
-def test_a_composed_stream_asks_for_its_usage_unless_that_is_unset() -> None:
-    """Where the endpoint has a field for that, seen in the body; a whole reply has its usage anyway."""
+def test_a_composed_stream_asks_for_its_usage_unless_that_is_unset():
     asked = {"include_usage": True}
     assert compose("web", "Hi", stream=True).body()["stream_options"] == asked
     for fields in ({}, {"stream": False}, {"stream": True, "stream_options": None}):

@@ -1,7 +1,5 @@
 """The errors: one tree, each of which survives the way between processes, and shows itself in few lines."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io
@@ -28,8 +26,7 @@ def tree(root: type[BaseException]) -> list[type[BaseException]]:
     return [root, *(error for child in root.__subclasses__() for error in tree(child))]
 
 
-def test_the_tree_is_the_one_that_is_drawn() -> None:
-    """Every error of the module stands in its docstring, under the one it is derived from."""
+def test_the_tree_is_the_one_that_is_drawn():
     drawn, above = {}, list[str]()
     for line in (errors.__doc__ or "").splitlines():
         name = line.strip("│├└─ ").partition(" ")[0]
@@ -54,7 +51,7 @@ SAMPLES = [
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("carry", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy], ids=["pickle", "copy"])
-def test_an_error_survives_being_carried(carry, error) -> None:
+def test_an_error_survives_being_carried(carry, error):
     """Words, fields and the partial reply: a pool of processes hangs on an error that it cannot unpickle."""
     error.reply = exchange(spoken("Hel")).reply
     carried = carry(error)
@@ -124,8 +121,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("code", "message"), MISTAKES.items(), ids=MISTAKES)
-def test_a_mistake_shows_the_own_line_and_what_is_wrong(shell: InteractiveShell, code: str, message: str) -> None:
-    """Typos, wrong values, refusals, deadlines and lost connections: no frame of famnb, and no chain of causes."""
+def test_a_mistake_shows_the_own_line_and_what_is_wrong(shell: InteractiveShell, code: str, message: str):
     place, line, empty, *described = show_failure(shell, f"number = 1\n{code}")
     assert (place, line, empty) == (f"Cell In[{shell.execution_count - 1}], line 2", f"----> 2 {code}", "")
     assert described[0].startswith(message)
@@ -143,8 +139,7 @@ def test_a_mistake_shows_the_own_line_and_what_is_wrong(shell: InteractiveShell,
         "client.send(base_ulr='x')",
     ],
 )
-def test_an_unknown_keyword_is_a_type_error_at_the_own_line(shell: InteractiveShell, code: str) -> None:
-    """Python's own, which names the keyword; no frame of famnb, whose variables a verbose traceback would show."""
+def test_an_unknown_keyword_is_a_type_error_at_the_own_line(shell: InteractiveShell, code: str):
     lines = show_failure(shell, code)
     assert f"----> 1 {code}" in lines
     assert lines[-1].startswith("TypeError: ")
@@ -152,14 +147,12 @@ def test_an_unknown_keyword_is_a_type_error_at_the_own_line(shell: InteractiveSh
     assert not [line for line in lines if line.startswith("File ")]
 
 
-def test_the_line_shown_is_the_innermost_of_the_callers_own(shell: InteractiveShell) -> None:
-    """Of a function in the cell that another library calls, that function's line."""
+def test_the_line_shown_is_the_innermost_of_the_callers_own(shell: InteractiveShell):
     code = "import functools\ndef ask(_, prompt):\n    client.ask(prompt, modle='x')\n\nfunctools.reduce(ask, 'ab')"
     assert show_failure(shell, code)[:2] == ["Cell In[1], line 3", "----> 3 client.ask(prompt, modle='x')"]
 
 
-def test_verbose_mode_shows_the_whole_traceback(shell: InteractiveShell) -> None:
-    """`%tb` after `%xmode Verbose`, for who wants to know where in famnb it came from."""
+def test_verbose_mode_shows_the_whole_traceback(shell: InteractiveShell):
     assert len(show_failure(shell, "client.ask('Hi', modle='fam-mini')")) == 4
     shell.run_cell("%xmode Verbose")
     full = "\n".join(show_failure(shell, "client.ask('Hi', modle='fam-mini')"))
@@ -168,8 +161,7 @@ def test_verbose_mode_shows_the_whole_traceback(shell: InteractiveShell) -> None
     assert full.rstrip().splitlines()[-1].startswith("InvalidRequest: modle: ")
 
 
-def test_a_long_message_is_cut_where_it_is_shown() -> None:
-    """A service may answer with a page; outside of any frame there is no line to show."""
+def test_a_long_message_is_cut_where_it_is_shown():
     error = errors.ServerError("\n".join(map(str, range(40))), status=500)
     assert error._render_traceback_() == ["ServerError: 500: 0", "1", "2", "3", "… and 36 more lines in str(error)"]
     assert str(error).endswith("39")
@@ -183,7 +175,6 @@ SHOWN = r"red \x1b[31m \x1b]0;title\x07 over\rwritten \x9b1m \u202etxt" + "\nnex
     "error", [errors.StreamError(HOSTILE), errors.ServerError(HOSTILE), errors.FamnbError(HOSTILE)]
 )
 def test_what_acts_on_a_terminal_is_shown_as_an_escape(error: errors.FamnbError):
-    """In the text of an error, its repr and its traceback; its `args` keep the server's words."""
     shown = [str(error), *traceback.format_exception(error)]
     assert all(SHOWN in text and "\x1b" not in text and "\r" not in text for text in shown)
     assert "\x1b" not in repr(error)
@@ -191,6 +182,5 @@ def test_what_acts_on_a_terminal_is_shown_as_an_escape(error: errors.FamnbError)
 
 
 def test_a_reply_shows_no_control_characters():
-    """Neither of its text nor of the model that the server names."""
     shown = repr(Reply(model=HOSTILE, finish_reason=HOSTILE, blocks=(Block((0, 0), "text", HOSTILE),), endpoint="chat"))
     assert not set(shown) & {"\x1b", "\x07", "\r", "\x9b", "\u202e"}

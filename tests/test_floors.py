@@ -1,7 +1,5 @@
 """The layers of imports: they point down only, and the lower ones need no heavy library."""
 
-from __future__ import annotations
-
 import ast
 import collections
 import subprocess
@@ -16,21 +14,18 @@ NETWORK = ("aiohappyeyeballs", "httptools", "httpx", "tqdm", "starlette")
 
 
 def test_imports_point_down():
-    """import-linter keeps the contract declared in pyproject.toml."""
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout
 
 
 def test_no_two_classes_have_one_name():
-    """One name means one thing in the whole package."""
     modules = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "famnb").rglob("*.py")]
     names = [node.name for module in modules for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
     assert [name for name, count in collections.Counter(names).items() if count > 1] == []
 
 
 def test_top_level_holds_only_what_belongs_there():
-    """The tree explains the program: nothing but these six names and dotfiles is at the top."""
     if (ROOT / ".git").exists():
         listed = subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -47,13 +42,11 @@ def test_top_level_holds_only_what_belongs_there():
     ["errors", "events", "timing", "reply", "request", "wire.chat", "wire.responses", "wire.messages", "wire.errors"],
 )
 def test_a_lower_floor_imports_without_heavy_libraries(module: str):
-    """Reading a recorded stream takes no HTTP, no frames and no widgets."""
     assert loaded_by(module, HEAVY) == "[]"
 
 
 @pytest.mark.parametrize("module", ["record", "frame", "plot", "scrub", "secret_patterns", "client.exchange"])
 def test_what_reads_recorded_calls_imports_without_the_network(module: str):
-    """Ledger, frames and figures need what a call is, not what carries it."""
     assert loaded_by(module, NETWORK) == "[]"
 
 

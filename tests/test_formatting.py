@@ -1,9 +1,6 @@
 """Values as text: units, digits, signs, and tables that align."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -49,16 +46,14 @@ from famnb.stats import Interval
         (-0.02, "−20 ms", "−20 ms"),
     ],
 )
-def test_a_duration_has_the_unit_in_which_it_is_read(seconds: float, brief: str, precise: str) -> None:
-    """No rounding ever shows 60 s of a minute or 100 ms beside 0.10 s."""
+def test_a_duration_has_the_unit_in_which_it_is_read(seconds: float, brief: str, precise: str):
     assert (format_duration(seconds, brief=True), format_duration(seconds)) == (brief, precise)
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.0042, "4.2 ms"), (0.0996, "100 ms"), (0.4, "400 ms"), (0.9996, "1.00 s"), (2, "2.00 s")]
 )
-def test_a_duration_beside_an_axis_in_milliseconds_is_in_milliseconds(seconds: float, text: str) -> None:
-    """Up to a second, where the axis changes its unit."""
+def test_a_duration_beside_an_axis_in_milliseconds_is_in_milliseconds(seconds: float, text: str):
     assert format_duration(seconds, ms_below=1) == text
 
 
@@ -66,8 +61,7 @@ def test_a_duration_beside_an_axis_in_milliseconds_is_in_milliseconds(seconds: f
     ("amount", "text"),
     [("0", "$0.00"), ("1234.5", "$1,234.50"), ("0.25", "$0.25"), ("0.0000162", "$0.0000162"), ("0.5", "$0.50")],
 )
-def test_amounts_read_as_money(amount: str, text: str) -> None:
-    """Two decimals from a dollar up, three significant digits below; a float reads as its decimal."""
+def test_amounts_read_as_money(amount: str, text: str):
     assert format_usd(Decimal(amount)) == format_usd(float(amount)) == text
     assert format_usd(-Decimal(amount)) == (f"−{text}" if float(amount) else text)
 
@@ -75,8 +69,7 @@ def test_amounts_read_as_money(amount: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(0.12345, "0.123"), (12.345, "12.3"), (99.96, "100"), (1234.5, "1,234"), (-0.5, "−0.5")]
 )
-def test_a_number_has_three_significant_digits(value: float, text: str) -> None:
-    """And all of those before the point."""
+def test_a_number_has_three_significant_digits(value: float, text: str):
     assert format_number(value) == text
 
 
@@ -87,8 +80,7 @@ def test_an_amount_reads_alike_however_its_parts_were_added():
     assert format_usd(0.0005185000000000001) == format_usd(Decimal("0.0005185")) == "$0.000519"
 
 
-def test_counts_shares_and_levels() -> None:
-    """One call, two calls; a level has the decimals that it has."""
+def test_counts_shares_and_levels():
     assert [format_count(1, "call"), format_count(2, "call"), format_count(1234)] == ["1 call", "2 calls", "1,234"]
     assert [format_percent(0.623), format_percent(0.0123, decimals=1)] == ["62%", "1.2%"]
     assert [format_level(0.95), format_level(0.995)] == ["95%", "99.5%"]
@@ -97,8 +89,7 @@ def test_counts_shares_and_levels() -> None:
 @pytest.mark.parametrize(
     ("size", "text"), [(0, "0 kB"), (1, "1 kB"), (3000, "3 kB"), (5 * 1024 * 1024, "5.0 MB"), (2**31, "2,048.0 MB")]
 )
-def test_a_size_is_in_kb_or_mb(size: int, text: str) -> None:
-    """1,024 to the next; what is there at all has 1 kB at least."""
+def test_a_size_is_in_kb_or_mb(size: int, text: str):
     assert format_size(size) == text
 
 
@@ -117,15 +108,11 @@ def test_a_size_is_in_kb_or_mb(size: int, text: str) -> None:
         (0.3, 0.1 + 0.2, format_number, "all 0.3"),
     ],
 )
-def test_intervals_are_written_as_one_reads_them(
-    low: float, high: float, format_value: Callable[[float], str], expected: str
-) -> None:
-    """A common unit once, a minus sign where there is one, and digits enough to tell the ends apart."""
+def test_intervals_are_written_as_one_reads_them(low, high, format_value, expected):
     assert format_range(low, high, format_value) == expected
 
 
-def test_what_is_not_known_of_an_interval_says_so() -> None:
-    """No value, an upper bound alone, no interval for want of data, and all of it."""
+def test_what_is_not_known_of_an_interval_says_so():
     nothing = Interval(math.nan, math.nan, math.nan, 0, 0.95)
     bound = Interval(math.nan, math.nan, 7.0, 0, 0.95)
     alone = Interval(3.0, math.nan, math.nan, 1, 0.95)
@@ -134,8 +121,7 @@ def test_what_is_not_known_of_an_interval_says_so() -> None:
     assert texts == ["not known", "not known, at most 7", "3", "3 (2–4)"]
 
 
-def test_what_is_estimated_wears_its_mark() -> None:
-    """A point has none; what is known only within more than a factor of three is a bound, not a figure."""
+def test_what_is_estimated_wears_its_mark():
     ends = [(2, 2, 2), (2, 1, 3), (2, 1, 3.1), (2, 0, 3), (math.nan, math.nan, math.nan)]
     assert [format_estimate(*triple, format_number) for triple in ends] == [
         "2", "≈ 2 (1–3)", "at most 3.1", "at most 3", "not known"
@@ -145,22 +131,20 @@ def test_what_is_estimated_wears_its_mark() -> None:
     assert texts == ["2 (1–9)", "≈ 2 (1–9)", "≈ 2 (1–9)", "at most 9"]
 
 
-def test_a_sum_with_unknown_parts_is_a_lower_bound() -> None:
-    """And says how many calls are not in it."""
+def test_a_sum_with_unknown_parts_is_a_lower_bound():
     assert format_sum(0.12, 0.12, 0.12, calls=29, unpriced=28) == "≥ $0.12 (28 of 29 calls without a price)"
     assert format_sum(0.12, 0.1, 0.2, calls=9, unpriced=0, uncounted=1) == "≥ $0.10 (1 of 9 calls without token counts)"
     assert format_sum(math.nan, math.nan, math.nan, calls=1, unpriced=1) == "not known (1 of 1 call without a price)"
     assert format_sum(0.12, 0.1, 0.2, calls=9, unpriced=0) == "≈ $0.12 ($0.10–$0.20)"
 
 
-def test_a_table_of_text_is_aligned() -> None:
-    """Names to the left, figures to the right, no blanks at the end of a line."""
+def test_a_table_of_text_is_aligned():
     assert format_table(["name", "n"], [["a", "1"], ["longer", "1,000"]]) == (
         "name        n\na           1\nlonger  1,000"
     )
 
 
-def test_a_cell_is_text_and_never_markup_or_a_formula() -> None:
+def test_a_cell_is_text_and_never_markup_or_a_formula():
     """Between two dollar signs a notebook would typeset a formula."""
     html = html_table(["<b>"], [["$5 or $6"]])
     assert "<b>" not in html
@@ -169,6 +153,5 @@ def test_a_cell_is_text_and_never_markup_or_a_formula() -> None:
 
 
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("sixty", "sixty"), ("seventy", "seven…")])
-def test_a_text_that_is_cut_short_ends_in_an_ellipsis(text: str, short: str) -> None:
-    """It never has more characters than were asked for."""
+def test_a_text_that_is_cut_short_ends_in_an_ellipsis(text: str, short: str):
     assert shorten(text, 6) == short

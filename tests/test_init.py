@@ -1,7 +1,5 @@
 """The public face: what `import famnb` offers, and what it costs."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import subprocess
@@ -22,7 +20,6 @@ def fresh(code: str) -> str:
 
 
 def test_importing_famnb_loads_no_heavy_library():
-    """A script that imports famnb pays for nothing it does not use."""
     loaded = fresh(f"import sys, famnb; print([name for name in {HEAVY} if name in sys.modules])")
     assert loaded.strip() == "[]"
 
@@ -42,19 +39,16 @@ def test_importing_famnb_loads_no_heavy_library():
     ],
 )
 def test_each_use_loads_only_its_own_libraries(use: str, expected: str):
-    """A heavy library comes with the first use of what needs it, and not before."""
     loaded = fresh(f"import sys, famnb; {use}; print([name for name in {HEAVY} if name in sys.modules])")
     assert loaded.strip() == expected
 
 
 def test_all_is_alphabetical_and_each_name_loads():
-    """`__all__` is the face: sorted, and every name is really there."""
     assert list(famnb.__all__) == sorted(famnb.__all__)
     assert all(getattr(famnb, name) is not None for name in famnb.__all__)
 
 
 def test_the_stub_has_the_same_names():
-    """Editors complete what is there, and the same object: each import of the stub, carried out."""
     stub = ast.parse(Path(famnb.__file__).with_suffix(".pyi").read_text())
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom) and statement.level]
     names = {alias.name: statement.module for statement in imports for alias in statement.names if alias.name != "*"}
@@ -66,14 +60,12 @@ def test_the_stub_has_the_same_names():
 
 
 def test_completion_offers_public_names_only():
-    """What `dir` says is short, and is exactly `__all__`; the exceptions are completed in `famnb.errors`."""
     assert dir(famnb) == famnb.__all__
     assert len(famnb.__all__) <= 30
     assert not [name for name in famnb.__all__ if hasattr(famnb.errors, name)]
 
 
 def test_every_exception_can_be_imported_from_the_top():
-    """`except famnb.RateLimitError` works without knowing the tree of modules."""
     own = {
         name
         for name, value in vars(famnb.errors).items()
@@ -84,6 +76,5 @@ def test_every_exception_can_be_imported_from_the_top():
 
 
 def test_an_unknown_name_says_what_there_is():
-    """A misspelt name is answered with the names that exist."""
     with pytest.raises(AttributeError, match=r"no 'Composr'; .*Composer"):
         famnb.Composr  # noqa: B018 - the access is the test

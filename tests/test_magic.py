@@ -1,12 +1,9 @@
 """`%fam` and `%%fam` in a real IPython shell and a real kernel, against the local service."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -47,7 +44,6 @@ def run_failing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], cod
 
 
 def test_a_cell_is_a_prompt(shell: InteractiveShell):
-    """Options are fields of the request, and the reply is bound to a variable."""
     shell.run_cell(
         "%%fam --endpoint messages --model fam-2-5-mini --thinking 64 --max-tokens 300 --set top_p=0.5 --into answer\n"
         "Why is the sky blue?\nAnd the sea?"
@@ -65,14 +61,12 @@ def test_a_cell_is_a_prompt(shell: InteractiveShell):
 
 
 def test_a_line_is_a_prompt_too(shell: InteractiveShell):
-    """Quotes belong to options; an apostrophe in the prompt is an apostrophe."""
     reply = shell.run_cell("""%fam -e web --system "Be kind." --no-stream What's up, "you"?""").result
     assert [message.content for message in reply.request.messages] == ["Be kind.", """What's up, "you"?"""]
     assert not reply.request.streams
 
 
 def test_fields_of_any_kind_can_be_set(shell: InteractiveShell):
-    """A value is JSON where it is JSON, else a text."""
     shell.run_cell("""%fam -e responses --set 'text={"verbosity": "low"}' --set metadata='{"a": "b"}' --into r Hi""")
     body = shell.user_ns["r"].request.body()
     assert body["text"] == {"verbosity": "low"}
@@ -91,7 +85,6 @@ def test_a_line_may_end_with_a_question_mark(shell: InteractiveShell, line: str)
 
 
 def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    """By `--help` in a line and above a cell, with examples; IPython's own question mark still works."""
     for code in ("%fam --help", "%fam -h What is a tide?", "%%fam --help\nHi"):
         assert shell.run_cell(code).success
         printed = capsys.readouterr().out
@@ -103,7 +96,6 @@ def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.
 
 
 def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    """The variable has the partial reply, the row says cancelled, one line says so, and the next cell works."""
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
         ledger = shell.user_ns["client"].ledger
         shell.user_ns["other"] = other = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=ledger)
@@ -129,7 +121,6 @@ def press_stop(stream: Stream) -> Iterator[None]:
 
 
 def test_variables_are_filled_in(shell: InteractiveShell):
-    """`{name}` is that variable; braces that name none stay, and `--raw` leaves all."""
     shell.user_ns["city"] = "Oslo"
     shell.run_cell('%%fam -e web --into r\nIn {city}: {"json": {}} {unknown} $HOME')
     assert shell.user_ns["r"].request.messages[0].content == 'In Oslo: {"json": {}} {unknown} $HOME'
@@ -138,7 +129,6 @@ def test_variables_are_filled_in(shell: InteractiveShell):
 
 
 def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    """They hold until `--reset`; `%fam` alone shows them, with the client, the ledger and the help."""
     shell.run_cell("%fam -e web --model fam-2-5-mini --set temperature=0.5")
     shell.run_cell("%fam --into r Hi")
     assert shell.user_ns["r"].request.body()["temperature"] == 0.5
@@ -177,10 +167,7 @@ def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsy
         ("%fam --into for Hi", "'for' is no name"),
     ],
 )
-def test_a_mistake_is_one_clear_line(
-    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str, message: str
-):
-    """No traceback: what was wrong and what was expected."""
+def test_a_mistake_is_one_clear_line(shell, capsys, code, message):
     printed = run_failing(shell, capsys, code)
     assert message in printed
     assert "Traceback" not in printed
@@ -188,7 +175,6 @@ def test_a_mistake_is_one_clear_line(
 
 
 def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    """One line says what happened, and the variable has what had come."""
     with famnb.serve(time_scale=0, fault="status=500") as broken:
         shell.user_ns["other"] = famnb.Client(base_url=broken.url, api_key=broken.key, retries=famnb.Retries(tries=1))
         printed = run_failing(shell, capsys, "%fam --using other --into r Hi")
@@ -209,12 +195,10 @@ def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.
     ],
 )
 def test_options_are_completed(shell: InteractiveShell, code: str, offered: set[str]):
-    """Endpoints, the models of the endpoint that is chosen, options, fields and clients: those and nothing else."""
     assert complete(shell, code) == offered
 
 
 def test_other_code_is_completed_as_ever(shell: InteractiveShell):
-    """The extension offers nothing outside its own lines, and loading it twice offers nothing twice."""
     shell.run_line_magic("reload_ext", "famnb")
     shell.user_ns["endpoint_list"] = []
     assert "endpoint_list" in complete(shell, "endpoint_l")
@@ -222,10 +206,7 @@ def test_other_code_is_completed_as_ever(shell: InteractiveShell):
 
 
 @pytest.mark.full
-def test_the_magic_in_a_notebook_leaves_a_transcript(
-    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    """Without a client of one's own the embedded service is found; the saved cell shows prompt and answer, once."""
+def test_the_magic_in_a_notebook_leaves_a_transcript(server, monkeypatch, tmp_path):
     monkeypatch.setenv("FAMNB_SERVICE_URL", server.url)
     monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
     cells = ["%load_ext famnb", "%%fam --endpoint web --into answer\nWhat is a tide?", "answer.status"]
@@ -239,7 +220,6 @@ def test_the_magic_in_a_notebook_leaves_a_transcript(
 
 @pytest.mark.full
 def test_a_kernel_completes_the_magic():
-    """What JupyterLab asks on Tab is answered by the kernel."""
     manager, kernel = start_new_kernel()
     try:
         kernel.execute_interactive("%load_ext famnb", timeout=60)

@@ -1,7 +1,5 @@
 """Colours of models: one each for as long as the process lives, in figures and on the dashboard alike."""
 
-from __future__ import annotations
-
 import matplotlib
 import pandas as pd
 
@@ -11,8 +9,7 @@ from famnb.plot.palette import LIGHT
 from famnb.widget.dashboard.charts import Groups
 
 
-def test_a_model_keeps_its_colour_whichever_others_are_drawn() -> None:
-    """A figure of fewer models, or a dashboard of more, gives none of them another colour."""
+def test_a_model_keeps_its_colour_whichever_others_are_drawn():
     both = group_slots("model", ["colour-a", "colour-b"])
     assert group_slots("model", ["colour-b"])[0] == both[1]
     frame = pd.DataFrame({"model": ["colour-0", "colour-b", "colour-a"]})
@@ -24,8 +21,7 @@ def test_a_model_keeps_its_colour_whichever_others_are_drawn() -> None:
     assert group_slots("model", ["colour-a", "colour-b"]) == both
 
 
-def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after() -> None:
-    """So does an endpoint, in figures and on the dashboard; a name of its own takes no colour from a model."""
+def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after():
     assert group_slots("model", ["one", "two"])[:2] == (0, 1)
     assert group_slots("variant", ["cold", "two", "one"])[:2] == (0, 1)
     assert group_slots("variant", ["two"])[:1] == (1,)
@@ -38,8 +34,7 @@ def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after(
     assert [group["colour"] for group in Groups.of(frame, "endpoint").styles] == list(COLOURS[:2])
 
 
-def test_both_kinds_of_a_models_replies_have_its_colour() -> None:
-    """Streamed and whole are told apart by their dashes."""
+def test_both_kinds_of_a_models_replies_have_its_colour():
     streamed, whole = (
         LIGHT.__class__(LIGHT.strong, LIGHT.soft, LIGHT.faint, LIGHT.ground, slots).line_style(index)
         for slots in [group_slots("model", ["colour-a, streamed", "colour-a, whole"])]
@@ -49,8 +44,7 @@ def test_both_kinds_of_a_models_replies_have_its_colour() -> None:
     assert streamed["linestyle"] != whole["linestyle"]
 
 
-def test_models_beyond_the_colours_are_told_apart_otherwise() -> None:
-    """No two lines of a figure are alike; a model drawn alone has a plain line; the rest as one is no model."""
+def test_models_beyond_the_colours_are_told_apart_otherwise():
     names = [f"colour-many-{number}" for number in range(12)]
     slots = group_slots("model", names)[:12]
     assert len(set(slots)) == 12

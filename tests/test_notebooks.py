@@ -1,7 +1,5 @@
 """Every notebook runs headless, offline and without a key, and its saved form holds no secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat
@@ -16,10 +14,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 @pytest.mark.full
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_from_top_to_bottom(
-    path: Path, server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    """Run as a user's kernel would run it, against the local service."""
+def test_a_notebook_runs_from_top_to_bottom(path, server, monkeypatch, tmp_path):
     monkeypatch.setenv("FAMNB_SERVICE_URL", server.url)
     monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
     notebook = nbformat.read(path, as_version=4)
@@ -35,19 +30,16 @@ def test_a_notebook_runs_from_top_to_bottom(
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_outputs(path: Path):
-    """What is committed is the source: outputs are made by whoever runs it."""
     notebook = nbformat.read(path, as_version=4)
     assert not [cell for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
 
 
 def test_the_start_notebook_is_short():
-    """From nothing to a streamed reply, the Composer, a frame and three plots in under twenty cells."""
     assert len(nbformat.read(NOTEBOOKS[0], as_version=4).cells) < 20
 
 
 @pytest.mark.full
 def test_a_kernel_restarted_in_mid_stream_leaves_an_interrupted_row(monkeypatch: pytest.MonkeyPatch):
-    """What had arrived is kept, the row says `interrupted`, and the restarted kernel works."""
     with famnb.serve(fault="stall=5") as slow:
         monkeypatch.setenv("FAMNB_SERVICE_URL", slow.url)
         monkeypatch.setenv("FAMNB_SERVICE_KEY", slow.key)

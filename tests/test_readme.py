@@ -1,7 +1,5 @@
 """README and what it promises."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re
@@ -31,7 +29,6 @@ def test_readme_and_ci_give_the_same_commands():
 
 
 def test_the_tour_runs_as_it_is_written(tmp_path: Path):
-    """Every block of Python, one after another, as a stranger pastes them: on a fresh ledger and the local service."""
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     script = tmp_path / "tour.py"
     script.write_text("\n".join([*blocks, "print(len(famnb.calls()), exp.frame()['status'].eq('completed').sum())"]))
@@ -50,7 +47,6 @@ def test_the_tour_runs_as_it_is_written(tmp_path: Path):
 
 
 def test_where_each_thing_is_explained_is_there():
-    """Each notebook is a file, each `help(…)` has more than a sentence to say, each picture exists."""
     table = README.partition("## Where each thing is explained")[2].partition("## Commands")[0]
     notebooks = set(re.findall(r"`(\d\d-[a-z-]+)`", table))
     assert notebooks == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
@@ -71,7 +67,6 @@ def test_the_tree_has_every_folder_and_file():
 
 
 def test_the_code_that_contributors_are_sent_to_is_there():
-    """Each file on the way of a call and of an experiment, and each place at which to add something."""
     ways = re.findall(r"^    ([a-z_/]+(?:\.py|/))(?:, ([a-z_]+\.py))?  ", CODE, re.MULTILINE)
     files = [first for first, _ in ways] + [f"{first.rpartition('/')[0]}/{other}" for first, other in ways if other]
     files += re.findall(r"^\| an? .+? \| `(.+?)`", CODE, re.MULTILINE)

@@ -1,7 +1,5 @@
 """Folding: events add up to a reply, at the same cost for each, with evidence for what it claims."""
 
-from __future__ import annotations
-
 import dataclasses
 import tracemalloc
 
@@ -18,7 +16,6 @@ AT, NEXT = (0, 0), (0, 1)
 
 
 def test_events_add_up():
-    """Identity, blocks in order of their place, end and usage."""
     reply = fold(
         [
             *[
@@ -60,20 +57,17 @@ def test_events_add_up():
     ],
 )
 def test_complete_needs_evidence(events: list[Event], status: Status, complete: bool | None):
-    """A reason proves completeness, the terminator alone does not, a failure stays a failure."""
     reply = fold(events)
     assert (reply.status, reply.complete) == (status, complete)
     assert bool(reply.warnings) == (complete is None)
 
 
 def test_later_evidence_fills_what_the_first_left_open():
-    """A finish reason and a terminal event may tell one end between them."""
     reply = fold([Ended("stop", "end_turn"), Ended(status="completed", stop_sequence="#")])
     assert (reply.finish_reason, reply.stop_reason, reply.stop_sequence) == ("stop", "end_turn", "#")
 
 
 def test_the_final_text_wins():
-    """Deltas that disagree with it are flagged; none at all are no disagreement."""
     assert fold([Delta(AT, "text", "Hi"), Closed(AT, "Hi")]).warnings == ()
     assert fold([Opened(AT, "text"), Closed(AT, "Hi")]).warnings == ()
     reply = fold([Delta(AT, "text", "Ho"), Closed(AT, "Hi")])
@@ -82,7 +76,6 @@ def test_the_final_text_wins():
 
 
 def test_a_tool_call_is_assembled():
-    """Id and name may come apart; arguments that are no JSON are kept as they are."""
     call = [Opened(AT, "tool_call", id="a"), Opened(AT, "tool_call", name="f"), Delta(AT, "tool_call", '{"x":')]
     (cut,) = fold(call).tool_calls
     assert (cut.id, cut.name, cut.text, cut.valid, cut.arguments) == ("a", "f", '{"x":', False, None)
@@ -94,7 +87,6 @@ def test_a_tool_call_is_assembled():
 
 
 def test_what_no_decoder_can_take_is_kept_as_it_is():
-    """Arguments and events nested without end are no JSON here, rather than a crash when they are looked at."""
     deep = "[" * 200_000
     (call,) = fold([Opened(AT, "tool_call"), Delta(AT, "tool_call", deep)]).tool_calls
     assert (call.valid, call.arguments, call.text) == (False, None, deep)
@@ -102,13 +94,11 @@ def test_what_no_decoder_can_take_is_kept_as_it_is():
 
 
 def test_a_signature_is_not_content():
-    """It belongs to its block and shows nowhere."""
     reply = fold([Delta(AT, "signature", "c2"), Delta(AT, "signature", "ln")])
     assert reply.blocks == (Block(AT, "thinking", signature="c2ln"),)
 
 
 def test_a_character_cut_in_two_is_made_whole():
-    """Two events may each carry half of it; a half without the other becomes a replacement mark."""
     assert fold([Delta(AT, "text", "a\ud83d"), Delta(AT, "text", "\ude00b")]).text == "a\U0001f600b"
     assert fold([Delta(AT, "text", "\ud83d")]).text == "\ufffd"
     halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00"), Closed(AT, "\ud83d\ude00")]
@@ -117,7 +107,6 @@ def test_a_character_cut_in_two_is_made_whole():
 
 @given(st.lists(texts))
 def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
-    """At any moment the reply holds what has come, and looking does not disturb."""
     builder = ReplyBuilder()
     for n, piece in enumerate(pieces):
         builder.add(Delta(AT, "text", piece))
@@ -126,7 +115,6 @@ def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
 
 
 def test_empty_deltas_are_no_content():
-    """They count neither as content nor as answer."""
     builder = ReplyBuilder()
     for event in (Delta(AT, "text", ""), Delta(NEXT, "thinking", ""), Delta((1, 0), "tool_call", "{")):
         builder.add(event)
@@ -134,7 +122,6 @@ def test_empty_deltas_are_no_content():
 
 
 def test_folding_copies_nothing_that_came_before():
-    """A delta costs the same after a reply of megabytes as at its beginning."""
     builder = ReplyBuilder()
     builder.add(Delta(AT, "text", "x" * 2_000_000))
     delta = Delta(AT, "text", "x")
@@ -148,7 +135,6 @@ def test_folding_copies_nothing_that_came_before():
 
 
 def test_raw_is_what_came():
-    """Decoded JSON, unknown fields included; what is no JSON as text."""
     reads = (Read(1, (b'{"a":1}', b"[DONE]")), Read(2, (b'{"b":2}',)))
     assert dataclasses.replace(fold([]), streamed=True, reads=reads).raw == [{"a": 1}, "[DONE]", {"b": 2}]
     assert dataclasses.replace(fold([]), reads=reads[1:]).raw == {"b": 2}
@@ -156,14 +142,12 @@ def test_raw_is_what_came():
 
 
 def test_replies_with_equal_content_are_equal():
-    """When and how they came does not matter, what they say does."""
     reply = fold([Delta(AT, "text", "Hi")])
     assert dataclasses.replace(reply, call_id="a", streamed=True, reads=(Read(1, (b"x",)),)) == reply
     assert fold([Delta(AT, "text", "Ho")]) != reply
 
 
 def test_a_reply_shows_its_facts():
-    """Short, whatever the text."""
     reply = dataclasses.replace(
         fold([Started(model="m"), Delta(AT, "text", "x" * 100), Ended("stop"), Usage(1, 2)]),
         endpoint="chat",

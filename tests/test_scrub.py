@@ -1,7 +1,5 @@
 """Keys leave notebooks wherever they stand, and nothing else changes."""
 
-from __future__ import annotations
-
 import json
 import stat
 
@@ -70,7 +68,6 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_key_of_the_environment_is_found_everywhere(written, place):
-    """Said by its variable and place, masked in place; what is left is a valid notebook."""
     path = written(PLACES[place])
     findings = scrub(path)
     assert {str(finding).partition(": ")[::2] for finding in findings} == {
@@ -99,7 +96,6 @@ def test_a_key_of_the_environment_is_found_everywhere(written, place):
     ],
 )
 def test_a_key_is_known_by_its_shape(written, text):
-    """Also one that no variable of this machine holds."""
     path = written(book(cell(text)))
     assert len(scrub(path)) == 1
     assert "[key]" in json.loads(path.read_text())["cells"][0]["source"]
@@ -119,7 +115,6 @@ def test_a_key_is_known_by_its_shape(written, text):
     ],
 )
 def test_what_only_speaks_of_keys_stays(written, text):
-    """Code that reads a key, a placeholder, a model's name."""
     path = written(book(cell(text)))
     before = path.read_bytes()
     assert scrub(path) == []
@@ -139,7 +134,6 @@ def test_what_only_speaks_of_keys_stays(written, text):
     ids=["colours", "lines", "a shape in colours", "several", "in an address", "in JSON in JSON"],
 )
 def test_a_key_that_is_cut_or_written_otherwise_is_found(written, source, clean):
-    """What cut it stays."""
     path = written(book(cell(source)))
     scrub(path)
     assert json.loads(path.read_text())["cells"][0]["source"] == clean
@@ -147,7 +141,6 @@ def test_a_key_that_is_cut_or_written_otherwise_is_found(written, source, clean)
 
 
 def test_the_value_of_a_password_field_is_a_key_whatever_it_looks_like(written):
-    """Its widget's state is masked, another widget's value is not."""
     password = {"model_name": "PasswordModel", "state": {"description": "Key", "value": "hunter2"}}
     text = {"model_name": "TextModel", "state": {"value": "hunter2"}}
     path = written(book(widgets={STATE: {"state": {"1": password, "2": text}, "version_major": 2}}))
@@ -158,7 +151,6 @@ def test_the_value_of_a_password_field_is_a_key_whatever_it_looks_like(written):
 
 
 def test_an_image_is_no_text(written):
-    """Base64 may hold anything, a key by accident too."""
     path = written(book(cell("", [shown({"image/png": f"AAAA+sk-{'a' * 40}"})])))
     assert scrub(path) == []
 
@@ -172,7 +164,6 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_everything_else_stays_byte_for_byte(tmp_path, form):
-    """Indent, line ends, escapes, the order of names, what follows the end, and the file's permissions."""
     notebook = {"zzz": 1.50, **book(cell(f"é \U0001f600 \ud83d {KEY} \u2028"), cell("other \t \x7f"), title="é")}
     path = tmp_path / "note.ipynb"
     text = FORMS[form](notebook).replace("\ud83d ", "\\ud83d ")
@@ -186,7 +177,6 @@ def test_everything_else_stays_byte_for_byte(tmp_path, form):
 
 @given(texts=st.lists(st.text(), max_size=6), places=st.lists(st.integers(0, 20), max_size=4))
 def test_any_text_around_a_key_survives(tmp_path_factory, texts, places):
-    """Whatever stands beside it, and however often it stands there."""
     lines = list(texts)
     for place in places:
         lines.insert(place, f"{KEY}\n")
@@ -201,7 +191,6 @@ def test_any_text_around_a_key_survives(tmp_path_factory, texts, places):
     "data", [b"", b"{", b"[]", b"42", b'"nbformat"', b'{"cells": []}', b"\xff\xfe", b"[" * 200_000]
 )
 def test_what_is_no_notebook_is_refused_untouched(tmp_path, capsys, data):
-    """The message names the file and what was expected; other files are scrubbed all the same."""
     (tmp_path / "bad.ipynb").write_bytes(data)
     with pytest.raises(FamnbError, match=r"bad\.ipynb: not a notebook: expected"):
         scrub(tmp_path / "bad.ipynb")
@@ -213,7 +202,6 @@ def test_what_is_no_notebook_is_refused_untouched(tmp_path, capsys, data):
 
 
 def test_check_finds_and_changes_nothing(written, capsys):
-    """Exit status 1 with a key, 0 without; never is a key printed."""
     path = written(book(cell([f"{KEY}\n", SHAPED])))
     before = path.read_bytes()
     assert cli.main(["scrub", "--check", str(path)]) == 1
@@ -231,6 +219,5 @@ def test_check_finds_and_changes_nothing(written, capsys):
 
 
 def test_a_missing_file_is_a_message(tmp_path, capsys):
-    """And exit status 1."""
     assert cli.main(["scrub", str(tmp_path / "none.ipynb")]) == 1
     assert "none.ipynb" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """`famnb.testing`, as a test of a user has it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,6 @@ __all__ = ["famnb_client", "famnb_service"]
 
 
 def test_answers_that_are_no_worse_pass_and_worse_ones_fail_with_the_reason(famnb_client: famnb.Client, tmp_path: Path):
-    """The scores of a run are held against those that were kept; a hint of too few prompts is no pass either."""
-
     def run(name: str, score: float) -> famnb.Experiment:
         scorer = famnb.scorers.function(lambda reply: score, name="mine")
         prompts = [f"Question {number}?" for number in range(12)]

@@ -1,7 +1,5 @@
 """Latencies: what follows from when the bytes came, and what does not."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics
@@ -27,7 +25,6 @@ def watched(*contents: tuple[float, str], headers: float | None = 0.5, end: floa
 
 
 def test_a_stream_with_thinking():
-    """First content, first answer, and the time between them."""
     timing = watched((1, "t"), (2, "t"), (4, "a"), (8, "a")).timing(
         streamed=True, output_tokens=15, reasoning_tokens=6, thinking_latency_ms=2900
     )
@@ -37,13 +34,11 @@ def test_a_stream_with_thinking():
 
 
 def test_a_stream_without_thinking():
-    """The first content is the first answer."""
     timing = watched((1, "a"), (3, "a")).timing(streamed=True)
     assert (timing.ttft_s, timing.ttfa_s, timing.think_s) == (1, 1, None)
 
 
 def test_tokens_that_were_not_streamed_are_not_in_the_window():
-    """Reasoning counts in the time per output token only where its deltas were seen."""
     hidden = watched((1, "a"), (5, "a")).timing(streamed=True, output_tokens=15, reasoning_tokens=10)
     assert hidden.tpot_s == pytest.approx(4 / (15 - 10 - 1))
     shown = watched((1, "t"), (5, "a")).timing(streamed=True, output_tokens=15, reasoning_tokens=10)
@@ -51,20 +46,17 @@ def test_tokens_that_were_not_streamed_are_not_in_the_window():
 
 
 def test_thinking_that_follows_the_answer_is_no_thinking_time():
-    """Only thinking that came first is waited for."""
     assert watched((1, "a"), (2, "t")).timing(streamed=True).think_s is None
     assert watched((1, "t")).timing(streamed=True).think_s is None
     assert watched((1, "ta")).timing(streamed=True).think_s == 0
 
 
 def test_tool_calls_are_content_but_no_answer():
-    """They end the wait for the first token, not for the first visible text."""
     timing = watched((1, ""), (2, "")).timing(streamed=True)
     assert (timing.ttft_s, timing.ttfa_s) == (1, None)
 
 
 def test_a_whole_reply_has_no_chunks():
-    """Its body is its first content; there are no gaps, no thinking time and no time per token to speak of."""
     timing = watched((9, "ta")).timing(streamed=False, output_tokens=20)
     assert (timing.ttft_s, timing.ttfa_s, timing.output_tps) == (9, 9, 2)
     assert (timing.think_s, timing.icl_p50_s, timing.icl_max_s, timing.tpot_s) == (None, None, None, None)
@@ -72,7 +64,6 @@ def test_a_whole_reply_has_no_chunks():
 
 @pytest.mark.parametrize(("tokens", "reasoning"), [(None, None), (1, None), (0, 0), (5, 5)])
 def test_a_rate_needs_tokens(tokens: int | None, reasoning: int | None):
-    """Missing is missing: no rate is made up for one token, none, or an unknown number."""
     assert (
         watched((1, "a"), (2, "a")).timing(streamed=True, output_tokens=tokens, reasoning_tokens=reasoning).tpot_s
         is None
@@ -80,23 +71,18 @@ def test_a_rate_needs_tokens(tokens: int | None, reasoning: int | None):
 
 
 def test_two_tokens_have_one_gap_between_them():
-    """The least that gives a time per output token."""
     assert watched((1, "a"), (4, "a")).timing(streamed=True, output_tokens=2).tpot_s == 3
 
 
 def test_content_that_came_at_once_has_no_rate():
-    """Many tokens in one read took no time that could be measured."""
     assert watched((1, "a"), (1, "a")).timing(streamed=True, output_tokens=50).tpot_s is None
 
 
 def test_nothing_observed_is_nothing_known():
-    """A call that never got an answer has no latencies."""
     assert watched(headers=None, end=None).timing(streamed=True, output_tokens=5) == Timing()
 
 
 def test_a_percentile_needs_enough_gaps():
-    """The median takes two gaps, the 95th percentile twenty."""
-
     def stream(gaps: int) -> Timing:
         return watched(*((n, "a") for n in range(gaps + 1))).timing(streamed=True)
 
@@ -106,7 +92,6 @@ def test_a_percentile_needs_enough_gaps():
 
 @given(st.lists(st.integers(0, 10**12), min_size=1).map(sorted), st.booleans())
 def test_latencies_are_in_order(times: list[int], thinking: bool):
-    """First content, first answer, the end: none before the other, none negative."""
     stopwatch = Stopwatch()
     for n, t_ns in enumerate(times):
         stopwatch.note_content(t_ns, answer=not thinking or n > 0, thinking=thinking and n == 0)
@@ -132,7 +117,6 @@ def stream_of(*groups: int) -> Stopwatch:
 
 
 def test_an_exact_time_is_its_own_bound():
-    """What came alone came then, neither earlier nor later."""
     stopwatch = stream_of(1, 1, 1)
     stopwatch.note_end(3 * S)
     timing = stopwatch.timing([kernel_read(1), kernel_read(2), kernel_read(3)], streamed=True)
@@ -140,7 +124,6 @@ def test_an_exact_time_is_its_own_bound():
 
 
 def test_what_came_merged_came_after_the_read_before():
-    """A first content that shares its stamp may have come at any moment since the stamp before; so may an end."""
     stopwatch = Stopwatch()
     stopwatch.note_content(3 * S, 1 * S, chunks=2, answer=True, thinking=False)
     stopwatch.note_end(9 * S, 8 * S)
@@ -149,12 +132,10 @@ def test_what_came_merged_came_after_the_read_before():
 
 
 def test_only_the_first_content_bounds_the_first_token():
-    """A merged read later on says nothing about it."""
     assert stream_of(1, 3).timing([kernel_read(1), kernel_read(2, events=3)], streamed=True).ttft_low_s == 1
 
 
 def test_the_users_clock_has_no_bounds():
-    """Python may have been late by anything, so that no time of it is called exact, and every gap counts."""
     stopwatch = stream_of(3, 1, 2)
     stopwatch.note_end(4 * S, 3 * S)
     timing = stopwatch.timing([Read(1 * S, (b"{}",) * 3)], streamed=True)
@@ -163,33 +144,28 @@ def test_the_users_clock_has_no_bounds():
 
 
 def test_a_call_without_reads_has_no_clock():
-    """Nothing came that anybody could have timed."""
     timing = Stopwatch().timing([], streamed=True)
     assert (timing.clock, timing.exact_share, timing.late_p50_ms) == (None, None, None)
 
 
 def test_the_share_of_exact_times_is_one_of_events():
-    """Of six events the first alone is exact: two share a stamp, one is blurred, two have Python's time."""
     reads = [kernel_read(1), kernel_read(2, events=2), kernel_read(3, blurred=True), Read(4 * S, (b"{}",) * 2)]
     timing = Stopwatch().timing(reads, streamed=True)
     assert (timing.clock, timing.exact_share) == ("kernel", 1 / 6)
 
 
 def test_lateness_is_one_of_events():
-    """Three events that waited 40 ms together weigh more than two that were read soon."""
     reads = [kernel_read(1, late_ms=1), kernel_read(2, events=3, late_ms=40), kernel_read(3, late_ms=90)]
     timing = Stopwatch().timing(reads, streamed=True)
     assert (timing.late_p50_ms, timing.late_max_ms) == (40, 90)
 
 
 def test_gaps_are_between_exact_times():
-    """The gap before a merged pair and the one within it are not known; the one after it is, since its end is exact."""
     timing = stream_of(*[1] * 9, 2, *[1] * 10).timing([kernel_read(1)], streamed=True)
     assert (timing.icl_n, timing.icl_p50_s) == (21 - 1 - 2, 1)
 
 
 def test_a_blurred_end_takes_its_gap_along():
-    """Where the last chunk of a read may have come earlier, too, the gap after it is not known either."""
     stopwatch = stream_of(*[1] * 9)
     stopwatch.note_content(10 * S, 9 * S, is_end_exact=False, answer=True, thinking=False)
     for t_s in range(11, 21):
@@ -198,7 +174,6 @@ def test_a_blurred_end_takes_its_gap_along():
 
 
 def test_a_figure_that_the_unknown_could_change_is_none():
-    """Two gaps of 2 s together among thirty of 1 s: median and 95th percentile are 1 s anyhow, the longest may be 2."""
     stopwatch = stream_of(*[1] * 15)
     stopwatch.note_content(17 * S, 15 * S, chunks=2, answer=True, thinking=False)
     for t_s in range(18, 34):
@@ -208,7 +183,6 @@ def test_a_figure_that_the_unknown_could_change_is_none():
 
 
 def test_the_longest_gap_may_be_known_without_the_others():
-    """No gap of those that are not known is longer than the longest that is."""
     stopwatch = stream_of(*[1] * 5, *[2] * 3)
     stopwatch.note_content(20 * S, answer=True, thinking=False)
     timing = stopwatch.timing([kernel_read(1)], streamed=True)
@@ -221,7 +195,6 @@ def test_the_longest_gap_may_be_known_without_the_others():
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from([True] * 9 + [False])), min_size=2, max_size=200))
 def test_figures_of_gaps_are_the_true_ones_or_none(chunks: list[tuple[int, bool]]):
-    """Chunks with their gaps to the ones before, some of them merged with the next: 5 % off at most."""
     times = list(itertools.accumulate(gap * MS for gap, _ in chunks))
     stopwatch, before_ns, begin = Stopwatch(), 0, 0
     for end in range(1, len(times) + 1):
@@ -238,7 +211,6 @@ def test_figures_of_gaps_are_the_true_ones_or_none(chunks: list[tuple[int, bool]
 
 
 def test_a_whole_reply_has_bounds_but_no_gaps():
-    """Its body may have come in several parts; the record has its end."""
     stopwatch = stream_of(1)
     stopwatch.note_end(1 * S)
     timing = stopwatch.timing([kernel_read(1)], streamed=False)
@@ -247,7 +219,6 @@ def test_a_whole_reply_has_bounds_but_no_gaps():
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=60))
 def test_bounds_and_counts_hold_for_any_merging(groups: list[int]):
-    """A bound is never above its figure, and no figure is of more gaps than there are."""
     stopwatch, end = stream_of(*groups), len(groups)
     stopwatch.note_end(end * S, None if groups[-1] == 1 else (end - 1) * S)
     reads = [kernel_read(t_s, events=events) for t_s, events in enumerate(groups, 1)]
@@ -259,7 +230,6 @@ def test_bounds_and_counts_hold_for_any_merging(groups: list[int]):
 
 
 def test_a_timing_reads_as_one_line_and_shows_what_was_observed():
-    """What was not observed is left out."""
     timing = Timing(ttft_s=0.0512, e2e_s=1.23456, output_tps=60.25)
     assert repr(timing) == "<Timing ttft_s=0.0512, e2e_s=1.23, output_tps=60.2>"
     assert repr(Timing()) == "<Timing nothing observed>"

@@ -143,11 +143,7 @@ print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(de
 """
     child: ChildRun = run_child([sys.executable, "-c", script, str(stem)], timeout_s=600)
     seconds, before, frame_bytes = child.json
-    return {
-        "time (s)": seconds,
-        "peak (MB)": child.peak_rss_mb - before / (1 << 20),
-        "frame (MB)": frame_bytes / 1e6,
-    }
+    return {"time (s)": seconds, "peak (MB)": child.peak_rss_mb - before / (1 << 20), "frame (MB)": frame_bytes / 1e6}
 
 
 def _fill(stem: Path, size: int) -> None:

@@ -166,11 +166,7 @@ def _goals(plain: list[dict[str, Any]], beats: list[dict[str, Any]], tls: list[d
             limit=0.1,
             value=_worst(own, "error p99 ms"),
         ),
-        Goal(
-            claim="the same with heartbeats, ms",
-            limit=0.1,
-            value=_worst(beats, "error p99 ms"),
-        ),
+        Goal(claim="the same with heartbeats, ms", limit=0.1, value=_worst(beats, "error p99 ms")),
         Goal(claim="the same through TLS, ms", limit=0.3, value=_worst(tls, "error p99 ms")),
         *(
             Goal(

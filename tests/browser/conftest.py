@@ -123,10 +123,7 @@ def jupyter(
     ]
     with (home / "lab.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options],
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "jupyterlab", *options], env=environment, stdout=log, stderr=subprocess.STDOUT
         )
         try:
             url = f"http://127.0.0.1:{port}"

@@ -5,8 +5,6 @@
 They are not made with the other tests, since a picture differs from one machine's fonts to the next one's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -47,16 +45,14 @@ def ask(shown: Locator, prompt: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_composer(lab: Lab, theme: str) -> None:
-    """A talk of one turn, with the settings beside it."""
+def test_the_composer(lab: Lab, theme: str):
     shown = show(lab, COMPOSER, theme, "composer")
     ask(shown, "Why is the sky blue?")
     shown.screenshot(path=PICTURES / f"composer-{theme}.png")
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_board(lab: Lab, theme: str) -> None:
-    """Two models side by side, with the words that differ marked."""
+def test_the_board(lab: Lab, theme: str):
     shown = show(lab, BOARD, theme, "board")
     ask(shown, "What makes a good unit test?")
     shown.get_by_role("button", name="Differences").click()

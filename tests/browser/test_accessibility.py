@@ -1,7 +1,5 @@
 """What axe-core finds in the widgets, in JupyterLab's light theme and in its dark one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -153,7 +151,6 @@ def look(lab: Lab) -> dict[str, Any]:
 
 @pytest.mark.parametrize("widget", WIDGETS)
 def test_axe_finds_no_serious_fault(lab: Lab, widget: str):
-    """Names, roles, order and contrast: nothing that axe calls serious or critical, whichever theme is on."""
     source, use = WIDGETS[widget]
     lab.notebook(CONNECT, source).run(0)
     lab.run(1)

@@ -1,7 +1,5 @@
 """Voting in a real JupyterLab: by keyboard, saved readable, and taken up after a reload."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 
@@ -23,7 +21,6 @@ VOTES = "exp.votes()[['winner']].value_counts().to_dict(), exp.vote().progress"
 
 
 def test_votes_are_cast_by_keyboard_and_the_result_is_saved(lab: Lab):
-    """Keys vote and are not the notebook's; the result is plain output in the file; a reloaded page votes on."""
     lab.notebook(SETUP, VOTES).run(0)
     shown = lab.output(0)
     ballot = shown.get_by_role("group", name="Vote by keyboard")

@@ -1,7 +1,5 @@
 """The board in a real JupyterLab: from an empty cell to a compared pair, panes edited in place, stopped, saved."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -142,7 +140,6 @@ def full_height(place: Locator) -> float:
 
 
 def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
-    """The error stands in its place; a stopped pane keeps what it had while others go on; all of it is saved."""
     shown = board(lab, MIXED, "list(board.frame()['status']), board.frame()['variant'].tolist()")
     send(shown, LONG)
     expect(pane(shown, "lost").locator(".famnb-failure")).to_contain_text("previous_response")
@@ -171,7 +168,6 @@ def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
 
 
 def test_the_keyboard_is_enough_and_differences_and_the_winner_are_marked(lab: Lab):
-    """Written, sent, compared and pinned by keys; the mark is in the saved table and in Python."""
     shown = board(lab, PAIR, "board.winner")
     shown.get_by_label("Prompt", exact=True).focus()
     lab.page.keyboard.type("Say hello.")
@@ -191,7 +187,6 @@ def test_the_keyboard_is_enough_and_differences_and_the_winner_are_marked(lab: L
 
 
 def test_a_reload_in_the_middle_shows_every_pane_whole(lab: Lab):
-    """The new page has both texts from their beginning; Escape stops them; a winner can be pinned in its pane."""
     counting = ', "max_tokens": 90_000}'
     shown = board(
         lab, PAIR.replace("}", counting, 2), "board.winner, [len(reply.text) for reply in board.replies.values()]"
@@ -217,7 +212,6 @@ def test_a_reload_in_the_middle_shows_every_pane_whole(lab: Lab):
 
 
 def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
-    """The panes keep what had come and say what became of it; the rows read interrupted; the cell can be run again."""
     lab.notebook(
         "import famnb\nclient = famnb.connect(ledger='restart.sqlite')",
         PAIR.replace("}", ', "max_tokens": 90_000}', 2),
@@ -243,7 +237,6 @@ def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
 
 
 def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
-    """Whatever the models say, no script runs, nothing is loaded, and the table stays whole."""
     shown = board(lab, PAIR)
     requested: list[str] = []
     lab.on("request", lambda request: requested.append(request.url))
@@ -262,7 +255,6 @@ def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
 
 
 def test_eight_panes_stand_in_equal_columns_in_a_box_too(lab: Lab):
-    """At most four beside each other, one where there is no room for more; none wider than the page."""
     eight = (
         "board = famnb.Board(client, {str(n): {'model': 'fam-mini', 'max_tokens': 16_000} for n in range(8)})\n"
         "import ipywidgets\nipywidgets.VBox([board])"

@@ -1,7 +1,5 @@
 """The board on a bare page beside its Python: panes, rounds and answers, whatever comes meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -66,7 +64,6 @@ def sheet(page: Page) -> Sheet:
 
 
 def test_a_board_begins_with_its_panes_and_what_one_could_ask(sheet: Sheet):
-    """At 1,400 px its head leaves the page to the answers, and an example is written by a click."""
     sheet.page.set_viewport_size({"width": 1400, "height": 1000})
     top, empty = (sheet.page.locator(name).bounding_box() for name in (".famnb-board", ".famnb-empty"))
     assert top is not None
@@ -82,7 +79,6 @@ def test_a_board_begins_with_its_panes_and_what_one_could_ask(sheet: Sheet):
 
 
 def test_panes_answer_side_by_side_and_each_can_be_stopped(sheet: Sheet):
-    """What a model says stays text; Esc stops all of them."""
     sheet.send("Hi")
     sheet.say("<b>one</b>", "two")
     expect(sheet.page.locator(".famnb-text")).to_have_text(["<b>one</b>", "two"])
@@ -100,7 +96,6 @@ def test_panes_answer_side_by_side_and_each_can_be_stopped(sheet: Sheet):
 
 
 def test_a_winner_is_pinned_and_differences_are_marked(sheet: Sheet):
-    """The mark can be taken away; what is pressed keeps the focus."""
     sheet.ask("Hi", "the same words", "the other words")
     sheet.press("b: pin as winner")
     assert sheet.tool.winner == "b"
@@ -175,7 +170,6 @@ def test_panes_are_named_and_moved_by_keys_and_by_dragging(sheet: Sheet):
 
 
 def test_a_pane_is_edited_in_place_whatever_comes_meanwhile(sheet: Sheet):
-    """Its settings unfold; another endpoint keeps the text and the focus; a fault is said and nothing can be sent."""
     pane = sheet.panes.last
     pane.get_by_role("button", name="Settings").click()
     field = pane.get_by_label("temperature", exact=True)
@@ -247,7 +241,6 @@ def test_the_code_of_an_experiment_follows_the_panes(sheet: Sheet):
 
 
 def test_figures_of_a_pane_take_one_line_each(sheet: Sheet):
-    """A cost leaves its ends to its title, and a pane that failed has no names without a figure."""
     sheet.send("Hi")
     sheet.say("one", "two")
     sheet.streams[0].end(status="failed", error=ConnectionError("no answer"))
@@ -274,7 +267,6 @@ def test_answers_follow_their_end_and_scroll_together_if_wanted(sheet: Sheet):
 
 
 def test_without_its_kernel_it_is_grey_and_says_so(sheet: Sheet):
-    """What stands there can still be read and copied."""
     sheet.send("Hi")
     sheet.say("one", "two")
     sheet.page.evaluate("window.hear('comm_live_update')")

@@ -1,7 +1,5 @@
 """The composer in a real JupyterLab: by keyboard alone, with an image, a preset, a past call, and its code."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path
@@ -41,7 +39,6 @@ def ask(composer: Locator, prompt: str) -> None:
 
 
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
-    """Tab, arrows, letters and Enter: another endpoint, a folded field, a prompt; no key goes to the notebook."""
     composer = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
     composer.get_by_label("Endpoint").focus()
     lab.page.keyboard.press("ArrowUp")
@@ -75,7 +72,6 @@ def test_the_keyboard_alone_composes_and_sends(lab: Lab):
 
 
 def test_every_wrong_field_is_marked_at_once_and_nothing_is_sent(lab: Lab):
-    """Each with its own message, at the field; mended, the prompt can be sent and says what it may cost."""
     composer = opened(lab, "len(composer.replies)")
     composer.get_by_label("Endpoint").select_option("chat")
     composer.get_by_label("max_tokens", exact=True).fill("many")
@@ -94,7 +90,6 @@ def test_every_wrong_field_is_marked_at_once_and_nothing_is_sent(lab: Lab):
 
 
 def test_images_go_along_and_stay_out_of_the_notebook(lab: Lab, tmp_path: Path):
-    """Chosen or pasted, shown by thumbnails, sent; the saved file has not one byte of them; a text is refused."""
     composer = opened(lab, "composer.request.body()['messages'][-1]['content'][-1]['image_url']['url'][:30]")
     composer.get_by_label("Endpoint").select_option("chat")
     composer.get_by_label("Prompt", exact=True).fill("What is it?")
@@ -129,7 +124,6 @@ PASTE = """data => {
 
 
 def test_a_preset_a_past_call_and_code(lab: Lab):
-    """Saved under a name and loaded; a past call opens with its reply; code is copied, and inserted as a cell."""
     lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     composer = opened(lab, "composer.request == composer.replies[0].request")
     prompt = composer.get_by_label("Prompt", exact=True)
@@ -175,7 +169,6 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
 
 
 def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
-    """The table appears with the first variable; one row is sent in the talk, all of them side by side below."""
     composer = opened(lab)
     composer.get_by_label("Prompt", exact=True).fill("Say hello to {city}.")
     composer.get_by_label("city, row 1").fill("Oslo")
@@ -194,7 +187,6 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
 
 
 def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
-    """The request beside another model's, with the prompt that is written and all turns before it."""
     composer = opened(lab)
     composer.get_by_label("temperature", exact=True).fill("0.4")
     ask(composer, "My name is Ada.")
@@ -213,7 +205,6 @@ def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
 
 
 def test_in_a_box_it_is_one_widget_and_in_a_narrow_one_the_settings_are_a_drawer(lab: Lab):
-    """A real widget, beside another; the drawer opens and closes by its button and by Esc."""
     lab.page.set_viewport_size({"width": 1000, "height": 1000})
     box = "import ipywidgets\nipywidgets.HBox([composer, ipywidgets.Label('beside')])"
     lab.notebook(SETUP.replace("\ncomposer\n", "\n"), box).run(0)
@@ -233,7 +224,6 @@ def test_in_a_box_it_is_one_widget_and_in_a_narrow_one_the_settings_are_a_drawer
 
 
 def test_a_kernel_that_restarts_greys_it_and_says_what_to_do(lab: Lab):
-    """The talk can still be read; the cell, run again, brings it back to life."""
     composer = opened(lab)
     ask(composer, "Say hello.")
     expect(composer.locator(".famnb-figures")).to_contain_text("in all")

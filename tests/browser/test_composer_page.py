@@ -1,7 +1,5 @@
 """The composer on a bare page beside its Python: what is written, sent, decided and kept, whatever comes meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,7 +54,6 @@ def chat(page: Page) -> Chat:
 
 
 def test_a_prompt_is_written_sent_and_stopped_by_keyboard(chat: Chat):
-    """Enter sends and Shift+Enter breaks the line, unless a switch turns that round; Ctrl+Enter sends, Esc stops."""
     keyboard = chat.page.keyboard
     chat.prompt.focus()
     keyboard.type("Hi")
@@ -96,7 +93,6 @@ def test_what_could_not_be_sent_comes_back_above_what_was_written_since(chat: Ch
 
 
 def test_enter_while_an_answer_is_written_sends_when_it_has_ended(chat: Chat):
-    """Unless it is edited or the answer is stopped."""
     chat.prompt.fill("one")
     chat.prompt.press("Enter")
     chat.prompt.fill("two")
@@ -118,7 +114,6 @@ def test_enter_while_an_answer_is_written_sends_when_it_has_ended(chat: Chat):
 
 
 def test_a_double_click_sends_once(chat: Chat):
-    """So do a click and the keys while the kernel has not answered yet."""
     chat.prompt.fill("Hi")
     chat.button("Send").dblclick()
     chat.prompt.press("Control+Enter")
@@ -130,7 +125,6 @@ def test_a_double_click_sends_once(chat: Chat):
 
 
 def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(chat: Chat):
-    """One message for a word, and it comes before the prompt is sent."""
     chat.page.get_by_label("max_tokens", exact=True).press_sequentially("300")
     chat.prompt.fill("Hi")
     chat.prompt.press("Enter")
@@ -142,7 +136,6 @@ def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(ch
 
 
 def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
-    """A choice, a switch, numbers, a model, JSON; a fault stands in the place of the help."""
     page = chat.page
     chat.tool.choose_endpoint("responses")
     chat.deliver_all()
@@ -176,7 +169,6 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
 
 
 def test_who_writes_in_a_form_goes_on_writing_there_whatever_comes(chat: Chat):
-    """Another endpoint with the same field, and a view that does not know of the edit yet."""
     field = chat.page.get_by_label("temperature", exact=True)
     field.focus()
     chat.page.keyboard.type("0.")
@@ -215,7 +207,6 @@ def test_values_of_variables_are_written_on_while_a_column_is_added(chat: Chat):
 
 
 def test_a_turn_is_edited_retried_and_switched(chat: Chat):
-    """The box of an edit stays through what comes; arrows at their ends keep the focus."""
     chat.ask("<b>Hi</b>", "one")
     chat.button("Edit").click()
     box = chat.page.get_by_label("Edit prompt")
@@ -250,7 +241,6 @@ def test_a_turn_is_edited_retried_and_switched(chat: Chat):
 
 
 def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):
-    """What stands there can still be read and copied; nothing else can be done, and nothing is sent."""
     chat.ask("Hi", "one")
     chat.prompt.fill("And?")
     chat.page.evaluate("window.hear('comm_live_update')")
@@ -266,7 +256,6 @@ def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):
 
 
 def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(chat: Chat):
-    """What was written is still there, to be copied."""
     chat.prompt.fill("Why?")
     chat.page.evaluate("window.isShutDown = true")
     chat.prompt.press("Enter")
@@ -287,7 +276,6 @@ GIVE_IMAGE = """gesture => {
 
 
 def test_images_are_pasted_dropped_and_shown_by_thumbnails(chat: Chat):
-    """Each is sent as data with its name; a link is no image that the page would load."""
     shown = chat.page.locator(".famnb-pictures img")
     chat.page.evaluate(GIVE_IMAGE, "paste")
     chat.deliver_until(lambda: shown.count() == 1)
@@ -307,7 +295,6 @@ def test_images_are_pasted_dropped_and_shown_by_thumbnails(chat: Chat):
 
 @pytest.mark.parametrize("height", [500, 1000])
 def test_the_box_stays_where_it_is_while_an_answer_grows(page: Page, height: int):
-    """The chat scrolls in itself, in a page of any height: nobody has to look for where to write."""
     page.set_viewport_size({"width": 1400, "height": height})
     chat = Chat(page)
     box = page.locator(".famnb-writer")

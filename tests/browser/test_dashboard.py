@@ -1,7 +1,5 @@
 """The dashboard in a real JupyterLab: it follows calls, filters, opens one by mouse and by keyboard, and is saved."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -24,7 +22,6 @@ client.ask("A small one", model="fam-mini", endpoint="chat", max_tokens=1000);
 
 
 def test_the_dashboard_follows_calls_and_opens_one_from_charts_and_by_keyboard(lab: Lab):
-    """Empty at first; three calls later it says so, filters by model, and lays a call open, all its text inert."""
     lab.notebook(SETUP, CALLS).run(0)
     shown = lab.output(0)
     expect(shown).to_contain_text("No calls yet")
@@ -82,7 +79,6 @@ ipywidgets.HBox([panel, sheet])"""
 
 
 def test_what_is_saved_reads_without_a_kernel_and_a_restart_greys_it(lab: Lab):
-    """Tables and a transcript in the file, hidden while the widgets are there; in a box, on 1,000 px, it fits."""
     lab.notebook(SETUP.replace("dashboard.sqlite", "saved.sqlite"), BESIDE, "sheet").run(0)
     lab.page.set_viewport_size({"width": 1000, "height": 900})
     for number in (1, 2):

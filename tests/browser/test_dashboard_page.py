@@ -1,7 +1,5 @@
 """The dashboard on a bare page beside its Python: charts and rows under mouse and keys, while calls come."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -40,8 +38,7 @@ def bridge(page: Page, client: famnb.Client) -> Iterator[Bridge]:
     dashboard.close()
 
 
-def test_a_row_that_is_pressed_while_others_come_opens(bridge: Bridge, client: famnb.Client) -> None:
-    """Not the one that has moved under the mouse meanwhile."""
+def test_a_row_that_is_pressed_while_others_come_opens(bridge: Bridge, client: famnb.Client):
     page = bridge.page
     page.get_by_role("grid").get_by_text("two").hover()
     page.mouse.down()
@@ -55,8 +52,7 @@ def test_a_row_that_is_pressed_while_others_come_opens(bridge: Bridge, client: f
     expect(page.get_by_role("region", name="Call")).to_contain_text("two")
 
 
-def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(bridge: Bridge) -> None:
-    """Each span in words; Enter and a click choose it, what is chosen stays marked, and its list says which it is."""
+def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(bridge: Bridge):
     page = bridge.page
     chart = page.get_by_role("img", name="calls over time")
     figure = page.locator("figure", has=chart)

@@ -1,7 +1,5 @@
 """The explorer in a real JupyterLab: 100,000 points, each of which is found, opened and brushed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,6 @@ def places(over: Locator) -> np.ndarray[Any, Any]:
 
 
 def test_of_100_000_points_each_is_found_opened_and_brushed(lab: Lab):
-    """Hover shows the call that is nearest, a click opens it, a brushed area is `selection`; keys do the same."""
     lab.notebook(SETUP, POINTS + FRAME, "print(*explorer.selection.index)").run(0)
     lab.run(1)
     shown = lab.output(1).get_by_role("group", name="Explorer", exact=True)

@@ -1,7 +1,5 @@
 """The explorer on a bare page beside its Python: points under mouse and keys, and values in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd
@@ -40,8 +38,7 @@ def press(bridge: Bridge, *keys: str) -> Locator:
     return plot
 
 
-def test_what_is_known_of_a_point_is_said_beside_it(bridge: Bridge) -> None:
-    """Its group, and the columns of the frame; nothing once the focus has gone."""
+def test_what_is_known_of_a_point_is_said_beside_it(bridge: Bridge):
     plot = press(bridge, "End", "ArrowLeft")
     tip = bridge.page.locator(".famnb-tip")
     expect(tip).to_have_text("bseconds50dollars2")
@@ -49,8 +46,7 @@ def test_what_is_known_of_a_point_is_said_beside_it(bridge: Bridge) -> None:
     expect(tip).to_have_count(0)
 
 
-def test_a_brushed_area_can_be_shown_alone_and_given_up(bridge: Bridge) -> None:
-    """Zoom in leaves its points alone in the plot, Zoom out brings back the others; Esc chooses all."""
+def test_a_brushed_area_can_be_shown_alone_and_given_up(bridge: Bridge):
     page = bridge.page
     press(bridge, "End", " ", "ArrowLeft", " ")
     expect(page.get_by_role("status").filter(has_text="2 of 3 rows chosen")).to_be_visible()
@@ -65,8 +61,7 @@ def test_a_brushed_area_can_be_shown_alone_and_given_up(bridge: Bridge) -> None:
     expect(page.get_by_role("button", name="Choose all")).to_have_count(0)
 
 
-def test_a_group_is_hidden_and_shown_by_its_name_in_the_legend(bridge: Bridge) -> None:
-    """Its points are not reached any more, and its rows are not chosen."""
+def test_a_group_is_hidden_and_shown_by_its_name_in_the_legend(bridge: Bridge):
     page = bridge.page
     entry = page.get_by_role("button", name="b 2")
     expect(entry).to_have_attribute("aria-pressed", "true")
@@ -81,8 +76,7 @@ def test_a_group_is_hidden_and_shown_by_its_name_in_the_legend(bridge: Bridge) -
     expect(page.get_by_role("grid").locator("tbody tr")).to_have_count(3)
 
 
-def test_the_page_writes_values_as_python_does(page: Page) -> None:
-    """In the unit of each, over all sizes: an explorer's point reads like the legend of a figure."""
+def test_the_page_writes_values_as_python_does(page: Page):
     sizes = [3.3e-5, 0.00042, 0.00994, 0.0123, 0.25, 0.51, 0.994, 0.997, 1.5, 9.99, 12.34, 99.6, 240, 7000, 123456.7]
     values = [0, *sizes, *(-size for size in sizes)]
     write = """async ([unit, values]) => {

@@ -1,7 +1,5 @@
 """A saved notebook without a kernel, without scripts and without a network still tells the whole transcript."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -72,7 +70,6 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, notebook: Path):
-    """Everything that was said is on the page; the thinking is folded, and opens."""
     exported = notebook.with_suffix(".html")
     exported.write_text(nbconvert.HTMLExporter().from_filename(str(notebook))[0])
     context = browser.new_context(java_script_enabled=False, offline=True)
@@ -89,7 +86,6 @@ def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, n
 
 
 def test_the_file_itself_can_be_read(notebook: Path):
-    """In the plain text of the notebook's JSON is the whole transcript."""
     cells = json.loads(notebook.read_text())["cells"]
     for cell, said in zip(cells, (SAID, OF_BOARD), strict=True):
         text = "".join(cell["outputs"][0]["data"]["text/plain"])

@@ -1,7 +1,5 @@
 """Figures as they are shown in a page: light or dark as it is, and one image where the page takes styles away."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -20,8 +18,7 @@ def shown_images(output: Locator) -> list[str]:
     return [image.get_attribute("class") or "" for image in output.locator("img").all() if image.is_visible()]
 
 
-def test_a_figure_follows_the_theme_and_is_one_image_without_styles(lab: Lab) -> None:
-    """The same output is light, then dark; a notebook that is not trusted loses its styles and is light."""
+def test_a_figure_follows_the_theme_and_is_one_image_without_styles(lab: Lab):
     lab.notebook(DRAW).run(0)
     expect(lab.output(0).locator("img")).to_have_count(2)
     assert shown_images(lab.output(0)) == ["famnb-on-light"]

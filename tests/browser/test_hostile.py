@@ -1,7 +1,5 @@
 """What a model could say to harm its reader stays words: while it streams, in the notebook, and exported from it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -93,7 +91,6 @@ def far(asked: list[str]) -> list[str]:
 
 
 def test_hostile_text_is_inert_while_it_streams(blank_page: Page):
-    """Open, closed, ended and sent whole: every text is on the page as text, and the page does nothing."""
     page = next(serving := serve_front(blank_page))
     asked, opened = watched(page)
     streams = [ScriptedStream(text) for text in HOSTILE]
@@ -125,7 +122,6 @@ def test_hostile_text_is_inert_while_it_streams(blank_page: Page):
 
 
 def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: Browser, tmp_path: Path):
-    """Shown in a trusted notebook as HTML and as Markdown, then exported to HTML and opened with scripts on."""
     asked = requested(lab.page, lab)
     (lab.jupyter.root / "hostile.json").write_text(json.dumps(HOSTILE))
     lab.notebook(SHOW, HTML, MARKDOWN)

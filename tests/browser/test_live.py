@@ -1,7 +1,5 @@
 """Streams under a cell and in the composer: shown as they come, stopped when asked, whole after a reload, inert."""
 
-from __future__ import annotations
-
 import re
 import time
 
@@ -34,7 +32,6 @@ GROWN = "length => document.querySelector('.famnb-text').innerText.match(/\\d+/g
 
 
 def test_thinking_is_shown_open_before_the_answer(lab: Lab):
-    """While the model thinks there is no answer yet, the cell waits, and the header says who answers."""
     lab.notebook(CONNECT, STALLED.format(deltas=20)).run(0)
     lab.start(1)
     live = lab.output(1).locator(".famnb-pane")
@@ -49,7 +46,6 @@ def test_thinking_is_shown_open_before_the_answer(lab: Lab):
 
 
 def test_thinking_folds_when_the_answer_starts(lab: Lab):
-    """It is put aside with what it took; the answer goes on below."""
     lab.notebook(CONNECT, STALLED.format(deltas=150)).run(0)
     lab.start(1)
     live = lab.output(1).locator(".famnb-pane")
@@ -62,7 +58,6 @@ def test_thinking_folds_when_the_answer_starts(lab: Lab):
 
 
 def test_at_the_end_only_ordinary_output_is_left(lab: Lab):
-    """The live view gives way to a transcript in three forms; the reply as the cell's value is not shown again."""
     lab.notebook(CONNECT, 'reply = client.ask("Why $5, or $6?", thinking=64)\nreply').run(0)
     lab.run(1)
     expect(lab.output(1)).to_contain_text("tokens out")
@@ -74,7 +69,6 @@ def test_at_the_end_only_ordinary_output_is_left(lab: Lab):
 
 
 def test_calls_at_once_have_a_view_each(lab: Lab):
-    """Awaited together in one cell, each leaves its own transcript, in the order they were asked."""
     connect = "asynchronous = famnb.AsyncClient(base_url=client.base_url(), api_key=famnb.api.embedded()[1])"
     ask = "await asyncio.gather(*(asynchronous.ask(f'Count to {n}.') for n in (11, 12, 13)))"
     lab.notebook(f"{CONNECT}\n{connect}", f"import asyncio\nreplies = {ask}").run(0)
@@ -85,7 +79,6 @@ def test_calls_at_once_have_a_view_each(lab: Lab):
 
 
 def test_inside_an_output_widget_replies_are_shown(lab: Lab):
-    """Such a widget hears of no later change to what it shows: the transcript is put there afresh."""
     lab.notebook(CONNECT, "import ipywidgets\nbox = ipywidgets.Output()\nbox", "with box: client.ask('Count to 33.')")
     for number in range(3):
         lab.run(number)
@@ -96,7 +89,6 @@ def test_inside_an_output_widget_replies_are_shown(lab: Lab):
 
 
 def test_stop_ends_a_cell_that_waits(lab: Lab):
-    """Stop works while the kernel is busy: the partial reply is shown, kept and recorded, and the next cell works."""
     lab.notebook(
         CONNECT, f'client.ask("{LONG}", max_tokens={ENDLESS})', "client.last.status, len(client.last.text) > 0"
     )
@@ -113,7 +105,6 @@ def test_stop_ends_a_cell_that_waits(lab: Lab):
 
 
 def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
-    """In the composer no cell waits: Stop keeps what had come, and the page can send again."""
     lab.notebook(CONNECT, COMPOSE, "composer.reply.status, len(composer.reply.text) > 0, len(composer.replies)")
     lab.run(0)
     lab.run(1)
@@ -136,7 +127,6 @@ def ask_endlessly(composer: Locator) -> None:
 
 
 def test_a_double_click_sends_once(lab: Lab):
-    """So does clicking again while the reply streams, by mouse or by key."""
     lab.notebook(
         CONNECT, COMPOSE, "len(composer.replies), len(famnb.calls(client.ledger).query(\"endpoint == 'messages'\"))"
     )
@@ -152,7 +142,6 @@ def test_a_double_click_sends_once(lab: Lab):
 
 
 def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
-    """The new page has the text from its beginning, goes on, stops the stream, and ends with every word of it."""
     lab.notebook(CONNECT, COMPOSE, "composer.reply.text[-20:]")
     lab.run(0)
     lab.run(1)
@@ -176,7 +165,6 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
 
 
 def test_a_reload_while_a_cell_waits_shows_the_whole_reply(lab: Lab):
-    """The new page hears of nothing before the cell has ended; then all of it is there, and how to save it."""
     lab.notebook(CONNECT, 'reply = client.ask("Count to 200, please.", max_tokens=9000)', "reply").run(0)
     lab.start(1)
     expect(lab.output(1).locator(".famnb-pane")).to_contain_text("1, 2, 3")
@@ -202,7 +190,6 @@ def numbers(pane: Locator) -> list[int]:
 
 @pytest.mark.parametrize("way", ["ask", "compose"])
 def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
-    """Whatever the model says, no script runs, nothing is loaded, and only words are shown."""
     lab.notebook(
         CONNECT, f"hostile = {HOSTILE!r}\nreply = client.ask(hostile, thinking=64)" if way == "ask" else COMPOSE
     )
@@ -232,7 +219,6 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
 
 
 def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
-    """However many deltas come in a second, the page is updated at most thirty times, and no word is missing."""
     arrivals: list[float] = []
 
     def received(frame: str | bytes) -> None:
@@ -258,7 +244,6 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
 
 
 def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
-    """Tab reaches every control, Esc stops, and in the dark theme the text is light."""
     lab.notebook(CONNECT, COMPOSE)
     lab.run(0)
     lab.run(1)

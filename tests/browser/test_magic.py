@@ -1,7 +1,5 @@
 """`%fam` and `%%fam` in a real JupyterLab: completed by Tab, run by keyboard, stopped by the notebook's own button."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 
@@ -23,7 +21,6 @@ def complete(lab: Lab, offered: list[str], chosen: str) -> None:
 
 
 def test_a_cell_is_written_by_completion_and_asks(lab: Lab):
-    """Endpoints, then the models of that endpoint; the reply streams under the cell and is bound to the variable."""
     lab.notebook("%load_ext famnb\ncity = 'Oslo'", "", "answer.status, answer.endpoint, answer.request.model").run(0)
     lab.page.locator(".jp-CodeCell").nth(1).locator(".cm-content").click()
     lab.page.keyboard.type("%%fam --endpoint ")
@@ -41,7 +38,6 @@ def test_a_cell_is_written_by_completion_and_asks(lab: Lab):
 
 
 def test_the_notebooks_stop_button_keeps_what_had_come(lab: Lab):
-    """The transcript says stopped, the variable has the partial reply, and a line that asks works at once."""
     cell = "%%fam --endpoint messages --max-tokens 100000 --into part\nCount to 50000, please."
     lab.notebook("%load_ext famnb", cell, "part.status, part.text[:7]", "%fam --endpoint web What is a tide?").run(0)
     lab.start(1)

@@ -1,7 +1,5 @@
 """Composer, board, dashboard and explorer in marimo, by `mo.ui.anywidget`: the same front end and the same messages."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import socket
@@ -101,7 +99,6 @@ def answers(port: int) -> bool:
 
 
 def test_marimo_shows_it_and_talks(address: str, browser: Browser):
-    """Settings, a turn and its follow-up with rendered Markdown, Retry, Stop; the dashboard opens a call."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.goto(address)

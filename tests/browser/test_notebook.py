@@ -1,7 +1,5 @@
 """The same widgets in Jupyter Notebook 7: a cell that asks, prompts that are sent by keyboard, a call laid open."""
 
-from __future__ import annotations
-
 import contextlib
 
 import nbformat
@@ -22,7 +20,6 @@ CELLS = (
 
 
 def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
-    """Asked from cells, the composer and the board, answers come in and are saved; the dashboard lays a call open."""
     path = jupyter.root / "seven.ipynb"
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

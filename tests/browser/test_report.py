@@ -1,7 +1,5 @@
 """A saved report in a real browser: without network and without script, light, dark and on paper."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser
 
@@ -28,7 +26,6 @@ def saved(service, tmp_path_factory):
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, scheme, dark):
-    """Ground, ink and pictures are those of the reader's system; nothing is requested but the file itself."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": 420, "height": 900})
     page = context.new_page()
     asked, said = list[str](), list[str]()
@@ -50,7 +47,6 @@ def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, 
 
 
 def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tmp_path):
-    """However many scores there are and however long a variant's name is; A4 with its margins is 688 px wide."""
     with famnb.Client(base_url=service.url, api_key=service.key, ledger=tmp_path / "ledger.sqlite") as client:
         exp = famnb.Experiment(
             [f"Question {number}" for number in range(6)],
@@ -78,7 +74,6 @@ def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tm
 
 
 def test_what_is_folded_is_on_paper(browser: Browser, saved):
-    """Nobody can unfold it there: the answers to the second prompt, and the list of prompts."""
     context = browser.new_context(viewport={"width": 688, "height": 1000})
     page = context.new_page()
     page.goto(saved.as_uri())

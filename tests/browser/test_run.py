@@ -1,7 +1,5 @@
 """A run in a real JupyterLab: it moves while a cell waits for it, Stop works by keyboard, its end is plain output."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -29,7 +27,6 @@ ANSWERED = "exp._run.wait()\nprint(exp.frame()['status'].isin(['completed', 'inc
 
 
 def test_a_run_moves_beside_a_cell_and_stops_by_keyboard(lab: Lab):
-    """Progress while the kernel is busy, Stop by Tab and Enter, a report that is saved; running again ends the plan."""
     lab.notebook(SETUP, WAIT, AGAIN, ANSWERED).run(0)
     shown = lab.output(0)
     bar = shown.get_by_role("progressbar")
@@ -62,7 +59,6 @@ def test_a_run_moves_beside_a_cell_and_stops_by_keyboard(lab: Lab):
 
 
 def test_a_reloaded_page_follows_a_run_and_says_what_it_cannot_do(lab: Lab):
-    """The view is there again, moves and stops; its end stays in it, since the page can no longer change its output."""
     lab.notebook(SETUP.replace("run.sqlite", "reloaded.sqlite")).run(0)
     expect(lab.output(0).get_by_role("progressbar")).to_be_visible()
     lab.save()

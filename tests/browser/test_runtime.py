@@ -1,7 +1,5 @@
 """The runtime on a bare page, given only what the widget contract promises, as VS Code, Colab and marimo do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -84,7 +82,6 @@ def test_everything_is_asked_for_again_at_most_once_a_second(page: Page):
 
 
 def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: ScriptedStream):
-    """Paragraphs and drafts that it has are sent by their length: what it shows is the Markdown all the same."""
     text = "Tall 🌊 “waves”\n\n\nof *two* kinds\n\n- one\n- **two** <b>\n\nare seen & told,\na fact\n\nin the end"
     for character in text:
         stream.add(Delta(TEXT, "text", character))
@@ -100,7 +97,6 @@ def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: ScriptedStr
 
 
 def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(live: Bridge, stream: ScriptedStream):
-    """A cell that blocks the kernel is stopped by the server; a kernel that answers in time is not interrupted."""
     stop = live.page.get_by_role("button", name="Stop")
     stop.click()
     live.deliver()
@@ -169,7 +165,6 @@ def test_an_error_stands_under_the_tool(live: Bridge):
 
 
 def test_two_views_of_one_model_show_the_same(live: Bridge, stream: ScriptedStream):
-    """One that is taken away leaves the other at work."""
     live.page.evaluate("""() => {
       document.body.insertAdjacentHTML("beforeend", "<section></section>");
       window.draw("section");
@@ -194,7 +189,6 @@ HAS_NONE = """() => {
 
 @pytest.mark.parametrize("clipboard", [HAS_CLIPBOARD, HAS_NONE], ids=["clipboard", "no clipboard"])
 def test_code_and_answers_are_copied_by_keyboard(live: Bridge, stream: ScriptedStream, clipboard: str):
-    """A button above each block of code and one below the answer; each says that it did, on any kind of page."""
     page = live.page
     page.evaluate(clipboard)
     stream.add(Delta(TEXT, "text", "**So:**\n\n```python\nx = 1  # one\n```\n\nand so on"))
@@ -208,7 +202,6 @@ def test_code_and_answers_are_copied_by_keyboard(live: Bridge, stream: ScriptedS
 
 
 def test_long_words_tables_and_code_do_not_widen_the_page(live: Bridge, stream: ScriptedStream):
-    """A long word breaks; a wide table and a long line of code scroll in their own box."""
     wide = "|" + "|".join(f"column_{n}" for n in range(60)) + "|\n" + "|-" * 60 + "|\n" + "|1" * 60 + "|"
     stream.add(Delta(TEXT, "text", f"{'W' * 3000}\n\n{wide}\n\n```\n{'x' * 3000}\n```\n\n{'z' * 3000}"))
     stream.add(Delta((0, 2), "tool_call", "y" * 3000))
@@ -238,7 +231,6 @@ def test_a_reader_at_the_end_stays_there_and_one_who_scrolled_up_is_left_alone(l
 
 
 def test_tools_that_share_modules_load_each_once(page: Page):
-    """Two tools of a kernel: their style and the modules that both import are loaded once."""
     page.route(
         "http://open.test/**",
         lambda route: route.fulfill(

@@ -1,7 +1,5 @@
 """The first notebook in a real JupyterLab: everything runs, every endpoint answers, and the saved file tells it all."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -18,7 +16,6 @@ START = Path(__file__).parents[2] / "notebooks" / "01-start.ipynb"
 
 
 def test_the_start_notebook_works_as_a_newcomer_uses_it(lab: Lab):
-    """Run all; send to each endpoint from the form; save: transcripts are in the file, and the key is nowhere."""
     shutil.copy(START, lab.jupyter.root / START.name)
     lab.open(START.name).run_all()
     page = lab.page
@@ -48,7 +45,6 @@ def test_the_start_notebook_works_as_a_newcomer_uses_it(lab: Lab):
 
 
 def test_a_saved_notebook_reads_without_a_kernel(lab: Lab):
-    """Reopened by someone who has not run it, in an untrusted page, the transcript is there, styled and folded."""
     lab.notebook("import famnb\nclient = famnb.connect()", 'reply = client.ask("Why?", thinking=64, max_tokens=300)')
     lab.run(0)
     lab.run(1)
@@ -69,7 +65,6 @@ def test_a_saved_notebook_reads_without_a_kernel(lab: Lab):
 
 
 def test_a_saved_board_and_talk_read_without_a_kernel(lab: Lab):
-    """Reopened by a stranger: the note says what to do, the talk is there, and the answers stand side by side."""
     board = "board = famnb.Board(client)\nboard"
     lab.notebook("import famnb\nclient = famnb.connect()", "composer = famnb.Composer(client)\ncomposer", board)
     for number in range(3):

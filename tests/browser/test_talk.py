@@ -1,7 +1,5 @@
 """The composer's conversations, tools and JSON in a real JupyterLab: by mouse, by keyboard alone, and in the file."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from typing import Any
@@ -65,7 +63,6 @@ def saved(lab: Lab) -> dict[str, Any]:
 
 @pytest.mark.parametrize("endpoint", ["messages", "responses"])
 def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: str):
-    """Two turns, the first one edited, and back; the page shows one branch, the file has both."""
     prompt = "My name is Ada. Answer in 10 words."
     composer = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.prompt for turn in composer.turns]")
     send(composer)
@@ -96,7 +93,6 @@ def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: s
 
 
 def test_the_keyboard_alone_talks_and_decides(lab: Lab):
-    """Send, decline a tool, go on, edit, regenerate, go back: Tab, letters and Enter, and no key for the notebook."""
     composer = opened(lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran")
     keyboard = lab.page.keyboard
     composer.get_by_label("Prompt", exact=True).focus()
@@ -137,7 +133,6 @@ def test_the_keyboard_alone_talks_and_decides(lab: Lab):
 
 
 def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
-    """Call, arguments and result are blocks; the kernel is free while it waits; the file has all of it as text."""
     composer = opened(
         lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran", "ran, len(composer.reply.rounds)"
     )
@@ -159,7 +154,6 @@ def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
 
 
 def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
-    """Readable while it is incomplete, by lines that only grow; then the instance is there for the next cell."""
     composer = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed", setup=SETUP + SLOWLY)
     seen = "() => { window.seen ??= []; const tail = document.querySelector('.famnb-code .famnb-tail');"
     seen += " if (tail?.textContent && tail.textContent !== window.seen.at(-1)) window.seen.push(tail.textContent); }"
@@ -175,7 +169,6 @@ def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
 
 
 def test_a_conversation_outlives_a_reload(lab: Lab):
-    """The page is another one, the turns and their buttons are back, and the talk goes on."""
     composer = opened(lab, "prompt='My name is Ada. Answer in 10 words.'")
     send(composer)
     expect(pane(composer, 0)).to_contain_text("in all")

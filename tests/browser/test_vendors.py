@@ -1,7 +1,5 @@
 """Composers and a board of vendors' profiles in a real JupyterLab."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -41,7 +39,6 @@ def ask(composer: Locator, prompt: str) -> None:
 
 
 def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
-    """Two profiles, each with its own fields, thinking, usage and code; a model that nobody listed is typed in."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(SETUP, "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])").run(0)
     composer = run_tool(lab, 1)
@@ -75,7 +72,6 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
 
 
 def test_a_board_asks_three_vendors_at_once(lab: Lab):
-    """Each pane has the endpoints of its own client; the experiment's code names the clients."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(SETUP, "famnb.Board(variants=famnb.grid(client=clients, max_tokens=100))").run(0)
     board = run_tool(lab, 1, "board")

@@ -1,7 +1,5 @@
 """A user's environment, and a ledger with calls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

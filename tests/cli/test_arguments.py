@@ -1,7 +1,5 @@
 """Arguments of all commands: help, and wrong ones refused in a line."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -32,7 +30,6 @@ COMMANDS = ("lab", "serve", "check", "calls", "ledger", "prices", "scrub", "benc
     ],
 )
 def test_a_wrong_call_is_explained_in_a_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
-    """Exit status 2, and never a traceback."""
     try:
         status = cli.main(arguments.split())
     except SystemExit as exit_request:
@@ -43,7 +40,6 @@ def test_a_wrong_call_is_explained_in_a_line(arguments: str, message: str, capsy
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, "ledger info", "ledger prune", "ledger export", "ledger import"])
 def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
-    """`--help` says what it does and every option what it is for."""
     with pytest.raises(SystemExit) as exit_request:
         cli.main([*command.split(), "--help"])
     help_text = capsys.readouterr().out
@@ -53,7 +49,7 @@ def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("command", ["serve", "lab", "bench"])
-def test_a_command_loads_nothing_of_the_others(command: str) -> None:
+def test_a_command_loads_nothing_of_the_others(command: str):
     """A service has no use for frames and figures, which would take more memory than itself."""
     code = f"""
 import atexit, sys

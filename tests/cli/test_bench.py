@@ -1,7 +1,5 @@
 """The benchmarks run, and say what they found in the shape that is documented."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from famnb import cli
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_quick_benchmarks_run_and_their_json_has_every_part(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    """Each benchmark that is listed leaves tables of rows alike, goals with a verdict, and no stream lost."""
     assert cli.main(["bench", "--list"]) == 0
     names = [line.split()[0] for line in capfd.readouterr().out.splitlines()]
     assert {"client", "service"} <= set(names)
@@ -34,6 +31,5 @@ def test_quick_benchmarks_run_and_their_json_has_every_part(tmp_path: Path, capf
 
 
 def test_an_unknown_benchmark_is_refused_and_the_known_ones_are_named(capfd: pytest.CaptureFixture[str]):
-    """The exit status is that of a wrong call."""
     assert cli.main(["bench", "no-such-thing"]) == 2
     assert "there is no benchmark no-such-thing; there are client, " in capfd.readouterr().err

@@ -1,7 +1,5 @@
 """`famnb calls`: the table and the files."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os
@@ -21,13 +19,11 @@ from famnb import cli
 
 
 def test_calls_of_an_empty_ledger_says_what_to_do(capsys: pytest.CaptureFixture[str]):
-    """Before the first call there is nothing to show, and the command says how to make some."""
     assert cli.main(["calls"]) == 0
     assert "No calls are recorded yet" in capsys.readouterr().out
 
 
 def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """The table shows the latest calls; the CSV file holds every column of every call."""
     cli.main(["check"])
     capsys.readouterr()
     assert cli.main(["calls", "-n", "3"]) == 0
@@ -43,13 +39,11 @@ def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Pa
 
 
 def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pytest.CaptureFixture[str]):
-    """The exit status is 1, and the sentence says which folder is missing."""
     assert cli.main(["calls", "--csv", "/nowhere/calls.csv"]) == 1
     assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
 
 
 def test_calls_fit_a_narrow_terminal(ledger_path: Path):
-    """Columns give way to the width and are named below; in a file lines have any length."""
     reader, writer = pty.openpty()
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
     command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(ledger_path)]
@@ -74,6 +68,5 @@ def test_a_reader_that_leaves_is_no_trouble(ledger_path: Path):
 
 
 def test_csv_goes_to_standard_output(ledger_path: Path, capsys: pytest.CaptureFixture[str]):
-    """`-` is not a file; nothing but the CSV is printed."""
     assert cli.main(["calls", "--csv", "-", "--ledger", str(ledger_path)]) == 0
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 2

@@ -1,7 +1,5 @@
 """`famnb lab`, as a shell sees it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -67,7 +65,6 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
 @pytest.mark.full
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM], ids=lambda ending: ending.name)
 def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, ending: signal.Signals):
-    """`famnb lab` serves the notebooks folder; Ctrl-C and a process manager end both."""
     with run_lab(tmp_path) as (child, lab, service):
         listing = json.loads(fetch(f"{lab}/api/contents") or b"")
         assert "01-start.ipynb" in [entry["name"] for entry in listing["content"]]
@@ -80,7 +77,6 @@ def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, endin
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("setsid"), reason="needs Linux's setsid")
 def test_no_question_covers_the_first_page_and_closing_the_terminal_ends_both(tmp_path: Path):
-    """JupyterLab does not ask for news, and lets widgets insert cells; a terminal whose window is closed hangs up."""
     window, terminal = os.openpty()
     with run_lab(tmp_path, terminal=terminal) as (child, lab, service):
         page = (fetch(f"{lab}/lab") or b"").decode()

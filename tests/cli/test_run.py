@@ -1,7 +1,5 @@
 """`famnb run`: pass, fail and not enough to tell, each by its exit status, of experiments and of loads."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -55,15 +53,12 @@ def run(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         ("min = { score_has_e = 0.95 }", 2, "not enough to tell"),
     ],
 )
-def test_limits_decide_the_exit_status(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], limit: str, status: int, words: str
-):
+def test_limits_decide_the_exit_status(run, capsys, limit, status, words):
     assert run(f"{EXPERIMENT}[check]\n{limit}\n") == status
     assert words in capsys.readouterr().out
 
 
 def test_outcomes_are_written_for_machines(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    """JSON alone on standard output, JUnit that any reader of it takes, and a report."""
     files = ["--junit", os.fspath(tmp_path / "o.xml"), "--report", os.fspath(tmp_path / "r.html")]
     limits = "[check]\nmax = { output_tokens = 1 }\nmin = { score_has_e = 0.95 }\n"
     assert run(EXPERIMENT + limits, "--json", "-", *files) == 1
@@ -79,10 +74,7 @@ def test_outcomes_are_written_for_machines(run: Callable[..., int], capsys: pyte
     assert "ci" in (tmp_path / "r.html").read_text()
 
 
-def test_a_run_is_held_against_its_baseline(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
-    """The same answers again are no worse; ones that lack what was scored are."""
+def test_a_run_is_held_against_its_baseline(run, capsys, tmp_path):
     assert run(EXPERIMENT, "--save-baseline", os.fspath(tmp_path / "b.json")) == 0
     against = '[against]\nbaseline = "b.json"\nmargin = { score_has_e = 0.5 }\n'
     assert run(EXPERIMENT + against) == 0
@@ -109,9 +101,7 @@ def test_a_service_that_is_down_is_no_pass(run: Callable[..., int], capsys: pyte
         (EXPERIMENT + "[load]\nrates = [1]\n", "rate: expected calls a second"),
     ],
 )
-def test_a_file_that_cannot_be_run_says_why_and_is_no_failed_limit(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], text: str, words: str
-):
+def test_a_file_that_cannot_be_run_says_why_and_is_no_failed_limit(run, capsys, text, words):
     assert run(text) == 2
     assert words in capsys.readouterr().err
 
@@ -123,7 +113,6 @@ def test_a_load_of_a_file_is_held_to_its_objective(run: Callable[..., int], caps
 
 
 def test_an_experiment_of_a_notebook_is_the_same_from_its_file(client: famnb.Client, tmp_path: Path):
-    """What `to_toml` writes reads as the same plan, so that what was answered is not asked again."""
     settings: dict[str, Any] = {"model": "fam-mini", "max_tokens": 16}
     exp = famnb.Experiment(
         [{"prompt": "Name a dish of Lyon.", "id": "l", "expected": "quenelle"}],

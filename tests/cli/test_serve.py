@@ -1,7 +1,5 @@
 """`famnb serve`, as a shell sees it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -13,7 +11,6 @@ import httpx
 
 
 def test_serve_announces_itself_in_one_line_of_json():
-    """The first line of standard output names the address, the key and the process, once it accepts connections."""
     command = [sys.executable, "-m", "famnb", "serve", "--key", "chosen-key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -28,7 +25,6 @@ def test_serve_announces_itself_in_one_line_of_json():
 
 
 def test_serve_takes_several_keys_and_limits(tmp_path):
-    """From options and a file; the environment counts only where neither is given."""
     (tmp_path / "keys").write_text("from-the-file\n")
     options = ["--key", "one", "--key", "two", "--keys-file", str(tmp_path / "keys"), "--body-limit", "1000"]
     command = [sys.executable, "-m", "famnb", "serve", *options, "--upload-timeout", "0.2", "--metrics-open"]

@@ -1,7 +1,5 @@
 """What `famnb serve --help` explains: each of its commands starts a service, and the options it names exist."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -43,8 +41,7 @@ def run_command(command: str, engine: FaultServer) -> Iterator[subprocess.Popen[
         process.communicate(timeout=60)
 
 
-def test_each_command_in_front_of_an_engine_starts_and_answers() -> None:
-    """llama.cpp, Ollama, vLLM on one machine and on many: all endpoints answer, and the key goes where it should."""
+def test_each_command_in_front_of_an_engine_starts_and_answers():
     assert len(COMMANDS) == 4
     with contextlib.ExitStack() as stack:
         engines = [stack.enter_context(FaultServer(choose=answer_hello, get=whole(MODELS))) for _ in COMMANDS]
@@ -59,8 +56,7 @@ def test_each_command_in_front_of_an_engine_starts_and_answers() -> None:
             assert {request.headers.get("authorization") for request in engine.requests} == {key}
 
 
-def test_every_option_that_the_explanation_names_exists() -> None:
-    """The explanation stands below the options, which it names; so does README's command."""
+def test_every_option_that_the_explanation_names_exists():
     text = subprocess.run(
         [sys.executable, "-m", "famnb", "serve", "--help"], capture_output=True, text=True, check=True, timeout=60
     ).stdout

@@ -1,7 +1,5 @@
 """What the client's tests share: servers that misbehave on purpose, and one way to call both shells."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any

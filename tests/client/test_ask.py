@@ -1,7 +1,5 @@
 """The tool loop and structured answers, whole: what is sent, what runs, and what becomes of errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator
@@ -66,7 +64,6 @@ def messages_of(server: FaultServer, request: int) -> list[dict[str, Any]]:
 
 
 def test_a_stream_is_asked_for_its_usage_unless_told_otherwise(client: famnb.Client):
-    """By `ask` and in conversations, and seen in the request; a request of the user's own is sent as it is."""
     plain = client.ask("Hi", endpoint="web")
     assert plain.request.body()["stream_options"] == {"include_usage": True}
     assert plain.usage.source("input_tokens") == plain.usage.source("output_tokens") == "reported"
@@ -81,7 +78,6 @@ def test_a_stream_is_asked_for_its_usage_unless_told_otherwise(client: famnb.Cli
 
 
 def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
-    """Against the service itself: the model calls, the function runs, the model answers."""
     reply = client.ask("What is the weather in Oslo?", tools=[weather], auto=True)
     [round_] = reply.rounds
     assert reply.endpoint == "web"
@@ -92,7 +88,6 @@ def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
 
 @pytest.mark.parametrize("way", ["sync", "async", "sync in a running loop"])
 def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], connect: Callable[..., Client], way: str):
-    """Plain and coroutine functions, from a program, a coroutine and a notebook's cell."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}'), ("currency", '{"country": "Norway"}')), saying("Cold and dear.")
     )
@@ -127,10 +122,7 @@ def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], con
         ("wether", "{}", "there is no tool 'wether'; the tools are weather"),
     ],
 )
-def test_errors_are_told_to_the_model(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], name: str, arguments: str, words: str
-):
-    """Wrong arguments, a missing tool, a function that fails: each is a result that the model can react to."""
+def test_errors_are_told_to_the_model(serve, connect, name, arguments, words):
     server = serve(calling((name, arguments)), saying("Sorry."))
     reply = connect(server).ask("Hi", tools=[weather], auto=True, stream=False)
     assert words in json.loads(messages_of(server, 1)[-1]["content"])["error"]
@@ -139,7 +131,6 @@ def test_errors_are_told_to_the_model(
 
 
 def test_a_call_that_is_not_approved_does_not_run(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """`approve` sees each call; a text is told to the model as the reason."""
     server = serve(calling(("weather", '{"city": "Oslo"}'), ("weather", '{"city": "Rome"}')), saying("Well."))
     reply = connect(server).ask(
         "Hi",
@@ -154,7 +145,6 @@ def test_a_call_that_is_not_approved_does_not_run(serve: Callable[..., FaultServ
 
 
 def test_without_approval_the_calls_are_returned(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """Nothing runs unless somebody said so."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     reply = connect(server).ask("Hi", tools=[weather], stream=False)
     assert [call.name for call in reply.tool_calls] == ["weather"]
@@ -162,7 +152,6 @@ def test_without_approval_the_calls_are_returned(serve: Callable[..., FaultServe
 
 
 def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """A model that never stops calling is stopped, with a warning, and its last calls are not run."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     with pytest.warns(UserWarning, match="after 2 rounds"):
         reply = connect(server).ask("Hi", tools=[weather], auto=True, max_rounds=2, stream=False)
@@ -179,7 +168,6 @@ def test_a_tool_that_must_be_called_is_called_once(serve: Callable[..., FaultSer
 
 
 def test_each_round_is_a_call_of_its_own(client: famnb.Client):
-    """The ledger has every round, linked by its labels."""
     reply = client.ask("What is the weather in Oslo?", tools=[weather], auto=True, labels={"tag": "t"})
     ids = [reply.rounds[0].reply.call_id, reply.call_id]
     first, second = (client.ledger.call(call_id).labels for call_id in ids)
@@ -189,7 +177,6 @@ def test_each_round_is_a_call_of_its_own(client: famnb.Client):
 
 
 def test_a_round_that_fails_keeps_the_rounds_before(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """What the tools did is on the error's reply."""
     server = serve(calling(("weather", '{"city": "Oslo"}')), whole({"error": {"message": "no"}}, 400))
     with pytest.raises(famnb.BadRequestError) as caught:
         connect(server).ask("Hi", tools=[weather], auto=True, stream=False)
@@ -197,7 +184,6 @@ def test_a_round_that_fails_keeps_the_rounds_before(serve: Callable[..., FaultSe
 
 
 def test_options_without_functions_are_refused(client: famnb.Client):
-    """The message says what is missing."""
     with pytest.raises(famnb.InvalidRequest, match="tools="):
         client.ask("Hi", auto=True)
     with pytest.raises(famnb.InvalidRequest, match="max_rounds"):
@@ -205,7 +191,6 @@ def test_options_without_functions_are_refused(client: famnb.Client):
 
 
 def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """The next turn carries calls and results of the turn before; a call that nobody ran is answered as such."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}')), saying("12 °C"), calling(("weather", '{"city": "Rome"}')), saying("?")
     )
@@ -223,14 +208,12 @@ def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], conn
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web"])
 def test_an_answer_becomes_an_instance(client: famnb.Client, endpoint: str):
-    """The service is held to the schema, and the reply carries the validated value."""
     reply = client.ask("Name a city.", endpoint=endpoint, schema=City)
     assert isinstance(reply.parsed, City)
     assert reply.parsed == City.model_validate_json(reply.text)
 
 
 def test_a_schema_without_an_endpoint_finds_one(client: famnb.Client):
-    """Where the model is served and schemas are taken."""
     assert client.ask("A city.", schema=City).endpoint == "responses"
     assert client.ask("A city.", schema=City, model="fam-mini").endpoint == "chat"
 
@@ -244,10 +227,7 @@ def test_a_schema_without_an_endpoint_finds_one(client: famnb.Client):
         (saying("Oslo, of course."), "invalid", None),
     ],
 )
-def test_an_answer_that_is_no_instance_says_why(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], reply: list, reason: str, partial: Any
-):
-    """Cut short, refused or wrong: one typed error with the partial value and the reply."""
+def test_an_answer_that_is_no_instance_says_why(serve, connect, reply, reason, partial):
     with pytest.raises(famnb.ParseError) as caught:
         connect(serve(reply)).ask("A city.", endpoint="web", schema=City, stream=False)
     assert (caught.value.reason, caught.value.partial) == (reason, partial)
@@ -255,7 +235,6 @@ def test_an_answer_that_is_no_instance_says_why(
 
 
 def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """`stream.partial` is the value so far: keys appear one after another."""
     pieces = ['{"na', 'me": "Os', 'lo", "peo', 'ple": 7', "17710}"]
     deltas = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in pieces]
     end = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})

@@ -1,7 +1,5 @@
 """The key is refused at the door when it is none, and is found nowhere afterwards but on the request."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import json
@@ -30,7 +28,6 @@ WHOLE = request("web", stream=False)
     "key", ["", " ", "a key", "key\n", "\tkey", "key\r\nX-Evil: 1", "schlüssel", "key\u2028", "key\x00", b"key", 5]
 )
 def test_a_key_that_is_none_is_refused_without_showing_it(key):
-    """Empty, with white space or line ends, not ASCII, not a text."""
     with pytest.raises(CredentialError, match="api_key") as caught:
         Client(base_url="http://127.0.0.1:1", api_key=key)
     if key not in ("", " "):
@@ -38,7 +35,6 @@ def test_a_key_that_is_none_is_refused_without_showing_it(key):
 
 
 def test_the_key_comes_from_the_environment(monkeypatch, serve):
-    """FAM_API_KEY, where none is passed; unset is refused."""
     server = serve(whole(body("web", "Hello")))
     monkeypatch.setenv("FAM_API_KEY", KEY)
     with Client(base_url=server.url) as client:
@@ -51,7 +47,6 @@ def test_the_key_comes_from_the_environment(monkeypatch, serve):
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_client_shows_no_key(kind):
-    """Not in its repr, not in its attributes however deep, and it cannot be pickled or copied."""
     client = kind(base_url="http://127.0.0.1:1", api_key=KEY)
     assert KEY not in repr(client)
     assert not [text for text in reachable(client) if KEY in text]
@@ -61,7 +56,6 @@ def test_a_client_shows_no_key(kind):
 
 
 def test_a_finished_call_holds_no_key(serve, connect, recorder):
-    """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
     client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=recorder)
     stream = client.engine.start(STREAM)
     reply = stream.result()
@@ -89,7 +83,6 @@ def chain(error: BaseException | None) -> list[BaseException]:
     ids=["echoed in json", "echoed in text and header", "echoed in a redirect", "no reply", "broken", "no answer"],
 )
 def test_no_error_shows_the_key(serve, connect, recorder, script):
-    """Not in the message, the reply, the record, nor in a traceback with the local variables of every frame."""
     client = connect(serve(script), ledger=recorder, retries=Retries(tries=1))
     with pytest.raises(FamnbError) as caught:
         client.send(STREAM)
@@ -101,7 +94,6 @@ def test_no_error_shows_the_key(serve, connect, recorder, script):
 
 
 def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
-    """The message stays readable."""
     with pytest.raises(AuthenticationError) as caught:
         connect(serve(whole({"error": {"message": f"Incorrect key: {KEY}"}}, 401))).send(WHOLE)
     assert str(caught.value) == f"401: Incorrect key: {MASK}"
@@ -117,7 +109,6 @@ def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
     ids=["in an event", "byte by byte", "in a body"],
 )
 def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, recorder, asked, script):
-    """Neither the reply, nor what is recorded, raw bytes included, has it."""
     reply = connect(serve(script), ledger=recorder).send(asked)
     assert reply.text == f"your key is {MASK}"
     assert not [text for text in reachable([reply, recorder.exchanges]) if KEY in text]
@@ -140,7 +131,6 @@ SIGNS = 'fam/key+wxyz=456"78&ab\\c<d>e'
     ids=["slashes escaped", "escapes of JSON", "HTML", "other HTML", "an address"],
 )
 def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, recorder, written, status):
-    """Services escape what they echo, each in its way; what is shown and what is kept has none of these."""
     script = whole(written.encode(), status, location=f"http://127.0.0.1:1/?k={written}" if status == 307 else "/")
     client = Client(base_url=serve(script).url, api_key=SIGNS, ledger=recorder, retries=Retries(tries=1))
     with client, pytest.raises(FamnbError, match=r"\[key\]") as caught:
@@ -151,7 +141,6 @@ def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, recorder, writte
 
 @pytest.mark.parametrize(("key", "piece"), [(KEY, b"key-0123"), (SIGNS, b"wxyz")], ids=["plain", "signs"])
 def test_a_key_in_a_prompt_is_sent_and_not_kept(serve, tmp_path, key, piece):
-    """Pasted by mistake: the request is the user's, but no file has the key, and the same request is still known."""
     server = serve(whole(body("web", "Hello")))
     ledger = famnb.Ledger(tmp_path / "calls.sqlite")
     asked = request("web", f"Why does {key} not work?", stream=False)
@@ -167,7 +156,6 @@ def test_a_key_in_a_prompt_is_sent_and_not_kept(serve, tmp_path, key, piece):
 
 
 def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect):
-    """The error's message stays readable."""
     with pytest.raises(StreamError, match=r"bad key \[key\]"):
         connect(serve(chunked(event({"error": {"message": f"bad key {KEY}"}})))).send(STREAM)
 
@@ -197,7 +185,6 @@ def test_no_line_of_the_package_shows_the_environment_beside_an_error():
 
 
 def test_no_log_shows_the_key(serve, connect, caplog):
-    """At DEBUG, for every logger there is, for good and for broken answers."""
     caplog.set_level(logging.DEBUG)
     for name in ("httpx", "httpcore", "asyncio", "famnb"):
         caplog.set_level(logging.DEBUG, logger=name)
@@ -209,7 +196,6 @@ def test_no_log_shows_the_key(serve, connect, caplog):
 
 
 def test_headers_that_are_secrets_are_recorded_masked(serve, connect, recorder):
-    """A cookie is nobody's business, and a short key is not mistaken for a word of the text."""
     answer = whole(body("web", "Hello"), set_cookie="session=1", x_request_id="req_1")
     connect(serve(answer), ledger=recorder).send(WHOLE)
     headers = dict(recorder.exchanges[0].response_headers)

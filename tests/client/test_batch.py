@@ -1,7 +1,5 @@
 """Many calls at once: order, errors in place, how many run, and what is shown meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -39,13 +37,11 @@ def prompts(*texts: str):
 
 
 def test_replies_come_in_the_order_of_the_requests(serve, connect_either):
-    """Although the first answer is the last to come."""
     replies = send_many(connect_either(serve(choose=echo)), prompts(*map(str, range(12))))
     assert [reply.text for reply in replies] == [str(number) for number in range(12)]
 
 
 def test_one_failure_hurts_no_other(serve, connect_either, recorder):
-    """It is returned in its place, its error set and not raised; every call is recorded."""
     replies = send_many(connect_either(serve(choose=echo), ledger=recorder), prompts("a", "fail", "b"))
     assert [reply.text for reply in replies] == ["a", "", "b"]
     assert [getattr(reply.error, "status", None) for reply in replies] == [None, 400, None]
@@ -53,7 +49,6 @@ def test_one_failure_hurts_no_other(serve, connect_either, recorder):
 
 
 def test_no_more_run_than_asked_for(serve, connect_either):
-    """Twenty calls, three at a time, never need a fourth connection."""
     server = serve([0.01, *whole(body("web", "Hello"))])
     replies = send_many(connect_either(server), prompts(*"abcdefghijklmnopqrst"), concurrency=3)
     assert {reply.text for reply in replies} == {"Hello"}
@@ -61,14 +56,12 @@ def test_no_more_run_than_asked_for(serve, connect_either):
 
 
 def test_a_throttled_fan_out_finishes(serve, connect):
-    """Every call gets through a service that refuses each second request."""
     server = serve(choose=lambda _: whole(b"", 429) if len(server.requests) % 2 else whole(body("web", "Hello")))
     replies = connect(server).send_many(prompts(*"abcdefgh"), concurrency=1)
     assert [reply.text for reply in replies] == ["Hello"] * 8
 
 
 def test_the_next_fan_out_begins_with_what_the_last_one_learned(serve, connect_either):
-    """Four that were refused at once leave a limit of two, from which the next fan-out starts."""
     all_sent = threading.Event()
 
     def choose(_) -> list:
@@ -88,7 +81,6 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(serve, connect_e
 
 
 def test_an_interrupt_stops_them_all(serve, connect, recorder):
-    """Those that ran are recorded as cancelled, those that waited were never sent."""
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
 
@@ -107,7 +99,6 @@ def test_an_interrupt_stops_them_all(serve, connect, recorder):
 
 
 def test_a_cancelled_await_stops_them_all(serve, connect):
-    """The same for a fan-out that is awaited."""
     server = serve(ENDLESS)
     client = connect(server, kind=AsyncClient)
 
@@ -125,7 +116,6 @@ def test_a_cancelled_await_stops_them_all(serve, connect):
 
 
 def test_progress_is_shown_when_asked_for(serve, connect_either, capsys):
-    """A bar that ends at the number of calls, and none by default where nobody looks."""
     client = connect_either(serve(choose=echo))
     send_many(client, prompts(*"abcdef"), progress=True)
     assert "6/6" in capsys.readouterr().err
@@ -135,7 +125,6 @@ def test_progress_is_shown_when_asked_for(serve, connect_either, capsys):
 
 @pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "2"])
 def test_a_senseless_concurrency_is_refused(serve, connect, concurrency):
-    """Before anything is sent."""
     server = serve(choose=echo)
     with pytest.raises(InvalidRequest, match="concurrency"):
         connect(server).send_many(prompts("a"), concurrency=concurrency)
@@ -143,5 +132,4 @@ def test_a_senseless_concurrency_is_refused(serve, connect, concurrency):
 
 
 def test_nothing_to_send_is_nothing(serve, connect_either):
-    """No requests, no replies."""
     assert send_many(connect_either(serve([Action.RESET])), []) == []

@@ -1,7 +1,5 @@
 """What a vendor sent with an answer and wants back goes back as it came: three rounds of tools, and a second turn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +87,7 @@ def item_answers() -> list[dict[str, Any]]:
 VENDORS: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
     "gemini": ("gemini", "chat", chat_answers(lambda n: (signature(f"text_{n}"), signature(f"call_{n}"))), {}),
     "deepseek": ("open", "chat", chat_answers(lambda n: ({"reasoning_content": f"Thought {n}."}, {})), {}),
-    "openrouter": (
-        "openrouter",
-        "chat",
-        chat_answers(lambda n: ({"reasoning_details": reasoning_details(n)}, {})),
-        {},
-    ),
+    "openrouter": ("openrouter", "chat", chat_answers(lambda n: ({"reasoning_details": reasoning_details(n)}, {})), {}),
     "anthropic": ("anthropic", "messages", claude_answers(), {"max_tokens": 2000}),
     "openai": ("openai", "responses", item_answers(), {}),
     "openai, not stored": (
@@ -108,9 +101,7 @@ VENDORS: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_three_rounds_of_tools_and_a_second_turn_keep_what_the_vendor_wants_back(
-    vendor: str, stream: bool, tmp_path: Path
-):
+def test_three_rounds_of_tools_and_a_second_turn_keep_what_the_vendor_wants_back(vendor, stream, tmp_path):
     profile, endpoint, answers, fields = VENDORS[vendor]
     again = [*answers, answers[-1]]
     with (
@@ -143,7 +134,6 @@ def test_a_turn_that_the_vendor_has_paused_goes_on_by_itself(tmp_path: Path):
 
 
 def test_what_one_vendor_wants_back_is_not_sent_to_another(tmp_path: Path):
-    """A field that only its own service knows would be refused elsewhere."""
     answers = VENDORS["deepseek"][2][-1:]
     with (
         strict_vendor("chat", answers) as server,

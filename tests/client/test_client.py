@@ -1,7 +1,5 @@
 """What is checked before anything is sent, where requests go, and what `ask` makes of a prompt."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 
@@ -16,7 +14,6 @@ from tests.support.wire_payloads import ENDPOINTS, body, request, sse_stream
 
 
 def test_each_endpoint_goes_to_its_own_address(serve):
-    """The first endpoint to `base_url`, the other three to `alt_base_url`."""
     first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
     names = {each.path: each.name for each in ALL.values()}
     with Client(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
@@ -27,7 +24,6 @@ def test_each_endpoint_goes_to_its_own_address(serve):
 
 
 def test_a_request_is_sent_as_it_is(serve, connect):
-    """JSON body, bearer key, the fields that were set and no others."""
     server = serve(whole(body("web", "Hello")))
     asked = request("web", stream=False)
     connect(server).send(asked)
@@ -40,7 +36,6 @@ def test_a_request_is_sent_as_it_is(serve, connect):
 
 
 def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
-    """`stream` forces it, `send` and `start` leave the request alone."""
     server = serve(chunked(*sse_stream("web", "Hello")))
     client = connect(server)
     with client.stream(request("web", stream=False)) as stream:
@@ -50,7 +45,6 @@ def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
 
 
 def test_labels_are_texts(serve, connect, recorder):
-    """Numbers are written as texts, None is no label."""
     client = connect(serve(whole(body("web", "Hello"))), ledger=recorder)
     client.send(request("web", stream=False), labels={"tag": "first", "run": 3, "note": None})
     assert recorder.exchanges[0].labels == {"tag": "first", "run": "3"}
@@ -69,7 +63,6 @@ def test_labels_that_could_not_be_recorded_are_refused(serve, connect, method, l
 
 @pytest.mark.parametrize("method", ["send", "stream"])
 def test_something_that_is_no_request_is_refused(connect, method):
-    """With a hint at what makes one."""
     with pytest.raises(InvalidRequest, match="compose"):
         getattr(connect("http://127.0.0.1:1"), method)("Why is the sky blue?")
 
@@ -84,7 +77,6 @@ def test_something_that_is_no_request_is_refused(connect, method):
     ],
 )
 def test_ask_finds_the_endpoint(serve, connect_either, asked, path):
-    """The one that was named, else the model's own, else messages."""
     names = {each.path: each.name for each in ALL.values()}
     server = serve(choose=lambda received: chunked(*sse_stream(names[received.path], "Hello")))
     assert outcome(connect_either(server).ask("Hi.", **asked)).text == "Hello"
@@ -92,7 +84,6 @@ def test_ask_finds_the_endpoint(serve, connect_either, asked, path):
 
 
 def test_ask_warns_of_what_is_lost(serve, connect):
-    """A field that the endpoint cannot carry is left out and said to be."""
     server = serve(chunked(*sse_stream("web", "Hello")))
     with pytest.warns(UserWarning, match="instructions"):
         connect(server).ask("Hi.", endpoint="web", instructions="Be brief.", max_tokens=9)
@@ -101,7 +92,6 @@ def test_ask_warns_of_what_is_lost(serve, connect):
 
 
 def test_ask_is_shown_while_it_runs(serve, connect_either):
-    """The viewer has the stream from before its first event until its end."""
     client = connect_either(serve(chunked(*sse_stream("web", "Hello"))))
     seen = []
 
@@ -118,12 +108,10 @@ def test_ask_is_shown_while_it_runs(serve, connect_either):
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_client_says_where_it_leads(kind):
-    """Its addresses, once each."""
     assert repr(kind(base_url="http://127.0.0.1:1", api_key=KEY)) == f"<{kind.__name__} http://127.0.0.1:1>"
 
 
 @pytest.mark.parametrize("connections", [0, -1, True, 2.5])
 def test_senseless_connections_are_refused(connections):
-    """At least one."""
     with pytest.raises(InvalidRequest, match="connections"):
         Client(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)

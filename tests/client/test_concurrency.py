@@ -1,14 +1,11 @@
 """The limiter of `send_many`: halved when a service throttles, grown with success, fair to those who wait."""
 
-from __future__ import annotations
-
 import asyncio
 
 from famnb.client.concurrency import ConcurrencyLimiter
 
 
 def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
-    """16 to 8 for a burst of refusals, then one more place for each limit's worth of successes."""
     limiter = ConcurrencyLimiter(16)
     for _ in range(10):
         limiter.on_throttled(sent_ns=100, now_ns=200)
@@ -26,8 +23,6 @@ def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
 
 
 def test_what_is_in_is_halved_and_a_limiter_that_was_throttled_is_not_widened():
-    """Four in of sixteen become two; a limiter that nobody throttled takes a greater limit at once."""
-
     async def fill(limiter: ConcurrencyLimiter) -> ConcurrencyLimiter:
         for _ in range(4):
             await limiter.enter()
@@ -42,8 +37,6 @@ def test_what_is_in_is_halved_and_a_limiter_that_was_throttled_is_not_widened():
 
 
 def test_a_limiter_admits_in_order_and_survives_those_who_give_up():
-    """First come, first served; a place offered to somebody who just left goes to the next."""
-
     async def queue() -> list[str]:
         limiter, admitted = ConcurrencyLimiter(1), []
 

@@ -1,7 +1,5 @@
 """Addresses and deadlines are checked before anything is sent."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -18,20 +16,17 @@ from tests.support.wire_payloads import body, request
     "url", ["", "api.example.com", "ftp://x", "http://", "http://h:99999", "http://a b", "http://h/?a=1", "http://h/#x"]
 )
 def test_an_address_that_is_none_is_refused(url):
-    """The message says what an address looks like."""
     with pytest.raises(InvalidRequest, match="base_url"):
         Client(base_url=url, api_key=KEY)
 
 
 def test_an_address_holds_no_password():
-    """And the message does not repeat it."""
     with pytest.raises(InvalidRequest, match="api_key") as caught:
         Client(base_url="https://user:secret@example.com", api_key=KEY)
     assert "secret" not in str(caught.value)
 
 
 def test_no_address_is_refused(monkeypatch):
-    """The message names the variable to set."""
     for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
@@ -51,7 +46,6 @@ def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, True, "5", None])
 def test_a_senseless_deadline_is_refused(seconds):
-    """A limit is a number of seconds above 0; infinity is one."""
     with pytest.raises(InvalidRequest, match="idle"):
         Deadlines(idle=seconds)
     assert Deadlines(idle=math.inf).idle == math.inf

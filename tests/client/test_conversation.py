@@ -1,7 +1,5 @@
 """Conversations: a tree of turns on every endpoint, which failures and stops leave intact."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -26,7 +24,6 @@ def client(server: famnb.service.Server) -> Iterator[famnb.Client]:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_talk_remembers_what_was_said(client: famnb.Client, endpoint: str):
-    """Whichever way the endpoint carries it, the service hears the earlier turns, and the system text each time."""
     talk = client.conversation(endpoint, system="Be kind.")
     talk.say("My name is Ada.")
     reply = talk.say("What is my name?")
@@ -37,7 +34,6 @@ def test_a_talk_remembers_what_was_said(client: famnb.Client, endpoint: str):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_an_edited_turn_is_a_branch_and_the_old_one_stays(client: famnb.Client, endpoint: str):
-    """Edit, regenerate and switch move between branches; no turn is ever lost."""
     talk = client.conversation(endpoint, max_tokens=300)
     talk.say("One")
     talk.say("Two")
@@ -52,7 +48,6 @@ def test_an_edited_turn_is_a_branch_and_the_old_one_stays(client: famnb.Client, 
 
 
 def test_a_fork_goes_its_own_way(client: famnb.Client):
-    """Two talks share what came before and nothing after; a fork may begin earlier."""
     talk = client.conversation("messages", max_tokens=50)
     talk.say("One")
     talk.say("Two")
@@ -73,7 +68,6 @@ def test_responses_are_continued_by_id_with_their_instructions(client: famnb.Cli
 
 
 def test_what_is_not_stored_is_sent_again(client: famnb.Client):
-    """With `store=False` there is no id to continue, so the whole conversation goes out."""
     talk = client.conversation("responses", store=False, max_tokens=50)
     talk.say("One")
     body = talk.say("Two").request.body()
@@ -97,7 +91,6 @@ def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], 
 
 
 def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """On messages the thinking of earlier turns is sent again before the text, with its signature."""
     content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
     reply = {"id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
     server = serve(whole(reply))
@@ -109,7 +102,6 @@ def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connec
 
 
 def test_what_cannot_be_carried_back_is_said(client: famnb.Client):
-    """An answer's thinking has no place on the other endpoints; the request's losses name the turn."""
     thought = client.ask("Why?", endpoint="messages", thinking=64)
     turn = Turn("Why?", thought)
     messages, losses = turn_messages("web", [turn])
@@ -118,12 +110,7 @@ def test_what_cannot_be_carried_back_is_said(client: famnb.Client):
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_failed_turn_leaves_the_talk_where_it_was(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], endpoint: str
-):
-    """The error is raised, the turn with its partial is kept beside the branches, and the next turn follows the last
-    good one.
-    """
+def test_a_failed_turn_leaves_the_talk_where_it_was(serve, connect, endpoint):
     bodies: list[dict] = []
 
     def choose(received: Received) -> list:
@@ -142,7 +129,6 @@ def test_a_failed_turn_leaves_the_talk_where_it_was(
 
 
 def test_a_stopped_turn_goes_on_with_what_had_come(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """A partial answer is part of the talk, and is sent back as such; on responses it cannot be continued by id."""
     started = event({"type": "response.created", "response": {"id": "r1", "status": "in_progress"}})
     delta = event({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Half"})
     server = serve(chunked(started, delta, 30.0), _answer("responses"))
@@ -164,8 +150,6 @@ def test_a_stopped_turn_goes_on_with_what_had_come(serve: Callable[..., FaultSer
 
 
 def test_one_turn_at_a_time(client: famnb.Client, server: famnb.service.Server):
-    """Two turns at once would both follow the same one: the second is refused and points to fork."""
-
     async def both() -> list[object]:
         async with famnb.AsyncClient(base_url=server.url, api_key=server.key) as client:
             talk = client.conversation("web", max_tokens=20)
@@ -180,7 +164,6 @@ def test_one_turn_at_a_time(client: famnb.Client, server: famnb.service.Server):
 
 
 def test_each_call_of_a_talk_is_labelled(client: famnb.Client):
-    """The ledger can tell which calls belong together, and which turn each is."""
     talk = client.conversation("web", max_tokens=20, labels={"tag": "lesson"})
     talk.say("One")
     talk.say("Two")
@@ -191,14 +174,12 @@ def test_each_call_of_a_talk_is_labelled(client: famnb.Client):
 
 
 def test_a_turn_that_is_not_there_is_refused(client: famnb.Client):
-    """The message says how many there are."""
     talk = client.conversation("web")
     with pytest.raises(famnb.InvalidRequest, match="among 0"):
         talk.edit(0, "x")
 
 
 def test_the_request_can_be_seen_before_it_is_sent(client: famnb.Client):
-    """`request` composes what `say` would send and sends nothing."""
     talk = client.conversation("messages", max_tokens=20)
     reply = talk.say("One")
     shown = talk.request("Two")
@@ -207,7 +188,6 @@ def test_the_request_can_be_seen_before_it_is_sent(client: famnb.Client):
 
 
 def test_a_turn_sent_by_other_means_is_taken_in(client: famnb.Client):
-    """A form or a board sends what `request` composed, and gives the reply to `add`; `at` makes it a branch."""
     talk = client.conversation("web", max_tokens=20)
     talk.add("One", client.send(talk.request("One")))
     talk.add("Uno", client.send(talk.request("Uno", at=0)), at=0)
@@ -216,14 +196,11 @@ def test_a_turn_sent_by_other_means_is_taken_in(client: famnb.Client):
 
 
 def test_a_talk_may_be_held_to_a_schema(client: famnb.Client):
-    """A schema among the settings holds for every turn, one of a turn for that turn."""
     talk = client.conversation("responses", schema=dict[str, int])
     assert isinstance(talk.say("Count.").parsed, dict)
 
 
 def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
-    """Ctrl-C while a tool runs: the turn is kept, and the next one says that the call was not run."""
-
     @famnb.tool
     def endless() -> str:
         """Run for ever."""
@@ -242,7 +219,6 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
 
 
 def test_images_go_along_as_parts():
-    """A prompt may be a list of the endpoint's own parts."""
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     assert famnb.ChatRequest.user_message([part]) == {"role": "user", "content": [part]}
 

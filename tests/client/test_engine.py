@@ -1,7 +1,5 @@
 """Answers that are no reply: each leads to one typed error, which carries what had come and is recorded."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest
@@ -41,7 +39,6 @@ ONCE = Retries(tries=1)
     ids=["html", "nothing", "empty stream", "cut json", "no choices", "a list", "something else"],
 )
 def test_a_200_that_is_no_reply_says_so(caller, serve, connect, asked, answer):
-    """ResponseFormatError with the status and at most 200 characters of the body; asked once."""
     server = serve(answer)
     error = caller.failure(connect(server), asked)
     assert isinstance(error, ResponseFormatError)
@@ -70,7 +67,6 @@ def test_a_200_that_is_no_reply_says_so(caller, serve, connect, asked, answer):
 )
 @pytest.mark.parametrize("asked", [WHOLE, STREAM], ids=["whole", "stream"])
 def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, answer, message):
-    """One class for 401 whatever the body's shape, with the best message there is, and the body kept."""
     server = serve(whole(answer, 401, x_request_id="req_1"))
     with pytest.raises(AuthenticationError, match=message) as caught:
         connect(server).send(asked)
@@ -79,7 +75,6 @@ def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, a
 
 
 def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, monkeypatch):
-    """500 with half a body and then nothing: ServerError all the same."""
     monkeypatch.setattr("famnb.client.engine.ERROR_BODY_S", 0.2)
     server = serve([head(500, content_length="100"), b"the engine", Action.STALL])
     with pytest.raises(ServerError, match="the engine"):
@@ -87,7 +82,6 @@ def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, m
 
 
 def test_nobody_listens(caller, connect):
-    """Refused three times, then a ConnectError that names the host and not the key."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     client = connect(f"http://127.0.0.1:{port}")
@@ -99,13 +93,11 @@ def test_nobody_listens(caller, connect):
 
 
 def test_a_name_that_nobody_has(connect):
-    """A failing name look-up is a ConnectError."""
     with pytest.raises(ConnectError, match=r"nobody\.invalid"):
         connect("http://nobody.invalid:1", retries=ONCE).send(WHOLE)
 
 
 def test_a_server_that_speaks_no_tls(serve, connect):
-    """A TLS handshake that fails is a ConnectError."""
     server = serve(whole(body("web", "Hello")))
     with pytest.raises(ConnectError, match=r"127\.0\.0\.1"):
         connect(server.url.replace("http:", "https:"), retries=ONCE, deadlines=Deadlines(connect=1)).send(WHOLE)
@@ -143,7 +135,6 @@ def test_a_server_that_speaks_no_http(caller, serve, connect):
     ids=["content-length too long", "short chunk", "broken chunk", "all in one packet", "half close", "reset"],
 )
 def test_a_body_that_breaks_off_is_an_error_with_the_partial(caller, serve, connect, recorder, script):
-    """What the transport cannot finish is StreamInterrupted with what had come, recorded before it is raised."""
     client = connect(serve(script), ledger=recorder)
     error = caller.failure(client, STREAM)
     assert isinstance(error, StreamInterrupted)
@@ -162,7 +153,6 @@ def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
 
 
 def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect, recorder):
-    """The JSON is all there, but the service announced more: an error, with the text, not a success."""
     server = serve([*whole(body("web", "Hello"), content_length="9999"), Action.CLOSE])
     with pytest.raises(StreamInterrupted, match="closed before the body was complete") as caught:
         connect(server, ledger=recorder).send(WHOLE)
@@ -171,7 +161,6 @@ def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect,
 
 
 def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
-    """Half the JSON is no reply."""
     server = serve(
         [
             head(200, content_type="application/json", content_length="20"),
@@ -184,7 +173,6 @@ def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
 
 
 def test_what_breaks_after_the_evidence_breaks_nothing(caller, serve, connect):
-    """A stream cut after its finish reason is complete."""
     server = serve([*chunked(*sse_stream("web", "Hello")[:-1], end=False), Action.RESET])
     reply = caller.send(connect(server), STREAM)
     assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
@@ -192,7 +180,6 @@ def test_what_breaks_after_the_evidence_breaks_nothing(caller, serve, connect):
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_the_key_does_not_follow_a_redirect(caller, serve, connect, status):
-    """The other host hears nothing; the error names it and says what to do."""
     elsewhere = serve(whole(body("web", "Hello")))
     server = serve(whole(b"", status, location=f"{elsewhere.url}/v1/web/chat/completions"))
     error = caller.failure(connect(server), WHOLE)
@@ -208,7 +195,6 @@ def test_long_headers_are_read(serve, connect):
 
 
 def test_cookies_are_not_kept(serve, connect):
-    """What one answer sets, the next request does not send."""
     server = serve(whole(body("web", "Hello"), set_cookie="session=1"))
     client = connect(server)
     client.send(WHOLE)
@@ -217,7 +203,6 @@ def test_cookies_are_not_kept(serve, connect):
 
 
 def test_a_bug_of_ours_is_an_error_too(serve, connect, recorder, monkeypatch, caplog):
-    """Whatever goes wrong inside, the call ends with a famnb error, recorded, its connection closed."""
     monkeypatch.setattr("famnb.client.engine.read_response", lambda *_, **__: 1 / 0)
     client = connect(serve(whole(body("web", "Hello"))), ledger=recorder)
     with pytest.raises(FamnbError, match="ZeroDivisionError"):

@@ -1,7 +1,5 @@
 """Many calls that end in every way there is: each leaves its row, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import random
@@ -50,7 +48,6 @@ def list_resources() -> tuple[int, int, set[str]]:
 
 
 def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path, caplog):
-    """Completed, refused, broken off, stopped at random moments, from the loop and from threads: one row each."""
     chance = random.Random(4)
     server = serve(choose=lambda _: chance.choice(ENDINGS))
     io_thread()

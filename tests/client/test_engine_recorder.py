@@ -1,7 +1,5 @@
 """What the recorder is called with and when, and that nothing it does can break a call."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import threading
@@ -23,7 +21,6 @@ STREAM = request("web")
 
 
 def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, connect, recorder):
-    """Opened, closed, and kept by the time the caller has the reply."""
     client = connect(serve(chunked(*sse_stream("web", "Hello"))), ledger=recorder)
     reply = caller.send(client, STREAM)
     assert recorder.steps == ["on_open", "on_close"]
@@ -31,7 +28,6 @@ def test_the_record_is_durable_before_the_reply_is_returned(caller, serve, conne
 
 
 def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect, recorder):
-    """The same for a failed call: its attempts, status and body are there."""
     client = connect(serve(whole({"error": {"message": "no"}}, 500)), ledger=recorder)
     error = caller.failure(client, STREAM)
     kept = recorder.exchanges[0]
@@ -41,7 +37,6 @@ def test_the_record_is_durable_before_the_error_is_raised(caller, serve, connect
 
 
 def test_what_an_exchange_holds(serve, connect, recorder):
-    """Where it went, what answered, the raw reads with their times, and labels."""
     headers = {"x_request_id": "req_1", "x_famnb_engine": "sim"}
     server = serve(chunked(delta("web", "Hel"), 0.05, delta("web", "lo"), *closing("web"), **headers))
     connect(server, ledger=recorder).send(STREAM, labels={"experiment": "first"})
@@ -55,7 +50,6 @@ def test_what_an_exchange_holds(serve, connect, recorder):
 
 
 def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
-    """So that a crash keeps them; not when nothing new has come."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.02)
     gates = [threading.Event(), threading.Event()]
 
@@ -109,8 +103,6 @@ def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods,
 
 
 def test_the_recorder_may_complete_the_reply(serve, connect):
-    """What it puts on the exchange before the future is done is what the caller gets."""
-
     class Pricing(MemoryRecorder):
         def on_close(self, exchange):
             exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
@@ -149,7 +141,6 @@ class Broken:
 
 @pytest.mark.parametrize("where", ["on_open", "on_reads", "on_close", "future"])
 def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeypatch, where):
-    """The call still answers; the warning says what is wrong, once."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.01)
     client = connect(
         serve(chunked(delta("web", "Hel"), 0.1, delta("web", "lo"), *closing("web"))), ledger=Broken(where)
@@ -163,7 +154,6 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
 
 
 def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connect, monkeypatch):
-    """The reply comes, and a warning later."""
     monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.05)
     monkeypatch.setattr("famnb.client.engine.UNFINISHED_S", 0.1)
 

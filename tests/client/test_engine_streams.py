@@ -1,7 +1,5 @@
 """Streams as servers really send them: what comes is read, what is missing is said."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading
@@ -31,7 +29,6 @@ STREAM = request("web")
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_streamed_reply_is_read_on_every_endpoint(caller, serve, connect, endpoint):
-    """Text, evidence and a free connection."""
     server = serve(chunked(*sse_stream(endpoint, "Hel", "lo")))
     client = connect(server)
     reply = caller.send(client, request(endpoint))
@@ -42,7 +39,6 @@ def test_a_streamed_reply_is_read_on_every_endpoint(caller, serve, connect, endp
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_whole_reply_is_read_on_every_endpoint(caller, serve, connect, endpoint):
-    """The same text from one JSON object; its body came at `ttft_s`."""
     reply = caller.send(connect(serve(whole(body(endpoint, "Hello")))), request(endpoint, stream=False))
     assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, False)
     assert reply.raw == body(endpoint, "Hello")
@@ -52,7 +48,6 @@ def test_a_whole_reply_is_read_on_every_endpoint(caller, serve, connect, endpoin
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(caller, serve, connect, endpoint):
-    """Whatever its content type says."""
     for content_type in ("application/json", "text/plain", "text/event-stream"):
         reply = caller.send(
             connect(serve(whole(body(endpoint, "Hello"), content_type=content_type))), request(endpoint)
@@ -61,19 +56,16 @@ def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(caller, serve, 
 
 
 def test_a_stream_in_answer_to_a_whole_request_is_read(caller, serve, connect):
-    """The content type decides, not what was asked for."""
     reply = caller.send(connect(serve(chunked(*sse_stream("web", "Hello")))), request("web", stream=False))
     assert (reply.text, reply.streamed) == ("Hello", True)
 
 
 def test_events_come_typed_and_in_order(caller, serve, connect):
-    """Iteration yields the deltas as they are."""
     events = caller.iterate(connect(serve(chunked(*sse_stream("web", "Hel", "lo")))), STREAM)
     assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
 
 
 def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
-    """The first delta is there although the second has not been sent."""
     compressor, seen = zlib.compressobj(wbits=31), threading.Event()
     pieces = [
         compressor.compress(piece) + compressor.flush(zlib.Z_SYNC_FLUSH) for piece in sse_stream("web", "Hel", "lo")
@@ -99,7 +91,6 @@ def test_every_member_of_a_gzip_stream_is_read(serve, connect, size):
 
 
 def test_what_only_claims_to_be_gzip_is_interrupted(serve, connect):
-    """The error says what was wrong with it."""
     server = serve(chunked(*sse_stream("web", "Hello"), content_encoding="gzip"))
     with pytest.raises(StreamInterrupted, match="incorrect header check"):
         connect(server, retries=Retries(tries=1)).send(STREAM)
@@ -107,7 +98,6 @@ def test_what_only_claims_to_be_gzip_is_interrupted(serve, connect):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_stream_without_evidence_is_interrupted(caller, serve, connect, endpoint):
-    """EOF alone proves nothing, however orderly."""
     error = caller.failure(connect(serve(chunked(*opening(endpoint), delta(endpoint, "Hel")))), request(endpoint))
     assert isinstance(error, StreamInterrupted)
     assert (error.reply.text, error.reply.complete) == ("Hel", False)
@@ -115,26 +105,22 @@ def test_a_stream_without_evidence_is_interrupted(caller, serve, connect, endpoi
 
 @pytest.mark.parametrize("endpoint", ["chat", "web", "messages"])
 def test_evidence_without_the_terminator_is_complete(serve, connect, endpoint):
-    """A finish reason or a stop reason is enough."""
     stream = [*opening(endpoint), delta(endpoint, "Hello"), evidence(endpoint)]
     assert connect(serve(chunked(*stream))).send(request(endpoint)).complete is True
 
 
 def test_the_terminator_alone_proves_nothing(serve, connect):
-    """[DONE] without a finish reason: complete is None, with a warning on the reply."""
     reply = connect(serve(chunked(delta("web", "Hello"), DONE))).send(STREAM)
     assert (reply.text, reply.complete, len(reply.warnings)) == ("Hello", None, 1)
 
 
 @pytest.mark.parametrize("done", [b"data:[DONE]\n\n", b"data: [DONE]\r\n\r\n", b"data: [DONE]"])
 def test_the_terminator_is_recognised_in_every_dress(serve, connect, done):
-    """Without a space, with CRLF, and without a blank line at the very end."""
     reply = connect(serve(chunked(delta("web", "Hello"), done))).send(STREAM)
     assert (reply.text, reply.complete) == ("Hello", None)
 
 
 def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve, connect):
-    """The next call uses the same connection."""
     server = serve(chunked(*sse_stream("web", "Hello"), delta("web", " again"), b"rubbish"))
     client = connect(server)
     assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
@@ -142,7 +128,6 @@ def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve
 
 
 def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_up(serve, connect):
-    """The reply is there without a deadline's help, and `e2e_s` is the terminator's time."""
     reply = connect(serve(chunked(*sse_stream("web", "Hello"), Action.STALL))).send(STREAM)
     assert (reply.complete, reply.error) == (True, None)
     assert reply.timing.e2e_s == reply.reads[-1].t_ns / 1e9
@@ -150,7 +135,6 @@ def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_u
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_an_error_inside_a_stream_keeps_what_came(caller, serve, connect, endpoint):
-    """After three deltas: StreamError with the service's words, the deltas kept, one request."""
     deltas = [delta(endpoint, piece) for piece in ("a", "b", "c")]
     server = serve(chunked(*opening(endpoint), *deltas, *failure(endpoint)))
     error = caller.failure(connect(server), request(endpoint))
@@ -160,7 +144,6 @@ def test_an_error_inside_a_stream_keeps_what_came(caller, serve, connect, endpoi
 
 
 def test_a_whole_response_that_failed_is_an_error(serve, connect):
-    """A responses body with status `failed` carries the service's code."""
     failed = {**body("responses", "Hel"), "status": "failed", "error": {"code": "server_error", "message": "it broke"}}
     with pytest.raises(StreamError, match="it broke") as caught:
         connect(serve(whole(failed))).send(request("responses", stream=False))
@@ -168,7 +151,6 @@ def test_a_whole_response_that_failed_is_an_error(serve, connect):
 
 
 def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, connect):
-    """StreamDecodeError, what came before it kept, the connection closed."""
     server = serve(chunked(delta("web", "Hel"), event(b'{"choices": [{]}'), *closing("web")))
     client = connect(server)
     error = caller.failure(client, STREAM)
@@ -177,7 +159,6 @@ def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, 
 
 
 def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):
-    """Nothing a service adds is lost, and nothing it adds breaks the reply."""
     odd = {"type": "new.thing", "choices": [], "novelty": [1, {"a": None}]}
     reply = connect(serve(chunked(event(odd), *sse_stream("web", "Hello")))).send(STREAM)
     assert reply.text == "Hello"
@@ -185,13 +166,11 @@ def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):
 
 
 def test_comments_and_foreign_event_names_are_no_matter(serve, connect):
-    """`event:` names, ids and keep-alive comments anywhere."""
     stream = [b": hello\n\n", b"event: nonsense\nid: 1\n" + delta("web", "Hel"), b":\n", *sse_stream("web", "lo")]
     assert connect(serve(chunked(*stream))).send(STREAM).text == "Hello"
 
 
 def test_thinking_and_answer_are_told_apart(serve, connect):
-    """A messages stream with thinking gives both, and the time between them."""
     stream = [*opening("messages"), thinking("Let me see."), 0.05, delta("messages", "Hello"), *closing("messages")]
     reply = connect(serve(chunked(*stream))).send(request("messages"))
     assert (reply.thinking, reply.text) == ("Let me see.", "Hello")
@@ -200,7 +179,6 @@ def test_thinking_and_answer_are_told_apart(serve, connect):
 
 
 def test_several_events_in_one_read_are_one_batch(serve, connect):
-    """Events that came together share one time."""
     reads = (
         connect(
             serve(
@@ -219,6 +197,5 @@ def test_several_events_in_one_read_are_one_batch(serve, connect):
 
 
 def test_usage_that_is_missing_is_absent(serve, connect):
-    """None, never 0."""
     usage = connect(serve(chunked(*sse_stream("web", "Hello")))).send(STREAM).usage
     assert (usage.output_tokens, usage.source("output_tokens")) == (None, "absent")

@@ -1,7 +1,5 @@
 """Latencies against a server that knows when it sent what: they are the server's, however busy this process is."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -134,7 +132,6 @@ def judge(timing, times, lateness):
 
 
 def test_a_consumer_that_is_slow_does_not_change_the_times(serve, connect):
-    """A loop that dawdles over every event sees the stream late; the figures do not."""
     steps = [step for _ in range(10) for step in (0.01, delta("web", "word "))]
     with connect(serve(chunked(*steps, *closing("web")))).stream(request("web")) as stream:
         start = time.monotonic()

@@ -1,7 +1,5 @@
 """How a process ends that still has clients, connections or calls; what a call leaves of its settings."""
 
-from __future__ import annotations
-
 import gc
 import re
 import subprocess
@@ -61,7 +59,6 @@ child.join(60)
     ],
 )
 def test_a_process_ends_in_order(script, last):
-    """A running call is recorded as interrupted, a stopped one as cancelled; no loop or task complains."""
     command = [sys.executable, "-X", "dev", "-c", BEGIN + script]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     told = ["recorded completed", *([f"recorded {last}"] if script else [])]
@@ -73,7 +70,6 @@ def test_a_process_ends_in_order(script, last):
 
 
 def test_a_call_leaves_the_process_as_it_is(serve, connect):
-    """Neither the switch interval of threads nor the garbage collector is changed while a call runs."""
     before = sys.getswitchinterval(), gc.isenabled(), gc.get_threshold()
     gate = threading.Event()
     with connect(serve(chunked(delta("web", "a"), gate, *closing("web")))).stream(request("web")) as stream:

@@ -1,7 +1,5 @@
 """Calls from any thread and any loop, and every way to leave one early: nothing leaks, nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -24,7 +22,6 @@ ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
 
 
 def test_stop_from_another_thread_keeps_what_came(serve, connect, recorder):
-    """The partial reply with status `cancelled`, and no error: stopping is none."""
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
     stream = client.engine.start(STREAM)
@@ -53,7 +50,6 @@ def test_a_stream_that_nobody_holds_is_stopped(serve, connect, recorder):
 
 @pytest.mark.filterwarnings("error")
 def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
-    """An iteration, `result`, an await, and a callback at its end."""
     client = connect(serve(chunked(*opening("web"), 0.05, delta("web", "Hello"), *closing("web"))))
     assert "".join(event.text for event in client.engine.start(STREAM) if isinstance(event, Delta)) == "Hello"
     assert client.engine.start(STREAM).result().text == "Hello"
@@ -64,14 +60,12 @@ def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
 
 
 def test_stop_while_nothing_has_come(serve, connect):
-    """Before the headers there is no partial, only the status."""
     stream = connect(serve([Action.STALL])).stream(STREAM)
     stream.stop()
     assert (stream.result().status, stream.reply.text) == ("cancelled", "")
 
 
 def test_leaving_the_block_early_stops_the_stream(serve, connect, recorder):
-    """Sync and async alike."""
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
     with client.stream(STREAM) as stream:
@@ -89,7 +83,6 @@ def test_leaving_the_block_early_stops_the_stream(serve, connect, recorder):
 
 
 def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, connect):
-    """0 connections in use, none left open, and the next call works."""
     chance = random.Random(7)
     server = serve(choose=lambda received: ENDLESS if b"endless" in received.body else whole(body("web", "Hello")))
     client = connect(server)
@@ -103,7 +96,6 @@ def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, co
 
 
 def test_a_cancelled_await_stops_the_call(serve, connect, recorder):
-    """`asyncio.wait_for` around a call leaves nothing running."""
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
 
@@ -118,7 +110,6 @@ def test_a_cancelled_await_stops_the_call(serve, connect, recorder):
 
 @pytest.mark.parametrize("wait", [lambda stream: stream.result(), lambda stream: stream.wait(), list])
 def test_an_interrupt_stops_the_call_and_says_so(serve, connect, recorder, wait):
-    """Ctrl-C in a cell: a KeyboardInterrupt with the partial, recorded as cancelled; the next call works."""
     server = serve(ENDLESS, whole(body("web", "Hello")))
     client = connect(server, ledger=recorder)
     stream = client.engine.start(STREAM)
@@ -132,7 +123,6 @@ def test_an_interrupt_stops_the_call_and_says_so(serve, connect, recorder, wait)
 
 
 def test_a_sync_call_inside_a_running_loop(serve, connect):
-    """As every cell of a notebook is."""
     client = connect(serve(whole(body("web", "Hello"))))
 
     async def cell() -> str:
@@ -142,7 +132,6 @@ def test_a_sync_call_inside_a_running_loop(serve, connect):
 
 
 def test_one_client_on_two_loops_and_four_threads(serve, connect):
-    """Loops and threads come and go; the client does not care."""
     server = serve(chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server)
     texts = [asyncio.run(client.asend(STREAM)).text for _ in range(2)]
@@ -155,7 +144,6 @@ def test_one_client_on_two_loops_and_four_threads(serve, connect):
 
 
 def test_the_running_reply_grows(serve, connect):
-    """`.reply` is the reply so far, `running` until it is over; `wait` says whether it is."""
     seen = threading.Event()
     server = serve(chunked(delta("web", "Hel"), seen, delta("web", "lo"), *closing("web")))
     with connect(server).stream(STREAM) as stream:
@@ -168,7 +156,6 @@ def test_the_running_reply_grows(serve, connect):
 
 
 def test_callbacks_at_the_end(serve, connect, caplog):
-    """Called once with the stream, also when it is over already; a failing one is logged and hurts nobody."""
     ready = threading.Event()
     stream = connect(serve(chunked(ready, *sse_stream("web", "Hello")))).stream(STREAM)
     called: list[object] = []
@@ -183,7 +170,6 @@ def test_callbacks_at_the_end(serve, connect, caplog):
 
 
 def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
-    """After a fork the child's calls work, and so do the parent's, whose connections the child leaves alone."""
     server = serve(whole(body("web", "Hello")))
     client = connect(server)
     client.send(WHOLE)
@@ -199,7 +185,6 @@ def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
 
 
 def test_closing_a_client_stops_its_calls(serve, connect, recorder):
-    """What runs is cancelled and recorded; after that the client refuses, and says why."""
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
     stream = client.engine.start(STREAM)
@@ -212,7 +197,6 @@ def test_closing_a_client_stops_its_calls(serve, connect, recorder):
 
 
 def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve):
-    """A call outlives the client that started it; the connection does not outlive both."""
     server = serve(chunked(delta("web", "Hel"), 0.2, delta("web", "lo"), *closing("web")))
     stream = Client(base_url=server.url, api_key="a-key-of-its-own").stream(STREAM)
     assert stream.result().text == "Hello"
@@ -220,7 +204,6 @@ def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve
 
 
 def test_the_async_client_has_the_plain_names(serve):
-    """send, ask, send_many and stream, awaited."""
     server = serve(chunked(*sse_stream("web", "Hello")))
 
     async def talk() -> list[str]:

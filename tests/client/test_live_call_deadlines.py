@@ -1,7 +1,5 @@
 """What happens when it takes too long: each deadline has its own error, and no trickle of bytes puts one off."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import socket
@@ -12,14 +10,7 @@ import pytest
 from famnb.client.config import Clock, Deadlines
 from famnb.client.live_call import DeadlineTimer
 from famnb.client.retry import Retries
-from famnb.errors import (
-    Cancelled,
-    ConnectError,
-    FirstEventTimeout,
-    IdleTimeout,
-    PoolTimeout,
-    TotalTimeout,
-)
+from famnb.errors import Cancelled, ConnectError, FirstEventTimeout, IdleTimeout, PoolTimeout, TotalTimeout
 from tests.support.fault_server import Action, chunk, chunked, head, whole
 from tests.support.wire_payloads import body, closing, delta, opening, request, sse_stream
 
@@ -33,7 +24,6 @@ STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chu
     "silence", [[Action.STALL], [STREAM_HEAD, Action.STALL], [STREAM_HEAD, chunk(b": wait\n\n"), Action.STALL]]
 )
 def test_a_first_event_that_does_not_come(caller, serve, connect, recorder, silence):
-    """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
     server = serve(silence)
     client = connect(server, deadlines=Deadlines(first_event=0.2), ledger=recorder)
     error = caller.failure(client, STREAM)
@@ -43,7 +33,6 @@ def test_a_first_event_that_does_not_come(caller, serve, connect, recorder, sile
 
 
 def test_a_stream_that_falls_silent(caller, serve, connect):
-    """IdleTimeout with the partial."""
     server = serve(chunked(*opening("web"), delta("web", "Hel"), Action.STALL))
     client = connect(server, deadlines=Deadlines(idle=0.2))
     error = caller.failure(client, STREAM)
@@ -52,14 +41,12 @@ def test_a_stream_that_falls_silent(caller, serve, connect):
 
 
 def test_a_drip_is_silence(caller, serve, connect):
-    """One byte of an unfinished event every 50 ms is no sign of life."""
     server = serve([STREAM_HEAD, chunk(delta("web", "Hel")), chunk(b"data: "), *[chunk(b" "), 0.05] * 100])
     error = caller.failure(connect(server, deadlines=Deadlines(idle=0.3)), STREAM)
     assert isinstance(error, IdleTimeout)
 
 
 def test_comments_are_signs_of_life(caller, serve, connect):
-    """A stream that says `: still here` more often than the limit is waited for."""
     # Longer than the limit in all, and each pause a tenth of it, so that a loaded machine may be late.
     waiting = [b": still here\n\n", 0.1] * 12
     server = serve(chunked(delta("web", "Hel"), *waiting, delta("web", "lo"), *closing("web")))
@@ -67,7 +54,6 @@ def test_comments_are_signs_of_life(caller, serve, connect):
 
 
 def test_the_total_counts_everything(caller, serve, connect):
-    """Comments and events for ever end at the total."""
     server = serve(chunked(*[delta("web", "x"), 0.05] * 100))
     error = caller.failure(connect(server, deadlines=Deadlines(total=0.4)), STREAM)
     assert isinstance(error, TotalTimeout)
@@ -75,7 +61,6 @@ def test_the_total_counts_everything(caller, serve, connect):
 
 
 def test_the_total_counts_the_pauses_between_tries(serve, connect):
-    """A pause that is longer than what is left of the total ends with it."""
     server = serve(whole(b"", 503))
     client = connect(server, deadlines=Deadlines(total=0.2), clock=Clock(uniform=lambda low, high: 30.0))
     with pytest.raises(TotalTimeout):
@@ -84,27 +69,23 @@ def test_the_total_counts_the_pauses_between_tries(serve, connect):
 
 @pytest.mark.parametrize("silence", [[Action.STALL], [head(200, content_length="999"), *DRIP]])
 def test_a_whole_reply_has_the_total_alone(caller, serve, connect, silence):
-    """It has no events to wait for; a drip of its body does not put the total off."""
     limits = Deadlines(first_event=0.1, total=0.4)
     assert isinstance(caller.failure(connect(serve(silence), deadlines=limits), WHOLE), TotalTimeout)
 
 
 def test_a_whole_body_that_stops_is_idle(serve, connect):
-    """Once the headers are there, bytes must keep coming."""
     server = serve([head(200, content_length="999"), b"{", Action.STALL])
     with pytest.raises(IdleTimeout):
         connect(server, deadlines=Deadlines(idle=0.2)).send(WHOLE)
 
 
 def test_silence_after_the_evidence_is_the_end(serve, connect):
-    """A finish reason and then nothing: complete."""
     server = serve(chunked(*sse_stream("web", "Hello")[:-1], Action.STALL))
     reply = connect(server, deadlines=Deadlines(idle=0.2)).send(STREAM)
     assert (reply.text, reply.complete, reply.error) == ("Hello", True, None)
 
 
 def test_no_free_connection(serve, connect):
-    """While one call holds the only connection, the next one gives up after the pool deadline: nothing was sent."""
     server = serve(chunked(delta("web", "Hel"), Action.STALL))
     client = connect(server, connections=1, deadlines=Deadlines(pool=0.2))
     with client.stream(STREAM) as holding:
@@ -115,7 +96,6 @@ def test_no_free_connection(serve, connect):
 
 
 def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
-    """By default nothing else ends it; the error says that nothing was sent, which nobody can bill."""
     assert Deadlines().pool == math.inf
     server = serve(chunked(delta("web", "Hel"), Action.STALL))
     client = connect(server, connections=1)
@@ -129,7 +109,6 @@ def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
 
 
 def test_ten_streams_on_two_connections(serve, connect):
-    """All finish, and no more than two were ever open."""
     server = serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))
     client = connect(server, connections=2)
     streams = [client.engine.start(STREAM) for _ in range(10)]
@@ -149,7 +128,6 @@ def test_waiting_for_a_connection_is_not_latency(serve, connect):
 
 
 def test_a_connection_that_is_not_made_in_time(connect):
-    """A host that swallows packets: ConnectError, which is tried again."""
     # A listener whose queue is full takes no more connections.
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         address = listener.getsockname()
@@ -166,8 +144,6 @@ def test_a_connection_that_is_not_made_in_time(connect):
 
 
 def test_the_first_deadline_to_pass_names_the_error():
-    """On the timer itself: idle before total, total before idle, a stop before both."""
-
     async def catch_error(limits: Deadlines, *, stop: bool = False) -> type[Exception]:
         try:
             async with DeadlineTimer(limits) as timer:

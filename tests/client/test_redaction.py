@@ -1,7 +1,5 @@
 """A key that a stream brings in pieces is masked in all that is kept of it."""
 
-from __future__ import annotations
-
 import pytest
 
 import famnb
@@ -18,7 +16,6 @@ STREAM = request("web")
 @pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
 @pytest.mark.parametrize("size", [1, 7, 20])
 def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, endpoint, size):
-    """Cut over events of a few characters it is masked in the reply, in its bytes, and in the ledger's file."""
     text = f"{KEY}, your key is {KEY}!"
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     script = [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, text)]
@@ -36,7 +33,6 @@ def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, en
 
 
 def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, recorder):
-    """What had arrived is kept, without the key, beside the error that ended it."""
     pieces = [delta("web", piece) for piece in (KEY[:9], KEY[9:], " is it")]
     client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), ledger=recorder)
     with pytest.raises(StreamDecodeError) as caught:

@@ -1,7 +1,5 @@
 """The pure core: what chunks, times and recorded reads amount to, without a socket."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +48,6 @@ def test_times_are_those_of_the_reads():
 
 
 def test_roles_and_empty_deltas_are_no_content():
-    """`ttft_s` waits for the first character."""
     timing = (
         read_chunks(
             "web", (10, opening("web")[0]), (20, delta("web", "")), (30, delta("web", "a")), (40, evidence("web"))
@@ -117,7 +114,6 @@ def test_a_character_that_was_held_back_counts_when_it_came():
 @pytest.mark.parametrize("name", ENDPOINTS)
 @given(data=st.data())
 def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
-    """How the network cuts the bytes does not matter."""
     chunks = data.draw(cut(b"".join(sse_stream(name, "Hel", "lo ☃"))))
     reader = read_chunks(name, *((10, chunk) for chunk in chunks))
     assert reader.outcome(None) == read_chunks(name, (10, b"".join(chunks))).outcome(None)
@@ -126,7 +122,6 @@ def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_stream_reads_the_same_again(name):
-    """Reply, events and timing from the reads alone."""
     live = read_chunks(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
     again = reply_from_reads(
         endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
@@ -141,7 +136,6 @@ def test_a_recorded_stream_reads_the_same_again(name):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_whole_reply_reads_the_same_again(name):
-    """The body is its one read."""
     live = read_chunks(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
     again = reply_from_reads(
         endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
@@ -158,27 +152,23 @@ def test_a_recorded_whole_reply_reads_the_same_again(name):
     ],
 )
 def test_a_record_that_ended_badly_reads_as_it_ended(data, error, status):
-    """The partial reply with its error; nothing is raised."""
     reads = [Read(10 * MS, tuple(each[6:-2] for each in data))]
     reply = reply_from_reads(endpoint("web"), streamed=True, reads=reads, headers_ns=5 * MS, end_ns=10 * MS)
     assert (type(reply.error), reply.status, reply.text) == (error, status, "Hel")
 
 
 def test_a_record_of_an_error_body_is_a_failure():
-    """Also one that is no JSON, and one that was cut."""
     for data in (b'{"error": {"message": "no"}}', b"<html>", b'{"choices": [{'):
         reply = reply_from_reads(endpoint("web"), streamed=False, reads=[Read(1, (data,))], headers_ns=1, end_ns=1)
         assert (reply.status, reply.error is not None, reply.text) == ("failed", True, "")
 
 
 def test_a_record_without_reads_is_interrupted():
-    """Nothing came: an empty reply without times."""
     reply = reply_from_reads(endpoint("web"), streamed=True, reads=[], headers_ns=None, end_ns=None)
     assert (reply.status, reply.text, reply.timing.e2e_s, reply.timing.ttft_s) == ("interrupted", "", None, None)
 
 
 def test_events_of_an_abandoned_try_stay_out_of_the_reply():
-    """The shared list keeps them, the reply begins where its own try began."""
     events = []
     first = ResponseReader(endpoint("web"), streamed=True, events=events)
     first.feed(opening("web")[0], 1)
@@ -193,20 +183,17 @@ def test_events_of_an_abandoned_try_stay_out_of_the_reply():
 
 
 def test_an_end_without_anything_is_no_reply():
-    """Zero bytes are not an event stream."""
     with pytest.raises(ResponseFormatError, match="empty"):
         read_chunks("web")
 
 
 def test_comments_alone_are_a_stream_that_broke_off():
-    """An event stream without events lacks its evidence; it is not a malformed body."""
     with pytest.raises(StreamInterrupted):
         read_chunks("web", (10, b": hello\n\n"))
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_follows_a_failure_is_not_read(at_once: bool):
-    """Garbage behind it hides no reason, also where both come in one read."""
     reader = ResponseReader(endpoint("chat"), streamed=True)
     events = [b'data: {"error": {"message": "the engine stopped"}}\n\n', b"data: 2DONE]\n\n"]
     for chunk in [b"".join(events)] if at_once else events[:1]:

@@ -1,7 +1,5 @@
 """Whatever a service sends, a call ends with a reply or with an error of famnb's own tree."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -108,7 +106,6 @@ def use_everything(reply: Reply) -> None:
 
 
 def test_no_answer_crashes_the_client():
-    """Fixtures with bytes, lines and values changed: read as a stream, as a whole body, and again from the record."""
     chance = random.Random(1)
     for name, data in mutants(chance):
         for streamed in (True, False):
@@ -122,7 +119,6 @@ def test_no_answer_crashes_the_client():
 
 
 def test_no_error_body_crashes_the_client():
-    """The same bytes as the body of an error status, beside headers that are nonsense."""
     chance = random.Random(2)
     for _, data in mutants(chance):
         hints = ["", "-1", "nan", "1e400", "Thu, 99 Foo", data[:20].decode("latin-1")]

@@ -1,7 +1,5 @@
 """When a call is tried again, how long it pauses, and that what is sent again is the same."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -33,7 +31,6 @@ def refusal(status: int, **headers: str) -> list[bytes]:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_a_request_at_fault_is_sent_once(caller, serve, connect, status):
-    """No other 4xx gets better by being sent again."""
     server = serve(refusal(status))
     error = caller.failure(connect(server), WHOLE)
     assert (type(error), error.status, len(server.requests)) == (status_error(status), status, 1)
@@ -41,7 +38,6 @@ def test_a_request_at_fault_is_sent_once(caller, serve, connect, status):
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_a_failure_that_may_pass_is_tried_three_times(caller, serve, connect, status):
-    """Three requests, then the error of the last."""
     server = serve(refusal(status))
     client = connect(server)
     error = caller.failure(client, WHOLE)
@@ -50,7 +46,6 @@ def test_a_failure_that_may_pass_is_tried_three_times(caller, serve, connect, st
 
 
 def test_the_wait_includes_every_attempt_and_pause(serve, connect, recorder):
-    """On a clock that only pauses advance, the wait is what two refusals asked for, 2 s and 3 s."""
     server = serve(refusal(429, retry_after="2"), refusal(503, retry_after="3"), GOOD)
     elapsed_ns = 0
 
@@ -65,7 +60,6 @@ def test_the_wait_includes_every_attempt_and_pause(serve, connect, recorder):
 
 
 def test_a_call_that_fails_has_waited_too(serve, connect, recorder):
-    """Until it failed, its last attempt included."""
     connect(serve(refusal(400)), ledger=recorder).engine.start(WHOLE).wait()
     assert recorder.exchanges[0].wait_ns >= recorder.exchanges[0].headers_ns > 0
 
@@ -95,7 +89,6 @@ def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(caller,
     ],
 )
 def test_the_wait_is_the_services_wish_or_our_own(serve, connect, headers, low, high):
-    """Milliseconds go before seconds, a date counts against the response's own; nonsense means our own delay."""
     server = serve(refusal(429, **headers), GOOD)
     client = connect(server)
     assert client.send(WHOLE).text == "Hello"
@@ -103,7 +96,6 @@ def test_the_wait_is_the_services_wish_or_our_own(serve, connect, headers, low, 
 
 
 def test_a_retry_after_sent_twice_does_no_harm(serve, connect):
-    """Two Retry-After headers: a pause, one retry, no crash."""
     twice = head(429, content_length="2", retry_after="1").replace(b"\r\n\r\n", b"\r\nretry-after: 2\r\n\r\n") + b"{}"
     server = serve([twice], GOOD)
     client = connect(server)
@@ -112,7 +104,6 @@ def test_a_retry_after_sent_twice_does_no_harm(serve, connect):
 
 
 def test_a_long_wait_is_the_callers_decision(caller, serve, connect):
-    """Retry-After: 3600: no pause, an error that says when to come back."""
     server = serve(refusal(429, retry_after="3600"))
     client = connect(server)
     error = caller.failure(client, WHOLE)
@@ -122,7 +113,6 @@ def test_a_long_wait_is_the_callers_decision(caller, serve, connect):
 
 @pytest.mark.parametrize(("status", "word", "requests"), [(400, "true", 3), (500, "false", 1), (503, "?", 3)])
 def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requests):
-    """`x-should-retry` decides where it says true or false."""
     server = serve(refusal(status, x_should_retry=word))
     with pytest.raises(APIStatusError):
         connect(server).send(WHOLE)
@@ -130,7 +120,6 @@ def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requ
 
 
 def test_a_connection_that_breaks_before_the_headers_is_tried_again(caller, serve, connect):
-    """A reset, then a reply."""
     server = serve([Action.RESET], [Action.CLOSE], GOOD)
     client = connect(server)
     assert caller.send(client, WHOLE).text == "Hello"
@@ -139,7 +128,6 @@ def test_a_connection_that_breaks_before_the_headers_is_tried_again(caller, serv
 
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_tried_again_only_before_its_content(caller, serve, connect, broken):
-    """After the opening the call is tried again, and the caller sees one reply."""
     server = serve(chunked(*opening("web"), broken, end=False), chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server)
     reply = caller.send(client, request("web"))
@@ -149,7 +137,6 @@ def test_a_stream_is_tried_again_only_before_its_content(caller, serve, connect,
 
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_not_tried_again_once_content_came(caller, serve, connect, broken):
-    """After the first delta: one request, StreamInterrupted, the partial reply."""
     server = serve(chunked(*opening("web"), delta("web", "Hel"), broken, end=False))
     error = caller.failure(connect(server), request("web"))
     assert isinstance(error, StreamInterrupted)
@@ -157,7 +144,6 @@ def test_a_stream_is_not_tried_again_once_content_came(caller, serve, connect, b
 
 
 def test_one_try_means_one_try(serve, connect):
-    """Retries(tries=1) sends a request once."""
     server = serve(refusal(500))
     with pytest.raises(ServerError):
         connect(server, retries=Retries(tries=1)).send(WHOLE)
@@ -175,7 +161,6 @@ def test_many_failures_use_up_the_budget(serve, connect):
 
 
 def test_the_budget_is_refilled_by_success():
-    """A success gives back what its retry cost, or one."""
     budget = RetryBudget(capacity=28, cost=14)
     assert [budget.take(), budget.take(), budget.take()] == [True, True, False]
     budget.refill(retried=True)
@@ -205,7 +190,6 @@ def test_our_own_delay_doubles_up_to_eight_seconds():
 
 @pytest.mark.parametrize("error", [StreamError(""), StreamDecodeError(""), IdleTimeout(""), ValueError("")])
 def test_other_failures_are_final(error):
-    """What the service or the clock said is not asked again."""
     assert not is_worth_retrying(error)
 
 
@@ -213,6 +197,5 @@ def test_other_failures_are_final(error):
     "fields", [{"tries": 0}, {"tries": True}, {"tries": 1.5}, {"max_wait": -1}, {"max_wait": math.nan}]
 )
 def test_senseless_settings_are_refused(fields):
-    """A setting that means nothing is an error where it is made."""
     with pytest.raises(InvalidRequest):
         Retries(**fields)

@@ -3,8 +3,6 @@
 Each client runs in an environment of its own, since their dependencies exclude each other.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

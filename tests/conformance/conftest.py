@@ -1,7 +1,5 @@
 """The matrix of what came of the tests of clients."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The environments of clients and servers: a folder for each, made once and kept."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

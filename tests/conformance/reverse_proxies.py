@@ -4,8 +4,6 @@ Every one listens on two ports, plain and TLS, closes a connection that was idle
 soon as it comes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import shutil

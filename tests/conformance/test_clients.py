@@ -6,8 +6,6 @@
 A client is kept in pytest's cache, or in the folder that CONFORMANCE_CACHE names.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re
@@ -112,9 +110,7 @@ def run_client(client: Client, cache: Path, address: dict[str, Any]) -> dict[str
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("client", "service", "case"), cases())
-def test_a_client_is_at_home(
-    client: Client, service: str, case: str, outcomes: Outcomes, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_client_is_at_home(client, service, case, outcomes, record_property):
     """It gets a text, has a tool called and its result read, or gets an object of the form it asked for."""
     found = outcomes(client, service)
     for name, value in {"client": client, "version": found[""]["version"], "service": service, "case": case}.items():
@@ -160,7 +156,7 @@ def check_generated(outcome: dict[str, Any], case: str) -> None:
 @pytest.mark.conformance
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("client", MEASURING, ids=str)
-def test_a_client_counts_the_tokens_that_were_served(client: Client, cache: Path) -> None:
+def test_a_client_counts_the_tokens_that_were_served(client: Client, cache: Path):
     """Whole and streamed; the service is its own, so that what that counts is of these calls alone."""
     with serve(time_scale=0, compat=True) as server:
         found = run_client(client, cache, {"url": server.url, "key": server.key})

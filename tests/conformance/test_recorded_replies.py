@@ -4,8 +4,6 @@ The recordings are no part of the project: a file of them beside its folder, `..
 read where there is one. A line holds the body as it came and, as `sdk`, what the vendor's SDK made of it.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections import Counter
@@ -67,7 +65,7 @@ _COUNTS = {
 }
 
 
-def test_each_recorded_reply_is_read_as_the_vendors_sdk_reads_it() -> None:
+def test_each_recorded_reply_is_read_as_the_vendors_sdk_reads_it():
     if not CORPUS.exists():
         pytest.skip(f"no recordings at {CORPUS}")
     found: Counter[tuple[str, str]] = Counter()

@@ -5,8 +5,6 @@
 A proxy that is not installed is skipped; Debian's packages are called as they are here, uvicorn is there anyway.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import time
@@ -136,9 +134,7 @@ through_each_proxy = pytest.mark.parametrize(
 
 
 @through_each_proxy
-def test_texts_of_the_service_are_the_same_behind_a_proxy(
-    proxy: ReverseProxy, service: Server, connect: Callable[..., famnb.Client]
-) -> None:
+def test_texts_of_the_service_are_the_same_behind_a_proxy(proxy, service, connect):
     """On each endpoint, whole and streamed, eight at once, on fresh and on kept connections."""
     requests = [
         famnb.compose(endpoint, f"{subject} in three sentences.", stream=stream)
@@ -158,9 +154,7 @@ def test_texts_of_the_service_are_the_same_behind_a_proxy(
 
 @through_each_proxy
 @pytest.mark.parametrize("prompt", SCRIPTS)
-def test_what_a_handler_does_is_the_same_behind_a_proxy(
-    prompt: str, proxy: ReverseProxy, handlers: FaultServer, connect: Callable[..., famnb.Client]
-) -> None:
+def test_what_a_handler_does_is_the_same_behind_a_proxy(prompt, proxy, handlers, connect):
     """An answer is complete, a broken one says so, and the next call is answered."""
     client, (_, error) = connect(proxy, handlers.url, KEY, retries=ONCE), SCRIPTS[prompt]
     for _ in range(3):
@@ -175,9 +169,7 @@ def test_what_a_handler_does_is_the_same_behind_a_proxy(
 
 
 @through_each_proxy
-def test_a_connection_that_a_proxy_has_closed_is_not_used_again(
-    proxy: ReverseProxy, handlers: FaultServer, connect: Callable[..., famnb.Client]
-) -> None:
+def test_a_connection_that_a_proxy_has_closed_is_not_used_again(proxy, handlers, connect):
     client = connect(proxy, handlers.url, KEY, retries=ONCE)
     for _ in range(3):
         assert client.send(request("web", "words in one write")).text == TEXT
@@ -185,9 +177,7 @@ def test_a_connection_that_a_proxy_has_closed_is_not_used_again(
 
 
 @through_each_proxy
-def test_a_call_at_the_moment_of_an_idle_close_is_answered_and_every_request_is_counted(
-    proxy: ReverseProxy, handlers: FaultServer, connect: Callable[..., famnb.Client]
-) -> None:
+def test_a_call_at_the_moment_of_an_idle_close_is_answered_and_every_request_is_counted(proxy, handlers, connect):
     client, before = connect(proxy, handlers.url, KEY), len(handlers.requests)
     requests = [request("web", "words in one write")] * 8
     for turn in range(8):

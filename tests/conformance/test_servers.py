@@ -6,8 +6,6 @@
 A server is kept where the clients of `test_clients.py` are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -165,7 +163,7 @@ def check_answer(use: Use, reply: Any, text: str) -> None:
 @pytest.mark.timeout(900)
 @uses()
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_an_answer_with_its_tokens(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+def test_an_answer_with_its_tokens(use: Use, stream: bool, connect: Callable[..., famnb.Client]):
     client = connect(use)
     reply = ask(client, use, "Say hello.", stream=stream)
     check_answer(use, reply, "Hello from afar.")
@@ -182,7 +180,7 @@ def test_an_answer_with_its_tokens(use: Use, stream: bool, connect: Callable[...
 @pytest.mark.timeout(900)
 @uses(of_engine=False)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_thinking(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+def test_thinking(use: Use, stream: bool, connect: Callable[..., famnb.Client]):
     """Shown by aimock and on messages; our service behind the proxy counts it on chat, and shows none."""
     has_budget = use.endpoint == "messages" or use.profile == "openrouter"
     expected = contextlib.nullcontext() if has_budget else pytest.warns(UserWarning, match="nearest reasoning effort")
@@ -200,7 +198,7 @@ def test_thinking(use: Use, stream: bool, connect: Callable[..., famnb.Client]) 
 @pytest.mark.timeout(900)
 @uses(of_engine=False)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_a_tool_and_its_result(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+def test_a_tool_and_its_result(use: Use, stream: bool, connect: Callable[..., famnb.Client]):
     reply = ask(connect(use), use, "How is the weather in Oslo?", tools=[weather], auto=True, stream=stream)
     assert [result.content for each in reply.rounds for result in each.results] == ["4 degrees in Oslo"]
     check_answer(use, reply, "It is cold in Oslo.")
@@ -210,7 +208,7 @@ def test_a_tool_and_its_result(use: Use, stream: bool, connect: Callable[..., fa
 
 @pytest.mark.timeout(900)
 @uses()
-def test_a_conversation(use: Use, connect: Callable[..., famnb.Client]) -> None:
+def test_a_conversation(use: Use, connect: Callable[..., famnb.Client]):
     talk = connect(use).conversation(use.endpoint, model=use.model, max_tokens=CAP)
     talk.say("Say hello.")
     check_answer(use, talk.say("Now say hello again."), "Hello from afar.")
@@ -218,7 +216,7 @@ def test_a_conversation(use: Use, connect: Callable[..., famnb.Client]) -> None:
 
 @pytest.mark.timeout(900)
 @uses()
-def test_a_refusal(use: Use, connect: Callable[..., famnb.Client]) -> None:
+def test_a_refusal(use: Use, connect: Callable[..., famnb.Client]):
     """What the server says is wrong, without the key."""
     prompt, model, message = {
         "aimock": ("Please fail.", use.model, "no such thing"),
@@ -233,7 +231,7 @@ def test_a_refusal(use: Use, connect: Callable[..., famnb.Client]) -> None:
 
 @pytest.mark.timeout(900)
 @uses(of_engine=False)
-def test_a_wrong_key_is_refused(use: Use, connect: Callable[..., famnb.Client]) -> None:
+def test_a_wrong_key_is_refused(use: Use, connect: Callable[..., famnb.Client]):
     """LiteLLM without a database says 400, and why."""
     wrong = "sk-wrong-0123456789abcdef"
     with pytest.raises(APIStatusError) as caught:
@@ -244,7 +242,7 @@ def test_a_wrong_key_is_refused(use: Use, connect: Callable[..., famnb.Client]) 
 
 @pytest.mark.timeout(900)
 @uses()
-def test_a_composer(use: Use, connect: Callable[..., famnb.Client]) -> None:
+def test_a_composer(use: Use, connect: Callable[..., famnb.Client]):
     """A talk of two turns, and a tool that runs and goes back."""
     # The engine's tiny model would call a tool at once, with any letters for a city.
     tools = [] if use.server == "llama.cpp" else [weather]

@@ -3,8 +3,6 @@
 Run `python -m tests.front.protocol` after a view or an intent has changed.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import types

@@ -1,7 +1,5 @@
 """What is written twice agrees: types in Python and on the page, classes in style sheets and in what uses them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

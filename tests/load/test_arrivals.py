@@ -1,7 +1,5 @@
 """When calls begin, and when those in flight grow without end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +52,6 @@ def queue_times(rate: float, servers: int, mean_s: float, seconds: float) -> tup
 
 @pytest.mark.parametrize(("load", "grows"), [(0.5, False), (0.9, False), (1.5, True), (3, True)])
 def test_a_backlog_that_grows_is_told_from_a_busy_service(load: float, *, grows: bool):
-    """Looked at four times a second for a minute, as a step is: never at 90 % of the capacity, soon beyond it."""
     begun, ended = queue_times(load * 40, 4, 0.1, 60)
     looks = [now for now in np.arange(0.25, 60, 0.25) if is_growing(begun[begun < now], ended[ended < now], now)]
     assert bool(looks) == grows
@@ -63,7 +60,6 @@ def test_a_backlog_that_grows_is_told_from_a_busy_service(load: float, *, grows:
 
 
 def test_long_answers_are_waited_for_before_anything_is_said():
-    """A service that takes ten seconds for each answer has not fallen behind after fifteen."""
     begun = np.arange(0, 60, 0.1)
     ended = begun + 10
     assert not any(is_growing(begun[begun < now], ended[ended < now], now) for now in np.arange(1, 60, 0.25))
@@ -80,7 +76,6 @@ def test_long_answers_are_waited_for_before_anything_is_said():
     ],
 )  # fmt: skip
 def test_traces_are_read_as_they_are_published(tmp_path: Path, name: str, text: str):
-    """Seconds, milliseconds or dates, in order, with the lengths under either name."""
     file = tmp_path / name
     file.write_text(text)
     trace = read_trace(file)

@@ -1,7 +1,5 @@
 """A load on a queue of known law, on real sockets: what is measured, what ends early, what is refused."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -73,7 +71,6 @@ def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[...
 
 
 def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
-    """An interrupt keeps what had come; running again goes on with the step that it cut off."""
     load = make_load(rate=[10, 20], duration=1.5)
     timer = threading.Timer(2.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -90,7 +87,6 @@ def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(mak
 
 @pytest.mark.usefixtures("priced")
 def test_what_a_load_may_cost_is_held(server: Server, tmp_path: Path):
-    """No call starts that could pass the budget; where not one fits, nothing is sent."""
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "l.sqlite") as client:
         options = {"rate": 40, "duration": 2, "client": client, "model": "fam-2-5-pro", "max_tokens": 16}
         load = famnb.Load("Hi.", endpoint="responses", **options)
@@ -103,7 +99,6 @@ def test_what_a_load_may_cost_is_held(server: Server, tmp_path: Path):
 
 
 def test_a_trace_keeps_its_times_and_lengths(make_load: Callable[..., famnb.Load]):
-    """Each call begins when it did, with a prompt and a cap of the recorded lengths."""
     trace = pd.DataFrame({"timestamp": [3, 3.2, 3.5], "input_tokens": [4, 40, 8], "output_tokens": [1, 2, 3]})
     load = make_load(trace=trace)
     load.run()
@@ -135,7 +130,6 @@ def test_a_load_without_a_rate_or_an_objective_says_what_to_give(make_load: Call
 
 
 def test_a_search_without_a_load_that_keeps_the_objective_says_so(make_load: Callable[..., famnb.Load]):
-    """Not even one call at once ends within a microsecond."""
     peak = make_load(rate=1, arrivals="closed", duration=1).find_peak(slo={"e2e_s": 1e-6})
     assert str(peak) == "No load was found that keeps e2e_s ≤ 1e-06 in 95% of calls: the lowest step missed it."
     assert [step.verdict for step in peak.steps] == ["missed"]

@@ -1,7 +1,5 @@
 """The search for a peak, on loads that a law keeps or misses."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """No secret of a client is found anywhere but on its requests, whichever profile it has and wherever it goes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import traceback
@@ -41,10 +39,7 @@ def shown_secrets(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("fault", ["refused", "refused in text", "broken", "no answer", "redirected"])
-def test_no_secret_is_shown_where_the_service_gives_it_back(
-    name: str, fault: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    """Not in the error, a traceback with all variables, the log, the ledger, the frame, nor what the notebook shows."""
+def test_no_secret_is_shown_where_the_service_gives_it_back(name, fault, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     profile = find_profile(name)
     endpoint = next(iter(profile.endpoints))
@@ -97,7 +92,6 @@ def read_files(folder: Path) -> bytes:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_secret_in_a_prompt_or_an_answer_is_masked_in_place(name: str, tmp_path: Path):
-    """In the record of the one, and in the other; the rest of it stays, and so does what is no secret."""
     endpoint = next(iter(find_profile(name).endpoints))
     server = FaultServer(whole(body(endpoint, f"{ECHO} of https://example.com/notebook, preview")))
     options: dict[str, Any] = {"base_url": server.url, "api_key": KEY, "ledger": tmp_path / "ledger.sqlite"}
@@ -110,7 +104,6 @@ def test_a_secret_in_a_prompt_or_an_answer_is_masked_in_place(name: str, tmp_pat
 
 
 def test_a_secret_is_recognized_by_its_name_or_its_looks():
-    """A name of a person is none, and a scheme before a secret is no part of it."""
     headers = {"X-Author": "Margaret Hamilton", "Ocp-Apim-Subscription-Key": HEADER, "Authorization": f"Basic {QUERY}"}
     credential = Credential(None, variable="", own=headers, query={"code": UNNAMED, "region": "westeurope"})
     masked = credential.mask(f"Margaret Hamilton sent {HEADER} and {QUERY} to westeurope with {UNNAMED}")
@@ -127,7 +120,6 @@ def test_an_invalid_query_is_refused_without_its_values():
 
 
 def test_a_run_on_workers_of_a_client_with_more_secrets_than_its_key_is_refused(tmp_path: Path):
-    """They read the key for themselves, and could read no others; what is no secret goes with them."""
     options: dict[str, Any] = {"base_url": "http://127.0.0.1:1", "api_key": KEY, "ledger": tmp_path / "l.sqlite"}
     dask = pytest.importorskip("distributed")
     with (

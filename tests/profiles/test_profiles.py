@@ -1,7 +1,5 @@
 """Profiles: each vendor gets its own path, headers and fields, and its answers are read like any other."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import types
@@ -68,7 +66,6 @@ def service() -> Iterator[Server]:
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
-    """Path, the key's header, and the headers and fields that it wants."""
     server = FaultServer(whole(body(endpoint, "Hello.")))
     with Client(profile=name, base_url=server.url, api_key=KEY) as client:
         reply = client.send(client.compose(endpoint, "Say hello.", system="Be brief.", max_tokens=2000, stream=False))
@@ -86,7 +83,6 @@ def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
 
 
 def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
-    """Where none is set; where one is set it is sent, and a vendor that wants one says which variable holds it."""
     server = FaultServer(whole(body("chat", "Hello.")), whole(body("chat", "Hello.")))
     for variable in ("VLLM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
@@ -134,7 +130,6 @@ def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: 
 
 
 def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyPatch):
-    """As Ollama reads it; a server of one's own has no default."""
     for host, address in {
         "gpu:8080": "http://gpu:8080",
         "gpu": "http://gpu:11434",
@@ -153,7 +148,6 @@ def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyP
 
 
 def test_headers_and_query_go_with_every_request():
-    """What is secret among them is found nowhere; nor is it where the service gives it back."""
     own = {"X-Team-Token": "team-token-0123456789", "HTTP-Referer": "https://example.com/notebook"}
     server = FaultServer(whole(body("chat", "You sent team-token-0123456789.")))
     client = Client(profile="azure", base_url=server.url, api_key=KEY, headers=own, query={"api-version": "preview"})
@@ -186,7 +180,6 @@ def test_invalid_settings_are_refused(arguments: dict[str, Any], message: str):
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_request_survives_its_record(name: str, endpoint: str):
-    """Body to request and back, with fields of the vendor and fields that nobody knows."""
     request = famnb.compose(
         endpoint,
         "Where to?",
@@ -215,7 +208,6 @@ def test_a_field_that_is_not_known_is_refused_with_the_way_out():
 
 
 def test_the_default_profile_is_as_strict_as_before(service: Server):
-    """Neither another profile's request nor a vendor's field gets through; a request of the document goes anywhere."""
     with Client(base_url=service.url, api_key=service.key) as strict:
         request = famnb.compose("chat", "Hello", endpoints=find_profile("openai").endpoints, seed=1)
         with pytest.raises(InvalidRequest, match="seed: no such field"):
@@ -234,7 +226,6 @@ def test_the_default_profile_is_as_strict_as_before(service: Server):
     ("name", "endpoint"), [("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"), ("open", "chat")]
 )
 def test_a_service_is_used_through_its_profile(service: Server, name: str, endpoint: str):
-    """Whole, streamed, with thinking, tools, JSON, usage and errors."""
     with Client(profile=name, base_url=service.url, api_key=service.key) as client:
         whole_reply = client.ask("Say hello.", endpoint=endpoint, stream=False, max_tokens=60)
         streamed = client.ask("Say hello.", endpoint=endpoint, max_tokens=60)
@@ -257,7 +248,6 @@ def test_a_service_is_used_through_its_profile(service: Server, name: str, endpo
 
 
 def test_the_ledger_and_the_frames_know_the_profile(service: Server, tmp_path: Path):
-    """A recorded call is read by its own profile's requests, in another process too; old rows are the document's."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     with famnb.Client(profile="openai", base_url=service.url, api_key=service.key, ledger=ledger) as client:
         reply = client.ask("Hello", endpoint="chat", seed=7, extra_body={"new_field": 1})
@@ -282,7 +272,6 @@ def test_an_async_client_has_profiles_too(service: Server):
 
 
 def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
-    """Each variant's requests are its own client's, and every frame says whose."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     options: dict[str, Any] = {"base_url": service.url, "api_key": service.key, "ledger": ledger}
     clients = {name: famnb.Client(profile=name, **options) for name in ("openai", "anthropic", "open")}
@@ -322,7 +311,6 @@ def readme_rows() -> list[list[str]]:
 
 
 def test_readme_has_every_profile():
-    """Key, address and endpoints of its table are those of the profiles."""
     rows = readme_rows()
     assert [row[2].split('"')[1] for row in rows] == [
         *("openai", "anthropic", "gemini", "openrouter", "azure", "deepseek", "groq", "mistral", "xai", "together"),
@@ -340,7 +328,6 @@ def test_readme_has_every_profile():
 
 @pytest.mark.parametrize("row", readme_rows(), ids=lambda row: row[0])
 def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.MonkeyPatch):
-    """The key in its variable, the client and the question, as they stand; the address alone is this machine's."""
     _, key, client_line, model_cell, *_ = row
     name, model = client_line.split('"')[1], model_cell.strip("`") if "`" in model_cell else "my-model"
     profile = find_profile(name)
@@ -365,7 +352,6 @@ def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.M
 
 
 def test_one_vendor_s_answer_is_not_replayed_for_another(service: Server, tmp_path: Path):
-    """Though the body is the same, byte for byte."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     options: dict[str, Any] = {"base_url": service.url, "api_key": service.key, "ledger": ledger}
     with famnb.Client(profile="openai", **options) as client:
@@ -378,7 +364,6 @@ def test_one_vendor_s_answer_is_not_replayed_for_another(service: Server, tmp_pa
 
 
 def test_what_all_variants_share_is_checked_by_each_one_s_own_profile(service: Server, tmp_path: Path):
-    """Without a client of the experiment's own; a misspelled argument is still told."""
     ledger = tmp_path / "ledger.sqlite"
     with famnb.Client(profile="open", base_url=service.url, api_key=service.key, ledger=ledger) as client:
         variants = famnb.grid(client=client, endpoint="chat", model=["a", "b"])
@@ -389,7 +374,6 @@ def test_what_all_variants_share_is_checked_by_each_one_s_own_profile(service: S
 
 
 def test_a_profile_of_one_s_own_in_ten_lines(tmp_path: Path):
-    """Replay, the frame and experiments know it by its name."""
     with FaultServer(*[whole(body("chat", "Hello."))] * 3) as server:
         famnb.profiles.register(
             famnb.profiles.Profile(
@@ -417,7 +401,6 @@ def test_a_profile_of_one_s_own_in_ten_lines(tmp_path: Path):
 
 
 def test_the_models_that_a_vendor_lists():
-    """The key goes with the question, and a refusal is the error of its status."""
     listed = whole({"object": "list", "data": [{"id": "small"}, {"id": "large"}]})
     with FaultServer(get=listed) as server, Client(profile="groq", base_url=server.url, api_key=KEY) as client:
         assert client.models() == ["small", "large"]
@@ -428,7 +411,6 @@ def test_the_models_that_a_vendor_lists():
 
 
 def test_a_token_in_a_header_takes_the_place_of_the_key(monkeypatch: pytest.MonkeyPatch):
-    """Azure takes a token of Entra."""
     monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
     with FaultServer(whole(body("chat", "Hello."))) as server:
         headers = {"authorization": "Bearer entra-token-0123456789"}

@@ -1,7 +1,5 @@
 """What each profile sends, field by field, and that the vendors' own SDKs have every field."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Mapping
@@ -143,7 +141,6 @@ EARLIER_FIELDS = {"temperature", "top_p", "top_k"}
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_vendor_gets_the_fields_that_it_documents(name: str, endpoint: str):
-    """All of them, and nothing else, at the socket."""
     server = FaultServer(whole(body(endpoint, '{"city": "Oslo"}')))
     takes_form = find_profile(name).endpoints[endpoint].traits.format
     with Client(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
@@ -165,7 +162,6 @@ def test_a_vendor_gets_the_fields_that_it_documents(name: str, endpoint: str):
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_field_that_only_the_document_has_is_refused(name: str, endpoint: str):
-    """Before it is sent; `reasoning` on chat is the document's, but two vendors have it as well."""
     request = famnb.compose(endpoint, "Hello", endpoints=find_profile(name).endpoints)
     for field, value in OF_THE_DOCUMENT_ALONE[endpoint].items():
         if field == "reasoning" and endpoint == "chat" and name in HAVE_REASONING_IN_CHAT:
@@ -176,7 +172,6 @@ def test_a_field_that_only_the_document_has_is_refused(name: str, endpoint: str)
 
 
 def test_a_request_has_the_fields_of_its_table_alone():
-    """Any other is refused by name, and in no schema and no help."""
     request_type = find_profile("ollama").endpoints["responses"].request
     for name in ("tool_choice", "store", "previous_response_id"):
         with pytest.raises(InvalidRequest, match=f"^OllamaResponsesRequest: {name}: no such field; fields of Ollama"):
@@ -196,7 +191,6 @@ def test_a_request_is_three_classes_below_pydantics_own_and_can_be_pickled(name:
 
 @pytest.mark.parametrize(("name", "endpoint"), SDKS)
 def test_every_field_is_one_of_the_vendor_s_sdk(name: str, endpoint: str):
-    """Its own `extra_body` apart, which is never sent."""
     known = {field for base in SDKS[name, endpoint].__mro__ for field in getattr(base, "__annotations__", {})}
     ours = {*find_profile(name).endpoints[endpoint].request.model_fields} - {"extra_body"}
     assert ours - known <= (EARLIER_FIELDS if name == "anthropic" else set())
@@ -249,7 +243,6 @@ def test_gemini_s_own_extra_body_is_sent_and_comes_back_from_the_record():
 
 
 def test_each_block_may_end_what_is_cached_and_documents_are_sent():
-    """Images, calls, results and texts alike; `cache_control` anywhere else is refused."""
     mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
     blocks = [

@@ -1,7 +1,5 @@
 """One model's name at two vendors is two models: in frames, forecasts and comparisons, and each has its own price."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -54,7 +52,6 @@ def clients(tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
 
 
 def test_one_model_at_two_services_has_two_costs(priced: None, clients: dict[str, famnb.Client], tmp_path: Path):
-    """In the reply, in the frame, and where the price is changed afterwards; a host's own price counts before all."""
     ledger = tmp_path / "ledger.sqlite"
     replies = {
         name: client.send(client.compose("chat", "Hello", model=MODEL, stream=False))
@@ -71,7 +68,6 @@ def test_one_model_at_two_services_has_two_costs(priced: None, clients: dict[str
 
 
 def test_an_experiment_counts_each_service_s_own_price(priced: None, clients: dict[str, famnb.Client]):
-    """In its forecast, and in what a budget has left."""
     variants = famnb.grid(client=clients, endpoint="chat", model=MODEL)
     options: dict[str, Any] = {"stream": False, "max_tokens": 1_000_000, "client": clients["gemini"]}
     exp = famnb.Experiment(["Hello"], variants, name="two services", **options)
@@ -85,7 +81,6 @@ def test_an_experiment_counts_each_service_s_own_price(priced: None, clients: di
 
 
 def test_a_call_is_scored_by_the_price_of_its_service(clients: dict[str, famnb.Client]):
-    """Also where the price is set after the call was made."""
     calls = {name: client.compose("chat", "Hello", model=MODEL, stream=False) for name, client in clients.items()}
     replies = {name: clients[name].send(request) for name, request in calls.items()}
     famnb.prices.set(MODEL, input=1, output=1)
@@ -116,7 +111,6 @@ def test_calls_runs_and_spend_distinguish_vendors(clients: dict[str, famnb.Clien
 
 
 def test_a_forecast_and_a_summary_are_of_each_vendor_s_own_calls(clients: dict[str, famnb.Client]):
-    """Also of a vendor whose path is not the document's."""
     for client in clients.values():
         for number in range(6):
             ask(client, f"Hello {number}")

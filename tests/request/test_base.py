@@ -1,7 +1,5 @@
 """What holds for every request: strict, immutable, sent as it was set, identified by what is sent."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from typing import Any
@@ -19,7 +17,6 @@ HI = [{"role": "user", "content": "hi"}]
 
 
 def test_only_what_was_set_is_sent():
-    """An unset field stays out of the body, so that the service's own default applies."""
     request = MessagesRequest(model="fam-2-5-pro", messages=HI)
     assert request.body() == {"model": "fam-2-5-pro", "messages": HI}
     assert request.temperature == 0.1
@@ -27,7 +24,6 @@ def test_only_what_was_set_is_sent():
 
 
 def test_the_body_has_the_order_of_the_document():
-    """However the fields were given."""
     request = ResponsesRequest(top_p=1.0, input="hi", stream=True, model="fam-2-5-pro")
     assert list(request.body()) == ["model", "input", "stream", "top_p"]
 
@@ -41,7 +37,6 @@ def test_a_body_makes_the_same_request(request_: Request):
 
 
 def test_the_key_is_the_content():
-    """Equal for equal endpoint and body, whatever the order of an object's pairs, different for anything else."""
     request = ChatRequest(model="fam-mini", messages=HI, temperature=1)
     assert request.key() == ChatRequest(temperature=1.0, messages=HI, model="fam-mini").key()
     others: list[Request] = [
@@ -57,7 +52,6 @@ def test_the_key_is_the_content():
 
 
 def test_replace_changes_and_unsets():
-    """A new request; a field given as None is unset, the old one stays as it was."""
     request = MessagesRequest(model="fam-2-5-pro", messages=HI, stream=True)
     assert request.replace(stream=None, max_tokens=5).body() == {
         "model": "fam-2-5-pro",
@@ -70,14 +64,12 @@ def test_replace_changes_and_unsets():
 
 
 def test_a_schema_keeps_its_name_through_replace():
-    """A field whose name in Python differs goes out, and comes back, by its name on the wire."""
     format_ = {"type": "json_schema", "name": "x", "schema": {"type": "object"}}
     request = ResponsesRequest(model="fam-2-5-pro", input="hi", text={"format": format_})
     assert request.replace(stream=True).body()["text"] == {"format": format_}
 
 
 def test_a_request_cannot_be_changed():
-    """What was sent is what the record shows."""
     request = ChatRequest(model="fam-mini", messages=HI)
     with pytest.raises(ValueError, match="frozen"):
         request.stream = True
@@ -96,7 +88,6 @@ def test_a_request_cannot_be_changed():
     ],
 )
 def test_an_error_names_the_location_the_fault_and_what_was_given(fields: dict[str, Any], parts: list[str]):
-    """In words, on one line, what was given shortened."""
     with pytest.raises(InvalidRequest) as caught:
         ChatRequest(**{"model": "fam-mini", "messages": HI, **fields})
     message = str(caught.value)
@@ -118,13 +109,11 @@ def test_an_error_names_the_location_the_fault_and_what_was_given(fields: dict[s
     ],
 )
 def test_a_location_is_written_as_a_path(location: tuple[int | str, ...], path: str):
-    """The tags of unions are left out, long or odd keys are shown safely."""
     assert format_location(location) == path
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_sending_a_request_leaves_it_as_it_was(name: str):
-    """Equal, copied and pickled as before; a copy with another field has its own body and key."""
     request, untouched = compose(name, "hi"), compose(name, "hi")
     assert json.loads(request.body_json()) == request.body()
     assert request.key() == untouched.key()
@@ -136,7 +125,6 @@ def test_sending_a_request_leaves_it_as_it_was(name: str):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_every_request_is_read_in_shared_terms(name: str):
-    """The turns with the system text, wherever it stands, and the settings."""
     request = compose(name, "hi", system="be brief", max_tokens=9, temperature=0.5)
     system = [request.system_turn] if request.system_turn else []
     assert [(turn.role, turn.text) for turn in (*system, *request.turns())] == [("system", "be brief"), ("user", "hi")]
@@ -145,7 +133,6 @@ def test_every_request_is_read_in_shared_terms(name: str):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_the_traits_of_an_endpoint_agree_with_its_model(name: str):
-    """Each field that they name exists, and every field of the model has a place in a form."""
     at = endpoint(name)
     fields = set(at.request.model_fields)
     named = {at.traits.system_field, *at.traits.usage_fields, *at.traits.groups} - {None}

@@ -1,7 +1,5 @@
 """Conversations: roles, contents of every accepted shape, and what each endpoint refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -35,7 +33,6 @@ def refusal_of(request_type: type[Request], *items: Any) -> str:
 
 @each_request
 def test_roles(request_type: type[Request]):
-    """The roles of the endpoint, and no other."""
     for role in ROLES[request_type]:
         assert talking(request_type, {"role": role, "content": "hi"})
     for role in ("robot", 3, None, ""):
@@ -56,7 +53,6 @@ def test_roles(request_type: type[Request]):
     ],
 )
 def test_contents(request_type: type[Request], content: Any):
-    """A text, one part or a list of parts go out as they were given."""
     body = talking(request_type, {"role": "user", "content": content}).body()
     assert body[request_type.prompt_field] == [{"role": "user", "content": content}]
 
@@ -78,13 +74,11 @@ def test_contents(request_type: type[Request], content: Any):
     ],
 )
 def test_contents_that_say_nothing(request_type: type[Request], content: Any, start: str):
-    """The refusal names the place and what is expected there."""
     assert refusal_of(request_type, {"role": "user", "content": content}).startswith(start)
 
 
 @each_request
 def test_a_conversation_is_not_empty(request_type: type[Request]):
-    """At least one message; a plain text does for responses alone."""
     assert refusal_of(request_type).startswith(": list should have at least 1 item")
     if request_type is not ResponsesRequest:
         with pytest.raises(InvalidRequest, match="messages: input should be a valid list"):
@@ -92,7 +86,6 @@ def test_a_conversation_is_not_empty(request_type: type[Request]):
 
 
 def test_the_input_of_responses():
-    """A text equals one user message; items may say that they are messages."""
     assert ResponsesRequest(model="fam-2-5-pro", input="hi").body()["input"] == "hi"
     item = {"type": "message", "role": "user", "content": "hi"}
     assert talking(ResponsesRequest, item).body()["input"] == [item]
@@ -103,7 +96,6 @@ def test_the_input_of_responses():
 
 @pytest.mark.parametrize("request_type", [ChatRequest, WebChatRequest])
 def test_tool_talk(request_type: type[Request]):
-    """A call may have empty content, its result must say which call it answers."""
     call = {"role": "assistant", "content": "", "tool_calls": [CALL]}
     answer = {"role": "tool", "content": "", "tool_call_id": "a"}
     question = {"role": "user", "content": "hi"}
@@ -117,14 +109,12 @@ def test_tool_talk(request_type: type[Request]):
 
 
 def test_system_text_of_messages():
-    """A list of text blocks as in the document, or a plain text."""
     for system in ([{"type": "text", "text": "be brief"}], "be brief"):
         request = MessagesRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "hi"}], system=system)
         assert request.body()["system"] == system
 
 
 def test_the_text_and_the_images_of_a_content():
-    """What a conversation says, and the pictures it points to, whatever its shape."""
     parts = [
         {"type": "text", "text": "one"},
         {"type": "image_url", "image_url": {"url": "u1"}},

@@ -37,7 +37,6 @@ class Point:
 
 
 def test_a_model_is_a_strict_schema():
-    """Every property is required and no other allowed, which strict services ask for; names like keywords survive."""
     form = json_format(Trip)
     assert (form["name"], form["strict"]) == ("Trip", True)
     assert form["schema"]["required"] == ["name", "stops", "default"]
@@ -47,8 +46,6 @@ def test_a_model_is_a_strict_schema():
 
 
 def test_open_objects_are_not_claimed_to_be_strict():
-    """A mapping with any keys cannot be followed exactly."""
-
     class Counts(pydantic.BaseModel):
         words: dict[str, int]
 
@@ -57,19 +54,16 @@ def test_open_objects_are_not_claimed_to_be_strict():
 
 @pytest.mark.parametrize("kind", [Node, Point])
 def test_the_top_of_a_schema_is_an_object(kind: Any):
-    """Also where a type contains itself, which pydantic would only name at the top."""
     assert json_format(kind)["schema"]["type"] == "object"
 
 
 @pytest.mark.parametrize("kind", [list[int], int, object()])
 def test_a_type_that_is_not_an_object_is_refused(kind: Any):
-    """The message says what to do."""
     with pytest.raises(famnb.InvalidRequest, match="model"):
         json_format(kind)
 
 
 def test_each_endpoint_carries_the_schema_in_its_own_field():
-    """Responses in `text.format` beside its other options, the chat endpoints in `response_format`."""
     responses = famnb.compose("responses", "Hi", schema=Trip, text={"verbosity": "low"}).body()["text"]
     assert responses["verbosity"] == "low"
     assert responses["format"]["type"] == "json_schema"
@@ -79,20 +73,17 @@ def test_each_endpoint_carries_the_schema_in_its_own_field():
 
 
 def test_messages_cannot_be_held_to_a_schema():
-    """It has no field for it, and a plea in the prompt would be no promise."""
     with pytest.raises(famnb.InvalidRequest, match="use endpoint='chat' or 'responses' or 'web'"):
         famnb.compose("messages", "Hi", schema=Trip)
 
 
 def test_a_form_of_ones_own_is_left_alone():
-    """Some services know only `json`: whoever says so gets that."""
     body = famnb.compose("web", "Hi", schema=Trip, response_format={"type": "json"}).body()
     assert body["response_format"] == {"type": "json"}
 
 
 @given(st.dictionaries(st.text(), st.lists(st.integers() | st.text() | st.none())), st.data())
 def test_any_beginning_of_a_json_object_can_be_read(value: dict, data: st.DataObject):
-    """However far a stream has come, there is a value with a subset of the keys, or none yet."""
     text = json.dumps(value)
     partial = parse_partial(text[: data.draw(st.integers(0, len(text)))])
     assert partial is None or set(partial) <= set(value)

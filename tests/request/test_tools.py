@@ -44,7 +44,6 @@ def forecast(
 
 
 def test_a_function_describes_itself():
-    """Name, description and a valid JSON Schema with types, defaults and the docstring's words."""
     function = famnb.compose("web", "Hi", tools=[forecast]).body()["tools"][0]["function"]
     schema = function["parameters"]
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -67,8 +66,6 @@ def test_a_function_describes_itself():
     ids=["google", "numpy", "sphinx"],
 )
 def test_each_style_of_docstring_is_read(docstring: str):
-    """Whoever wrote the function, its parameters keep their words."""
-
     def add(a: int, b: int = 0) -> int:
         return a + b
 
@@ -79,22 +76,14 @@ def test_each_style_of_docstring_is_read(docstring: str):
 
 
 def test_a_tool_is_still_the_function():
-    """In Python nothing changes: it is called, and it keeps its name and docstring."""
     assert forecast(Place(city="Oslo")) == "Oslo 3 CELSIUS None a"
     assert forecast.__name__ == "forecast"
     assert "station" in (forecast.__doc__ or "")
 
 
 def test_arguments_become_python_values():
-    """A model's JSON is validated: nested models, enums and lists, and numbers written as texts."""
     bound = forecast.bind('{"place": {"city": "Oslo"}, "days": "5", "unit": "f", "at": ["noon"]}')
-    assert bound == {
-        "place": Place(city="Oslo"),
-        "days": 5,
-        "unit": Unit.FAHRENHEIT,
-        "at": ["noon"],
-        "how": "a",
-    }
+    assert bound == {"place": Place(city="Oslo"), "days": 5, "unit": Unit.FAHRENHEIT, "at": ["noon"], "how": "a"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +98,6 @@ def test_arguments_become_python_values():
     ],
 )
 def test_wrong_arguments_are_explained_to_the_model(arguments: str, words: str):
-    """Each fault names its place and what was expected, so that the model can do better."""
     with pytest.raises(ValueError, match=words.replace("[", r"\[")):
         forecast.bind(arguments)
 
@@ -149,21 +137,17 @@ def unsupported(city: Handle):
     ],
 )
 def test_what_cannot_be_a_tool_says_what_to_do(function: Any, words: str):
-    """Refused where it is defined, not when the model calls it."""
     with pytest.raises(famnb.InvalidRequest, match=words):
         famnb.tool(function)
 
 
 def test_a_tool_may_be_given_another_name_and_description():
-    """For functions of others, which cannot be changed."""
     made = famnb.tool(name="find-town", description="Finds towns.")(lambda: "Oslo")
     assert isinstance(made, FunctionTool)
     assert (made.name, made.description, made()) == ("find-town", "Finds towns.", "Oslo")
 
 
 def test_a_coroutine_function_is_a_tool_too():
-    """It is awaited where it runs."""
-
     @famnb.tool
     async def wait(seconds: float) -> str:
         """Wait."""
@@ -173,7 +157,6 @@ def test_a_coroutine_function_is_a_tool_too():
 
 
 def test_functions_go_into_requests_as_they_are():
-    """`compose` writes a function out for web chat, and says where tools belong otherwise."""
     request = famnb.compose("web", "Hi", tools=[forecast])
     function = {"name": "forecast", "description": forecast.description, "parameters": forecast.parameters}
     assert request.body()["tools"] == [{"type": "function", "function": function}]

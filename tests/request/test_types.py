@@ -1,7 +1,5 @@
 """The rows of the document's tables: required fields, defaults, ranges, each at and beyond its edge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -50,7 +48,6 @@ def refusal_of(request_type: type[Request], **fields: Any) -> str:
     ],
 )
 def test_the_fields_are_the_document_s(request_type: type[Request], fields: str):
-    """Each endpoint has exactly its own fields, and each says what it means."""
     assert set(request_type.model_fields) == set(fields.split())
     assert all(field.description for field in request_type.model_fields.values())
 
@@ -58,10 +55,7 @@ def test_the_fields_are_the_document_s(request_type: type[Request], fields: str)
 @pytest.mark.parametrize(
     ("request_type", "defaults"),
     [
-        (
-            ResponsesRequest,
-            {"max_output_tokens": 512, "stream": False, "temperature": 0.1, "top_p": 1, "store": True},
-        ),
+        (ResponsesRequest, {"max_output_tokens": 512, "stream": False, "temperature": 0.1, "top_p": 1, "store": True}),
         (
             WebChatRequest,
             {"max_new_tokens": 2048, "stream": False, "temperature": 0.1, "top_p": 1, "tool_choice": "auto"},
@@ -71,7 +65,6 @@ def test_the_fields_are_the_document_s(request_type: type[Request], fields: str)
     ],
 )
 def test_the_defaults_are_the_document_s(request_type: type[Request], defaults: dict[str, Any]):
-    """What the document gives a default has it, everything else is unset."""
     optional = {name: field for name, field in request_type.model_fields.items() if not field.is_required()}
     assert {name: field.default for name, field in optional.items() if field.default is not None} == defaults
     assert set(request_type.model_fields) - set(optional) == set(REQUIRED[request_type])
@@ -79,7 +72,6 @@ def test_the_defaults_are_the_document_s(request_type: type[Request], defaults: 
 
 @each_request
 def test_each_required_field_is_named_when_missing(request_type: type[Request]):
-    """The refusal names every field that is missing."""
     with pytest.raises(InvalidRequest) as caught:
         request_type()
     missing = "; ".join(f"{name}: required, but missing" for name in REQUIRED[request_type])
@@ -96,7 +88,6 @@ def test_each_required_field_is_named_when_missing(request_type: type[Request]):
     ],
 )
 def test_sampling_ranges(request_type: type[Request], field: str, good: list[Any], bad: list[Any]):
-    """The edges pass, what lies beyond does not, and nothing is converted."""
     for value in good:
         assert make(request_type, **{field: value}).body()[field] == value
     for value in bad:
@@ -105,7 +96,6 @@ def test_sampling_ranges(request_type: type[Request], field: str, good: list[Any
 
 @each_request
 def test_token_caps(request_type: type[Request]):
-    """At least one token, a whole number; `fam-mini` has a ceiling of its own."""
     assert make(request_type, **{request_type.cap: 1}).body()[request_type.cap] == 1
     for value in (0, -1, 1.5, True, "5"):
         assert f"{request_type.cap}: " in refusal_of(request_type, **{request_type.cap: value})
@@ -118,20 +108,17 @@ def test_token_caps(request_type: type[Request]):
 
 @pytest.mark.parametrize("request_type", ALT)
 def test_models_of_the_alt_endpoints(request_type: type[Request]):
-    """The two ids that are listed, and no other."""
     assert all(make(request_type, model=model) for model in ("fam-2-5-pro", "fam-2-5-mini"))
     assert "'fam-2-5-pro' or 'fam-2-5-mini', got 'fam-mini'" in refusal_of(request_type, model="fam-mini")
 
 
 def test_models_of_the_first_endpoint():
-    """`fam-mini`, or an id with its provider before it."""
     assert make(ChatRequest, model="provider/some-model:1")
     for model in ("fam-2-5-pro", "fam-mini ", "fam-mini\n", "/model", "provider/", "provider /model", ""):
         assert "model: " in refusal_of(ChatRequest, model=model)
 
 
 def test_metadata():
-    """16 pairs, keys of 64 characters, values of 512, counted in characters."""
     for good in ({f"k{n}": "v" for n in range(16)}, {"k" * 64: "v"}, {"k": "\U0001f600" * 512}, {}):
         assert make(ResponsesRequest, metadata=good).body()["metadata"] == good
     for bad in ({f"k{n}": "v" for n in range(17)}, {"k" * 65: "v"}, {"k": "v" * 513}, {"k": 1}, {"k": None}, []):
@@ -143,7 +130,6 @@ def function(name: Any) -> dict[str, Any]:
 
 
 def test_tool_names():
-    """a-z, A-Z, 0-9, underscore and dash, at most 64 of them."""
     for name in ("f", "a" * 64, "aZ0_-"):
         assert make(WebChatRequest, tools=[function(name)])
     for name in ("a" * 65, "a b", "é", "", "a\n", None, 3):
@@ -162,12 +148,10 @@ def test_tool_names():
     ],
 )
 def test_tools_and_their_choice_agree(fields: dict[str, Any], part: str):
-    """A choice that cannot be met is refused before anything is sent."""
     assert part in refusal_of(WebChatRequest, **fields)
 
 
 def test_every_tool_choice():
-    """The four forms of the document."""
     for choice in ("none", "auto", "required", function("f")):
         assert make(WebChatRequest, tools=[function("f")], tool_choice=choice).body()["tool_choice"] == choice
 
@@ -183,7 +167,6 @@ def test_thinking():
 
 @pytest.mark.parametrize("request_type", [ChatRequest, ResponsesRequest, WebChatRequest])
 def test_reasoning(request_type: type[Request]):
-    """An effort and a summary, each from its list, each optional."""
     for reasoning in ({"effort": "high", "summary": "none"}, {"effort": "medium"}, {}):
         assert make(request_type, reasoning=reasoning).body()["reasoning"] == reasoning
     assert "reasoning.effort: " in refusal_of(request_type, reasoning={"effort": "most"})
@@ -218,7 +201,6 @@ SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
     ],
 )
 def test_formats(request_type: type[Request], fields: dict[str, Any], part: str | None):
-    """Text, JSON, or JSON by a schema that must then be given."""
     if part is None:
         assert make(request_type, **fields).body().items() >= fields.items()
     else:

@@ -1,7 +1,5 @@
 """What the service's tests share: a caller of the service, and each endpoint in turn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

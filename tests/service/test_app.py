@@ -1,7 +1,5 @@
 """Routes, errors outside the endpoints, the headers of every response, and the two addresses of the document."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 
@@ -22,28 +20,24 @@ from tests.support.service_requests import PATHS, ServiceClient, error_of, minim
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_another_method_is_405_and_says_what_is_allowed(api: ServiceClient, endpoint: str, method: str) -> None:
-    """Only POST is allowed, and `Allow` says so."""
+def test_another_method_is_405_and_says_what_is_allowed(api: ServiceClient, endpoint: str, method: str):
     answer = api.request(method, PATHS[endpoint])
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert "POST" in error_of(endpoint, answer.json())["message"]
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/completions", "/v1/responses/", "/v2/responses", "/health/x", "//"])
-def test_an_unknown_path_is_404_in_the_common_shape(api: ServiceClient, path: str) -> None:
-    """A path that belongs to no endpoint gets the web chat's error shape."""
+def test_an_unknown_path_is_404_in_the_common_shape(api: ServiceClient, path: str):
     answer = api.post(path, json={})
     assert (answer.status_code, error_of("web", answer.json())["type"]) == (404, "invalid_request_error")
 
 
-def test_an_unknown_path_below_an_endpoint_has_its_shape(api: ServiceClient) -> None:
-    """Below the messages endpoint an error looks as it does there."""
+def test_an_unknown_path_below_an_endpoint_has_its_shape(api: ServiceClient):
     answer = api.post("/v1/messages/count_tokens", json={})
     assert (answer.status_code, error_of("messages", answer.json())["type"]) == (404, "invalid_request_error")
 
 
-def test_every_answer_carries_its_marks(api: ServiceClient, endpoint: str) -> None:
-    """A request id of its own, the engine's name and the server's, whatever the status."""
+def test_every_answer_carries_its_marks(api: ServiceClient, endpoint: str):
     answers = [api.ask(endpoint), api.ask(endpoint, stream=True), api.ask(endpoint, model="x"), api.get("/nowhere")]
     assert len({answer.headers["x-request-id"] for answer in answers}) == 4
     for answer in answers:
@@ -51,8 +45,7 @@ def test_every_answer_carries_its_marks(api: ServiceClient, endpoint: str) -> No
         assert answer.headers.get_list("server") == ["famnb"]
 
 
-def test_health_and_description_need_no_key(server: Server) -> None:
-    """Anyone may ask whether the service is there and what it offers."""
+def test_health_and_description_need_no_key(server: Server):
     assert httpx.get(f"{server.url}/health").json() == {"status": "ok", "engine": "sim"}
     description = httpx.get(f"{server.url}/openapi.json").json()
     assert set(description["paths"]) == {*PATHS.values(), "/v1/responses/{id}"}
@@ -72,8 +65,7 @@ class FailingEngine:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
-    """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
+def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool):
     app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=ResponseStore(), shutdown=Shutdown())
 
     async def post_request() -> httpx.Response:
@@ -101,24 +93,21 @@ def post_minimal(server: Server, url: str, endpoint: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_with_both_addresses_calls_every_endpoint(two: Server, endpoint: str, stream: bool) -> None:
-    """Whole and streamed; the client sends each request to the address the document has for it."""
+def test_a_client_with_both_addresses_calls_every_endpoint(two: Server, endpoint: str, stream: bool):
     with Client(base_url=two.url, alt_base_url=two.alt_url, api_key=two.key) as client:
         reply = client.send(compose(endpoint, "Why is the sky blue?", stream=stream))
     assert reply.complete
     assert reply.text
 
 
-def test_a_client_with_the_addresses_swapped_is_told(two: Server, endpoint: str) -> None:
-    """The typed error says at which address the endpoint is served."""
+def test_a_client_with_the_addresses_swapped_is_told(two: Server, endpoint: str):
     with Client(base_url=two.alt_url, alt_base_url=two.url, api_key=two.key) as client:
         address = "alternative" if ENDPOINTS[endpoint].alt else "first"
         with pytest.raises(NotFoundError, match=f"{PATHS[endpoint]} is served at the {address} address"):
             client.send(compose(endpoint, "Why is the sky blue?"))
 
 
-def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, endpoint: str) -> None:
-    """The error body is the endpoint's; at its own address the same request is answered."""
+def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, endpoint: str):
     wrong = {two.url, two.alt_url} - {own_address(two, endpoint)}
     answer = post_minimal(two, wrong.pop(), endpoint)
     assert answer.status_code == 404
@@ -127,8 +116,7 @@ def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, e
     assert post_minimal(two, own_address(two, endpoint), endpoint).status_code == 200
 
 
-def test_stored_responses_are_where_responses_are_made(two: Server) -> None:
-    """Retrieved at the alternative address; at the first there is no such path."""
+def test_stored_responses_are_where_responses_are_made(two: Server):
     id_ = post_minimal(two, two.alt_url, "responses").json()["id"]
     headers = {"authorization": f"Bearer {two.key}"}
     answers = {url: httpx.get(f"{url}/v1/responses/{id_}", headers=headers) for url in (two.url, two.alt_url)}
@@ -137,8 +125,7 @@ def test_stored_responses_are_where_responses_are_made(two: Server) -> None:
     assert "alternative address" in error_of("responses", answers[two.url].json())["message"]
 
 
-def test_each_address_describes_what_it_serves(two: Server) -> None:
-    """Both are healthy, and `/openapi.json` lists exactly the endpoints that are there."""
+def test_each_address_describes_what_it_serves(two: Server):
     for url in (two.url, two.alt_url):
         assert httpx.get(f"{url}/health").json()["status"] == "ok"
         described = httpx.get(f"{url}/openapi.json").json()
@@ -146,14 +133,12 @@ def test_each_address_describes_what_it_serves(two: Server) -> None:
         assert served == {PATHS[name] for name in ENDPOINTS if own_address(two, name) == url}
 
 
-def test_limits_hold_across_both() -> None:
-    """A key's allowance is one, wherever it calls."""
+def test_limits_hold_across_both():
     with serve(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
         answers = [post_minimal(limited, own_address(limited, name), name).status_code for name in ENDPOINTS]
     assert answers == [200, 200, 429, 429]
 
 
-def test_without_an_alternative_port_both_addresses_are_one(server: Server) -> None:
-    """All four endpoints on one port, which is also the `alt_url`."""
+def test_without_an_alternative_port_both_addresses_are_one(server: Server):
     assert server.alt_url == server.url
     assert {post_minimal(server, server.alt_url, name).status_code for name in ENDPOINTS} == {200}

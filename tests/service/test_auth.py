@@ -1,7 +1,5 @@
 """API keys, and the rate limits of each key."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,10 +35,7 @@ FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
     ],
     ids=lambda headers: repr(headers)[:60],
 )
-def test_a_key_that_is_not_the_key_is_refused(
-    server: Server, endpoint: str, headers: list[tuple[str, str]], streams: bool
-) -> None:
-    """No, empty, wrong, doubled or oversize key: 401 as JSON in the endpoint's shape, also where a stream was asked."""
+def test_a_key_that_is_not_the_key_is_refused(server, endpoint, headers, streams):
     sent = [(name, value.format(key=server.key).encode("latin-1")) for name, value in headers]
     answer = httpx.post(server.url + PATHS[endpoint], headers=sent, json=minimal_body(endpoint, stream=streams))
     assert answer.status_code == 401
@@ -54,8 +49,7 @@ def test_a_key_that_is_not_the_key_is_refused(
 
 
 @pytest.mark.parametrize("name", ["web", "responses", "messages"])
-def test_an_error_body_is_the_documents(server: Server, name: str) -> None:
-    """The body for an invalid key equals the document's, but for the message."""
+def test_an_error_body_is_the_documents(server: Server, name: str):
     expected = json.loads((FIXTURES / f"error_{name}.json").read_text())
     body = httpx.post(server.url + PATHS[name], json=minimal_body(name)).json()
     inner = body["error"]["error"] if name == "messages" else body["error"]
@@ -63,15 +57,13 @@ def test_an_error_body_is_the_documents(server: Server, name: str) -> None:
     assert body == expected
 
 
-def test_the_key_comes_before_the_body(server: Server, endpoint: str) -> None:
-    """A wrong key is 401 even when the body is nonsense, and even when it never comes."""
+def test_the_key_comes_before_the_body(server: Server, endpoint: str):
     assert httpx.post(server.url + PATHS[endpoint], content=b"{").status_code == 401
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n"
     assert send_raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
 
 
-def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None:
-    """`Expect: 100-continue` gets its 100 with the right key, and the 401 at once with a wrong one."""
+def test_a_body_is_called_for_only_once_the_key_is_known(server: Server):
     head = f"POST {PATHS['web']} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\n"
     body = json.dumps(minimal_body("web")).encode()
     wanted = {server.key: b"HTTP/1.1 100 Continue", "wrong": b"HTTP/1.1 401 Unauthorized"}
@@ -80,14 +72,12 @@ def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None
         assert send_raw(server, lines.encode() + body).startswith(start)
 
 
-def test_the_scheme_may_be_written_in_any_case(server: Server) -> None:
-    """`bearer` is `Bearer`, as HTTP has it."""
+def test_the_scheme_may_be_written_in_any_case(server: Server):
     headers = {"authorization": f"bEARER  {server.key}"}
     assert httpx.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 200
 
 
-def test_the_messages_endpoint_also_takes_the_header_of_its_sdk(server: Server) -> None:
-    """`x-api-key` is accepted there and nowhere else, and a wrong Authorization is not mended by it."""
+def test_the_messages_endpoint_also_takes_the_header_of_its_sdk(server: Server):
     headers = {"x-api-key": server.key}
     assert httpx.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 200
     assert httpx.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 401
@@ -115,15 +105,13 @@ def request(limits: RateLimiter, key: str = "key") -> float | None:
 
 
 @pytest.mark.parametrize(("per_minute", "at_once"), [(0.5, 1), (3, 3), (20, 20)])
-def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int) -> None:
-    """Where no burst is given, as many requests as a minute allows are admitted together, then none."""
+def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int):
     limits = RateLimiter(requests_per_minute=per_minute, clock=Clock())
     assert [request(limits) is None for _ in range(at_once + 5)] == [True] * at_once + [False] * 5
 
 
 @pytest.mark.parametrize("per_minute", [0.5, 7, 60, 1000])
-def test_after_retry_after_a_request_passes(per_minute: float) -> None:
-    """Waiting as long as `Retry-After` says is enough, at every rate."""
+def test_after_retry_after_a_request_passes(per_minute: float):
     clock = Clock()
     limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
@@ -134,8 +122,7 @@ def test_after_retry_after_a_request_passes(per_minute: float) -> None:
 
 
 @pytest.mark.parametrize("per_minute", [1, 7, 13.7, 60, 90, 6000])
-def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
-    """Asking again and again meanwhile does not make the wait longer, nor does the rounding of all these steps."""
+def test_waiting_in_many_small_steps_is_enough_too(per_minute: float):
     clock = Clock()
     limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
@@ -146,8 +133,7 @@ def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
     assert last is None
 
 
-def test_the_allowance_grows_no_further_than_the_burst() -> None:
-    """A key that was silent for an hour still has one burst, no more."""
+def test_the_allowance_grows_no_further_than_the_burst():
     clock = Clock()
     limits = RateLimiter(requests_per_minute=60, burst=3, clock=clock)
     request(limits)
@@ -155,22 +141,19 @@ def test_the_allowance_grows_no_further_than_the_burst() -> None:
     assert [request(limits) is None for _ in range(4)] == [True, True, True, False]
 
 
-def test_each_key_has_its_own_allowance() -> None:
-    """One key's burst takes nothing from another's."""
+def test_each_key_has_its_own_allowance():
     limits = RateLimiter(requests_per_minute=60, burst=1, clock=Clock())
     assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
 
 
-def test_concurrency_counts_only_what_runs() -> None:
-    """A second request is refused while the first runs, and admitted once it ended."""
+def test_concurrency_counts_only_what_runs():
     limits = RateLimiter(concurrency=1)
     with limits.admit("key"):
         assert request(limits) == 1.0
     assert request(limits) is None
 
 
-def test_a_limited_service_answers_429_in_shape(make_client: Callable[[Server], ServiceClient], endpoint: str) -> None:
-    """Over the wire: two pass, the rest are 429 with both forms of `Retry-After`."""
+def test_a_limited_service_answers_429_in_shape(make_client: Callable[[Server], ServiceClient], endpoint: str):
     with run_service(time_scale=0, requests_per_minute=1, burst=2) as limited:
         caller = make_client(limited)
         answers = [caller.ask(endpoint) for _ in range(5)]
@@ -180,10 +163,7 @@ def test_a_limited_service_answers_429_in_shape(make_client: Callable[[Server], 
     assert int(answers[-1].headers["retry-after-ms"]) <= int(answers[-1].headers["retry-after"]) * 1000
 
 
-def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(
-    make_client: Callable[[Server], ServiceClient],
-) -> None:
-    """15 callers at the same moment, 10 allowed: 10 answers and 5 × 429, and nobody's request counts twice."""
+def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(make_client: Callable[[Server], ServiceClient]):
     with run_service(time_scale=0, requests_per_minute=10) as limited:
         caller = make_client(limited)
         with ThreadPoolExecutor(15) as pool:
@@ -191,8 +171,7 @@ def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(
     assert sorted(statuses) == [200] * 10 + [429] * 5
 
 
-def test_a_stream_holds_its_place_until_it_ends(make_client: Callable[[Server], ServiceClient]) -> None:
-    """While a stream is open another request is 429; afterwards it passes."""
+def test_a_stream_holds_its_place_until_it_ends(make_client: Callable[[Server], ServiceClient]):
     with run_service(time_scale=0, concurrency=1) as limited:
         caller = make_client(limited)
         headers = {"x-famnb-fault": "stall=1"}
@@ -207,6 +186,5 @@ def _stream_body() -> dict[str, object]:
     return {"model": "fam-2-5-pro", "input": "hello", "stream": True}
 
 
-def test_the_embedded_default_has_no_limit(api: ServiceClient) -> None:
-    """Without options nothing is ever 429."""
+def test_the_embedded_default_has_no_limit(api: ServiceClient):
     assert {api.ask("web", "one sentence").status_code for _ in range(50)} == {200}

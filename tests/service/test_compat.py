@@ -1,7 +1,5 @@
 """`compat`: the vendors' own fields and paths work, and a request without them gets what it gets without `compat`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -53,11 +51,7 @@ def plain() -> Iterator[ServiceClient]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_document_s_requests_get_the_document_s_answers(
-    api: ServiceClient, plain: ServiceClient, endpoint: str, stream: bool
-) -> None:
-    """The same bytes, but for ids and times."""
-
+def test_the_document_s_requests_get_the_document_s_answers(api, plain, endpoint, stream):
     def normal(answer: Any) -> str:
         text = answer.text
         for event in [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")] or [
@@ -77,8 +71,7 @@ def test_the_document_s_requests_get_the_document_s_answers(
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("chosen", [True, False])
-def test_tools_are_called_on_every_endpoint(api: ServiceClient, endpoint: str, stream: bool, chosen: bool) -> None:
-    """Declared in the vendor's form, by choice or because the question asks for it."""
+def test_tools_are_called_on_every_endpoint(api: ServiceClient, endpoint: str, stream: bool, chosen: bool):
     choice = {"tool_choice": CHOICES[endpoint]} if chosen else {}
     reply = fetch_reply(api, endpoint, PROMPT, stream=stream, tools=[TOOLS[endpoint]], **choice)
     (call,) = reply.tool_calls
@@ -110,15 +103,13 @@ def conversation(endpoint: str) -> dict[str, Any]:
             }
 
 
-def test_results_of_tools_are_read_on_every_endpoint(api: ServiceClient, endpoint: str) -> None:
-    """The answer knows of them, and calls nothing again."""
+def test_results_of_tools_are_read_on_every_endpoint(api: ServiceClient, endpoint: str):
     reply = fetch_reply(api, endpoint, tools=[TOOLS[endpoint]], **conversation(endpoint))
     assert (reply.tool_calls, reply.finish_reason) == ((), "stop")
     assert "11 degrees" in reply.text
 
 
-def test_an_engine_gets_the_same_conversation_from_every_endpoint(endpoint: str) -> None:
-    """As a chat completion: tools nested, the call in the assistant's turn, the result in one of its own."""
+def test_an_engine_gets_the_same_conversation_from_every_endpoint(endpoint: str):
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as api:
         fetch_reply(api, endpoint, tools=[TOOLS[endpoint]], **conversation(endpoint))
         body = decode_body(upstream.requests[-1])
@@ -138,8 +129,7 @@ CAPS = [("chat", "max_completion_tokens"), ("web", "max_tokens"), ("web", "max_c
 
 
 @pytest.mark.parametrize(("endpoint_", "name"), CAPS)
-def test_the_cap_has_its_other_names(api: ServiceClient, plain: ServiceClient, endpoint_: str, name: str) -> None:
-    """One token is one token; the document's own name counts first. Without `compat` the field is named as ignored."""
+def test_the_cap_has_its_other_names(api: ServiceClient, plain: ServiceClient, endpoint_: str, name: str):
     answer = api.ask(endpoint_, **{name: 1})
     assert (answer.json()["usage"]["completion_tokens"], answer.json()["choices"][0]["finish_reason"]) == (1, "length")
     both = api.ask(endpoint_, **{name: 1, ENDPOINTS[endpoint_].request.cap: 2})
@@ -151,8 +141,7 @@ def test_the_cap_has_its_other_names(api: ServiceClient, plain: ServiceClient, e
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("endpoint_", "name"), [("chat", "stop"), ("web", "stop"), ("messages", "stop_sequences")])
-def test_an_answer_ends_before_a_stop_text(api: ServiceClient, endpoint_: str, name: str, stream: bool) -> None:
-    """Also one that is spread over several tokens; messages say which it was."""
+def test_an_answer_ends_before_a_stop_text(api: ServiceClient, endpoint_: str, name: str, stream: bool):
     full = fetch_reply(api, endpoint_).text
     stop = full[40:52]
     reply = fetch_reply(api, endpoint_, stream=stream, **{name: ["no such text", stop]})
@@ -162,14 +151,12 @@ def test_an_answer_ends_before_a_stop_text(api: ServiceClient, endpoint_: str, n
         assert reply.stop_sequence == stop
 
 
-def test_chat_streams_say_their_usage_when_asked(api: ServiceClient) -> None:
-    """As web chat's do."""
+def test_chat_streams_say_their_usage_when_asked(api: ServiceClient):
     events = api.events("chat", stream_options={"include_usage": True})
     assert (events[-2]["choices"], events[-2]["usage"]["completion_tokens"] > 0, events[-1]) == ([], True, "[DONE]")
 
 
-def test_images_in_base64_reach_the_engine() -> None:
-    """As the address that they are."""
+def test_images_in_base64_reach_the_engine():
     source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is this?"}]
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as api:
@@ -178,8 +165,7 @@ def test_images_in_base64_reach_the_engine() -> None:
     assert message["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
 
-def test_items_by_reference_are_those_of_the_store(api: ServiceClient) -> None:
-    """A message or a call of an earlier response; an unknown one, or another key's, is a 400."""
+def test_items_by_reference_are_those_of_the_store(api: ServiceClient):
     first = api.ask("responses", PROMPT, tools=[FLAT], tool_choice="required").json()
     (item,) = first["output"]
     output = {"type": "function_call_output", "call_id": item["call_id"], "output": "11 degrees"}
@@ -189,8 +175,7 @@ def test_items_by_reference_are_those_of_the_store(api: ServiceClient) -> None:
     assert (unknown.status_code, error_of("responses", unknown.json())["param"]) == (400, "input")
 
 
-def test_a_conversation_continues_behind_a_call(api: ServiceClient) -> None:
-    """The stored answer has its call, to which the result belongs."""
+def test_a_conversation_continues_behind_a_call(api: ServiceClient):
     with FaultServer(choose=lambda _: whole(completion(None, tool_calls=[CALL]))) as upstream:
         with start_gateway(upstream) as gateway:
             first = gateway.ask("responses", PROMPT, tools=[FLAT]).json()
@@ -204,15 +189,13 @@ def test_a_conversation_continues_behind_a_call(api: ServiceClient) -> None:
 CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 
 
-def test_any_model_is_accepted(api: ServiceClient, plain: ServiceClient, endpoint: str) -> None:
-    """The simulation answers as its default model and says so; without `compat` it is a 400."""
+def test_any_model_is_accepted(api: ServiceClient, plain: ServiceClient, endpoint: str):
     answer = api.ask(endpoint, model="gpt-9")
     assert (answer.status_code, answer.json()["model"]) == (200, ENDPOINTS[endpoint].models[0])
     assert plain.ask(endpoint, model="gpt-9").status_code == 400
 
 
-def test_an_engine_s_own_models_are_called_by_their_names(endpoint: str) -> None:
-    """Whatever they are, unless there is one only."""
+def test_an_engine_s_own_models_are_called_by_their_names(endpoint: str):
     models = whole({"data": [{"id": "llama-9"}, {"id": "qwen-9"}]})
     with FaultServer(choose=answer_hello, get=models) as upstream, start_gateway(upstream, upstream_model=()) as api:
         assert api.ask(endpoint, model="qwen-9").json()["model"] == "qwen-9"
@@ -221,8 +204,7 @@ def test_an_engine_s_own_models_are_called_by_their_names(endpoint: str) -> None
     assert listed == ["fam-mini", "fam-2-5-pro", "fam-2-5-mini", "llama-9", "qwen-9"]
 
 
-def test_models_are_listed_as_each_sdk_wants_them(server: Server) -> None:
-    """And found by their ids."""
+def test_models_are_listed_as_each_sdk_wants_them(server: Server):
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key) as client:
         ids = [model.id for model in client.models.list()]
         assert client.models.retrieve("fam-mini").id == "fam-mini"
@@ -233,8 +215,7 @@ def test_models_are_listed_as_each_sdk_wants_them(server: Server) -> None:
         assert other.models.retrieve("fam-2-5-pro").display_name == "fam-2-5-pro"
 
 
-def test_tokens_are_counted_as_the_usage_says(server: Server) -> None:
-    """By the SDK, with tools and a system text; at an engine by its own count of the prompt."""
+def test_tokens_are_counted_as_the_usage_says(server: Server):
     fields: Any = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": PROMPT}], "system": "Be kind."}
     with anthropic.Anthropic(base_url=server.url, api_key=server.key, _strict_response_validation=True) as client:
         count = client.messages.count_tokens(**fields, tools=[OWN]).input_tokens
@@ -246,8 +227,7 @@ def test_tokens_are_counted_as_the_usage_says(server: Server) -> None:
         assert decode_body(upstream.requests[-1])["max_tokens"] == 1
 
 
-def test_a_schema_is_kept_on_messages(server: Server) -> None:
-    """As the SDK sends it."""
+def test_a_schema_is_kept_on_messages(server: Server):
     form = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
     fields: Any = {"model": "fam-2-5-pro", "max_tokens": 500, "messages": [{"role": "user", "content": PROMPT}], **form}
     with anthropic.Anthropic(base_url=server.url, api_key=server.key) as client:
@@ -275,17 +255,13 @@ def test_a_schema_is_kept_on_messages(server: Server) -> None:
     ],
     ids=repr,
 )
-def test_what_is_wrong_with_a_vendor_s_field_is_said(
-    api: ServiceClient, endpoint_: str, fields: dict[str, Any], param: str
-) -> None:
-    """A 400 that names it."""
+def test_what_is_wrong_with_a_vendor_s_field_is_said(api, endpoint_, fields, param):
     answer = api.ask(endpoint_, **fields)
     assert answer.status_code == 400, answer.text
     assert (error_of(endpoint_, answer.json()).get("param") or "").startswith(param)
 
 
-def test_an_upstream_is_compatible_unless_told_otherwise() -> None:
-    """The paths of the vendors are there or not."""
+def test_an_upstream_is_compatible_unless_told_otherwise():
     with FaultServer(choose=answer_hello) as upstream:
         for options, status in (({}, 200), ({"compat": False}, 404)):
             with start_gateway(upstream, **options) as api:
@@ -294,8 +270,7 @@ def test_an_upstream_is_compatible_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("endpoint_", "name"), [("chat", "stop"), ("web", "stop"), ("messages", "stop_sequences")])
-def test_an_engine_that_ignores_stop_texts_is_stopped(endpoint_: str, name: str, stream: bool) -> None:
-    """Before the text, though it is spread over pieces; the engine is left."""
+def test_an_engine_that_ignores_stop_texts_is_stopped(endpoint_: str, name: str, stream: bool):
     pieces = ["One, t", "wo, th", "ree,", " four", ", five"]
 
     def answer(request: Received) -> Script:
@@ -312,8 +287,7 @@ def test_an_engine_that_ignores_stop_texts_is_stopped(endpoint_: str, name: str,
         wait_until(lambda: upstream.open == 0 or not stream)
 
 
-def test_what_may_begin_a_stop_text_and_does_not_is_passed_on() -> None:
-    """At the end of the text, and before a call."""
+def test_what_may_begin_a_stop_text_and_does_not_is_passed_on():
     call = {"index": 0, **CALL}
     for end in ([chunk({}, "stop")], [chunk({"tool_calls": [call]}), chunk({}, "tool_calls")]):
         script = chunked(chunk({"content": "One, t"}), chunk({"content": "w"}), *end, DONE)
@@ -321,9 +295,7 @@ def test_what_may_begin_a_stop_text_and_does_not_is_passed_on() -> None:
             assert fetch_reply(api, "web", stream=True, stop="two", tools=[NESTED]).text == "One, tw"
 
 
-def test_effort_has_an_effect_on_messages(api: ServiceClient) -> None:
-    """More of it is more thinking, shown where thinking is; `max` is an engine's highest."""
-
+def test_effort_has_an_effect_on_messages(api: ServiceClient):
     def output_tokens(effort: str, **fields: Any) -> int:
         answer = api.ask("messages", max_tokens=4000, output_config={"effort": effort}, **fields)
         return int(answer.json()["usage"]["output_tokens"])

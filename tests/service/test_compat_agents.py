@@ -1,7 +1,5 @@
 """Requests as command-line agents send them, through the gateway to an engine that has functions and nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -39,8 +37,6 @@ def engine() -> Iterator[FaultServer]:
 
 
 def test_an_agent_on_messages_works_through_its_rounds(engine: FaultServer):
-    """With system turns among the messages, and tools that only its vendor runs, which are named as ignored."""
-
     @anthropic.beta_tool
     def look_up(city: str) -> str:
         """The weather of a city."""
@@ -74,7 +70,6 @@ def test_an_agent_on_messages_works_through_its_rounds(engine: FaultServer):
 
 
 def test_an_agent_on_responses_works_through_its_rounds(engine: FaultServer):
-    """As it keeps the conversation itself, with everything that came."""
     function = {"type": "function", "name": "look_up", "parameters": {"type": "object"}, "strict": False}
     tools: list[Any] = [function, {"type": "web_search"}, {"type": "namespace", "name": "n", "tools": []}]
     items: list[Any] = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "How cold is it?"}]

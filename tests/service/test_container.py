@@ -1,7 +1,5 @@
 """The container's files: what they run exists, and the health check says what it should. No container is built here."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -27,29 +25,25 @@ def instruction(name: str) -> list[str]:
     return [str(word) for word in json.loads(match)]
 
 
-def test_the_command_and_its_options_exist() -> None:
-    """As the compose file goes on with them, too."""
+def test_the_command_and_its_options_exist():
     program, *command = instruction("ENTRYPOINT")
     options = _make_parser(["serve"]).parse_args([*command, *COMPOSE["services"]["famnb"]["command"]])
     assert (program, options.host, options.port, options.log_format) == ("famnb", "0.0.0.0", 8000, "json")
     assert options.upstream == "http://engine:8080"
 
 
-def test_the_service_is_not_root_s() -> None:
-    """By number, which can be checked without the image."""
+def test_the_service_is_not_root_s():
     assert re.findall(r"^USER (\S+)$", CONTAINERFILE, re.MULTILINE) == ["10001"]
 
 
-def test_what_is_copied_is_there() -> None:
-    """From the top of the checkout, which is the context of the build."""
+def test_what_is_copied_is_there():
     root = (FOLDER / COMPOSE["services"]["famnb"]["build"]["context"]).resolve()
     copied = [shlex.split(line)[1:-1] for line in CONTAINERFILE.splitlines() if re.match(r"COPY (?!--from)", line)]
     assert all((root / source).exists() for sources in copied for source in sources)
     assert (root / COMPOSE["services"]["famnb"]["build"]["dockerfile"]).samefile(FOLDER / "Containerfile")
 
 
-def test_the_health_check_tells_a_service_from_none(server: Server) -> None:
-    """Status 0 where one answers, another where none does."""
+def test_the_health_check_tells_a_service_from_none(server: Server):
     _, *arguments = instruction("CMD")
     with socket.create_server(("127.0.0.1", 0)) as free:
         unused = free.getsockname()[1]
@@ -62,8 +56,7 @@ def test_the_health_check_tells_a_service_from_none(server: Server) -> None:
     assert check(unused) != 0
 
 
-def test_prometheus_asks_the_service_by_its_name() -> None:
-    """With a key, at the port that it has in its container."""
+def test_prometheus_asks_the_service_by_its_name():
     (job,) = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
     (target,) = job["static_configs"][0]["targets"]
     host, port = target.split(":")

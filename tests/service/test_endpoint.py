@@ -1,7 +1,5 @@
 """Endpoints over a real socket: whole replies have the document's fields, defaults, words and counts."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -41,8 +39,7 @@ def shape(value: Any) -> Any:
         ("messages", {"thinking": {"type": "enabled", "budget_tokens": 9}}),
     ],
 )
-def test_a_whole_reply_has_the_documents_fields(api: ServiceClient, name: str, fields: dict[str, Any]) -> None:
-    """Each of its fields with its type, and no other; what is always the same is so."""
+def test_a_whole_reply_has_the_documents_fields(api: ServiceClient, name: str, fields: dict[str, Any]):
     fixture = json.loads((FIXTURES / f"{'web' if name == 'chat' else name}.json").read_text())
     body = api.ask(name, **fields).json()
     assert shape(body) == shape(fixture)
@@ -61,31 +58,27 @@ def test_a_whole_reply_has_the_documents_fields(api: ServiceClient, name: str, f
         ("messages", r"msg_[0-9a-f]{32}"),
     ],
 )
-def test_an_id_has_its_form_and_is_new_each_time(api: ServiceClient, name: str, form: str, stream: bool) -> None:
-    """A chat completion's is `chatcmpl-<uuid>`; every event of a stream has the same."""
+def test_an_id_has_its_form_and_is_new_each_time(api: ServiceClient, name: str, form: str, stream: bool):
     ids = [set(re.findall(rf'"id":"({form})"', api.ask(name, "one line", stream=stream).text)) for _ in range(2)]
     assert [len(matches) for matches in ids] == [1, 1]
     assert ids[0] != ids[1]
 
 
 @pytest.mark.parametrize(("name", "default"), [("responses", 512), ("messages", 512), ("web", 2048), ("chat", 16_384)])
-def test_the_default_cap_is_in_force(api: ServiceClient, name: str, default: int) -> None:
-    """A text without end has as many tokens as the document says, on the first endpoint as many as its model has."""
+def test_the_default_cap_is_in_force(api: ServiceClient, name: str, default: int):
     reply = fetch_reply(api, name, "count to 99999")
     assert (reply.usage.output_tokens, reply.finish_reason) == (default, "length")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: ServiceClient, endpoint: str, stream: bool) -> None:
-    """Also where reasoning was asked for, which the cap counts too."""
+def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: ServiceClient, endpoint: str, stream: bool):
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 100}} if endpoint == "messages" else {}
     effort = {} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
     reply = fetch_reply(api, endpoint, "count to 9", stream=stream, **{CAPS[endpoint]: 1}, **thinking, **effort)
     assert (reply.text, reply.thinking, reply.finish_reason, reply.status) == ("1", "", "length", "incomplete")
 
 
-def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient) -> None:
-    """However large the budget, there is room for an answer, and all of it is within the cap."""
+def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient):
     thinking = {"type": "enabled", "budget_tokens": 10**6}
     body = api.ask("messages", "count to 99999", max_tokens=40, thinking=thinking).json()
     assert [block["type"] for block in body["content"]] == ["thinking", "text"]
@@ -118,8 +111,7 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "fields"), ALLOWED, ids=repr)
-def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields: dict[str, Any]) -> None:
-    """And the answer is a reply that ended in order."""
+def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields: dict[str, Any]):
     reply = fetch_reply(api, name, "Say hello in one sentence.", **fields)
     assert (reply.finish_reason, reply.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
 
@@ -133,8 +125,7 @@ def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields
         ("messages", ("user", "assistant")),
     ],
 )
-def test_every_role_passes_and_no_other(api: ServiceClient, name: str, roles: tuple[str, ...]) -> None:
-    """Those of the endpoint, wherever they stand; any other is refused."""
+def test_every_role_passes_and_no_other(api: ServiceClient, name: str, roles: tuple[str, ...]):
     for role in ("system", "developer", "user", "assistant", "tool", "function", "User", ""):
         turn = {"role": role, "content": "Hello.", **({"tool_call_id": "call_1"} if role == "tool" else {})}
         conversation = [{"role": "user", "content": "Hi."}, turn]
@@ -153,10 +144,7 @@ SCHEMA = {
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("strict", [None, False, True])
 @pytest.mark.parametrize("name", ["chat", "web", "responses"])
-def test_a_reply_satisfies_the_schema_it_was_asked_for(
-    api: ServiceClient, name: str, strict: bool | None, stream: bool
-) -> None:
-    """Strict or not, whole or streamed, by each endpoint's own field."""
+def test_a_reply_satisfies_the_schema_it_was_asked_for(api, name, strict, stream):
     schema = {"name": "trip", "schema": SCHEMA, **({} if strict is None else {"strict": strict})}
     fields: dict[str, Any] = (
         {"text": {"format": {"type": "json_schema", **schema}, "verbosity": "low"}}
@@ -182,8 +170,7 @@ def tool(name: str) -> dict[str, Any]:
         ({"type": "function", "function": {"name": "get_news"}}, ["get_news"]),
     ],
 )
-def test_every_tool_choice_is_obeyed(api: ServiceClient, choice: Any, called: list[str], stream: bool) -> None:
-    """In parallel where two are asked for, by `auto` where nothing is said, only the named one where one is."""
+def test_every_tool_choice_is_obeyed(api: ServiceClient, choice: Any, called: list[str], stream: bool):
     fields = {"tools": [tool("get_weather"), tool("get_news")], "tool_choice": choice, "stream": stream}
     reply = fetch_reply(api, "web", "The weather and the news of Paris, please.", **fields)
     assert [call.name for call in reply.tool_calls] == called
@@ -191,8 +178,7 @@ def test_every_tool_choice_is_obeyed(api: ServiceClient, choice: Any, called: li
     assert (reply.finish_reason, bool(reply.text)) == ("tool_calls" if called else "stop", not called)
 
 
-def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient) -> None:
-    """First id, type and name of a call, then its arguments in pieces, each with its index."""
+def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient):
     events = api.events("web", "The weather and the news of Paris.", tools=[tool("get_weather"), tool("get_news")])
     *chunks, last, done = events
     calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"]["tool_calls"]]
@@ -206,8 +192,7 @@ def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient) -> None:
     assert [call["index"] for call in calls] == sorted(call["index"] for call in calls)
 
 
-def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceClient) -> None:
-    """What is asked, what is answered and what is counted do not depend on the way in; totals are sums."""
+def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceClient):
     counts = {}
     for name in PATHS:
         reply = fetch_reply(api, name, "Write 30 words.")
@@ -217,8 +202,7 @@ def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceCli
     assert len(set(counts.values())) == 1
 
 
-def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient) -> None:
-    """As far as each stream says it: all on web chat when asked, the totals on responses, the output on messages."""
+def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient):
     counted = {
         "web": ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "total_tokens"),
         "responses": ("input_tokens", "output_tokens", "total_tokens"),
@@ -237,8 +221,7 @@ def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient) -> None
         assert all(getattr(streamed, count) is None for count in set(COUNTS) - set(counts))
 
 
-def test_reasoning_is_counted_and_not_shown(api: ServiceClient) -> None:
-    """On the three endpoints that have it, it is a part of the output tokens; the visible text is the same."""
+def test_reasoning_is_counted_and_not_shown(api: ServiceClient):
     for name in ("chat", "responses", "web"):
         plain, reasoned = (
             fetch_reply(api, name, "Write 30 words.", reasoning={"effort": effort}) for effort in ("none", "high")
@@ -249,8 +232,7 @@ def test_reasoning_is_counted_and_not_shown(api: ServiceClient) -> None:
         assert more == reasoned.usage.reasoning_tokens > 0
 
 
-def test_an_image_is_counted_and_never_fetched(api: ServiceClient, endpoint: str) -> None:
-    """Nobody calls at its address, in whichever of the forms it is given."""
+def test_an_image_is_counted_and_never_fetched(api: ServiceClient, endpoint: str):
     with FaultServer() as somewhere:
         url = f"{somewhere.url}/image.png"
         parts = [{"type": "input_image", "image_url": url}, {"type": "image_url", "image_url": {"url": url}}]

@@ -1,7 +1,5 @@
 """Streams: the document's events in the document's order, as they are made, for as long as someone listens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -61,16 +59,12 @@ def collapse(events: list[Any]) -> list[Any]:
         ("messages_without_thinking.sse", "messages", {"max_tokens": 2}),
     ],
 )
-def test_a_stream_has_the_documents_events(
-    api: ServiceClient, fixture: str, endpoint_: str, fields: dict[str, Any]
-) -> None:
-    """Event for event and field for field the stream is the document's, ids and texts aside."""
+def test_a_stream_has_the_documents_events(api: ServiceClient, fixture: str, endpoint_: str, fields: dict[str, Any]):
     expected = decode_stream((FIXTURES / fixture).read_bytes())
     assert collapse(api.events(endpoint_, **fields)) == collapse(expected)
 
 
-def test_a_stream_consists_of_data_lines_alone(api: ServiceClient, endpoint: str) -> None:
-    """Every event is one `data:` line and a blank line; nothing follows the terminal event."""
+def test_a_stream_consists_of_data_lines_alone(api: ServiceClient, endpoint: str):
     answer = api.ask(endpoint, stream=True)
     blocks = answer.text.split("\n\n")
     assert blocks.pop() == ""
@@ -79,18 +73,14 @@ def test_a_stream_consists_of_data_lines_alone(api: ServiceClient, endpoint: str
     assert last == "[DONE]" if endpoint != "responses" else json.loads(last)["type"] == "response.completed"
 
 
-def test_a_stream_has_the_promised_headers(api: ServiceClient, endpoint: str) -> None:
-    """An event stream in UTF-8 that no cache keeps."""
+def test_a_stream_has_the_promised_headers(api: ServiceClient, endpoint: str):
     headers = api.ask(endpoint, stream=True).headers
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
     assert headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize("header", [{}, {"anthropic-version": "2023-06-01"}], ids=["plain", "sdk"])
-def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(
-    api: ServiceClient, endpoint: str, header: dict[str, str]
-) -> None:
-    """With `anthropic-version` the messages stream gains `event:` lines and `message_stop`; no other stream changes."""
+def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(api, endpoint, header):
     stream = api.post(PATHS[endpoint], json=minimal_body(endpoint, stream=True), headers=header).text
     named = endpoint == "messages" and bool(header)
     assert ("event: message_stop\n" in stream) == named
@@ -106,16 +96,11 @@ def read_reply(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
     return fold([*events, *reader.end()])
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{}, {"cap": 1}, {"cap": 40}, {"temperature": 1.5}],
-    ids=repr,
-)
+@pytest.mark.parametrize("fields", [{}, {"cap": 1}, {"cap": 40}, {"temperature": 1.5}], ids=repr)
 @pytest.mark.parametrize(
     "prompt", ["Why is the sky blue?", "count to 30", "Write 50 words.", "Was heißt „naïve“? 你好"]
 )
-def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
-    """The same request gives the same blocks and the same end, whole and streamed."""
+def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, fields: dict[str, Any]):
     named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
     whole = read_reply(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
     streamed = read_reply(endpoint, api.ask(endpoint, prompt, stream=True, **named).content, streamed=True)
@@ -125,8 +110,7 @@ def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, f
         assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient) -> None:
-    """Thinking and tool calls, too, are the same either way."""
+def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient):
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 50}}
     tools = {"tools": [{"type": "function", "function": {"name": "get_weather"}}], "tool_choice": "required"}
     for endpoint, fields in (("messages", thinking), ("web", tools)):
@@ -158,10 +142,7 @@ def lifelike() -> Iterator[Server]:
         yield running
 
 
-def test_events_arrive_while_the_answer_is_still_being_made(
-    lifelike: Server, make_client: Callable[[Server], ServiceClient]
-) -> None:
-    """While the first events are here, the stored response is still in progress: nothing waited for the end."""
+def test_events_arrive_while_the_answer_is_still_being_made(lifelike, make_client):
     caller = make_client(lifelike)
     body = minimal_body("responses", "count to 2000", stream=True, max_output_tokens=5000)
     with caller.stream("POST", PATHS["responses"], json=body) as stream:
@@ -174,8 +155,7 @@ def test_events_arrive_while_the_answer_is_still_being_made(
         assert b"response.completed" not in received
 
 
-def test_each_event_is_a_write_of_its_own(server: Server) -> None:
-    """On the wire every HTTP chunk holds exactly one event."""
+def test_each_event_is_a_write_of_its_own(server: Server):
     with open_connection(server, minimal_body("web", stream=True), PATHS["web"]) as connection:
         received = b""
         while not received.endswith(b"0\r\n\r\n"):
@@ -192,8 +172,7 @@ def test_each_event_is_a_write_of_its_own(server: Server) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server], ServiceClient], streams: bool) -> None:
-    """A place that a departed caller held is free again long before its answer would have ended."""
+def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server], ServiceClient], streams: bool):
     with run_service(time_scale=1, concurrency=1) as slow:
         caller = make_client(slow)
         body = minimal_body("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
@@ -204,9 +183,7 @@ def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server],
         wait_until(lambda: caller.ask("web", model="x").status_code == 400)
 
 
-def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None:
-    """Whole and streamed, all are answered, and no two share an id."""
-
+def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server):
     async def ids() -> list[str]:
         headers = {"authorization": f"Bearer {server.key}"}
         # It sets no limit on connections.

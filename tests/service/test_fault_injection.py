@@ -1,7 +1,5 @@
 """Faults on demand, and the format in which each endpoint reports a failure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -22,8 +20,7 @@ def post_with_fault(api: ServiceClient, endpoint: str, fault: str, **fields: obj
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 503, 529])
-def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint: str, status: int) -> None:
-    """The status asked for, with `Retry-After` where it belongs."""
+def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint: str, status: int):
     answer = post_with_fault(api, endpoint, f"status={status}", stream=True)
     assert answer.status_code == status
     error = error_of(endpoint, answer.json())
@@ -33,8 +30,7 @@ def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint
     assert ("retry-after" in answer.headers) == (status in (429, 503, 529))
 
 
-def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, endpoint: str) -> None:
-    """After 3 deltas comes the failure, no finish and no further delta; the stream ends in order."""
+def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, endpoint: str):
     stream = post_with_fault(api, endpoint, "error=3", stream=True)
     assert stream.status_code == 200
     events = decode_stream(stream.content)
@@ -57,37 +53,32 @@ def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, en
             assert [event["choices"][0]["finish_reason"] for event in events[:-2]] == [None] * 3
 
 
-def test_a_failure_of_a_whole_reply_is_a_500(api: ServiceClient, endpoint: str) -> None:
-    """What would have been a failure inside a stream is an error response here."""
+def test_a_failure_of_a_whole_reply_is_a_500(api: ServiceClient, endpoint: str):
     answer = post_with_fault(api, endpoint, "error=3")
     assert answer.status_code == 500
     assert error_of(endpoint, answer.json())["type"] in ("server_error", "api_error")
 
 
-def test_a_cut_ends_the_connection_without_an_end(api: ServiceClient, endpoint: str) -> None:
-    """Neither the stream nor the whole reply is finished, and the transport shows it."""
+def test_a_cut_ends_the_connection_without_an_end(api: ServiceClient, endpoint: str):
     for fields in ({"stream": True}, {}):
         with pytest.raises(httpx.RemoteProtocolError, match="peer closed connection"):
             post_with_fault(api, endpoint, "cut=3", **fields)
 
 
-def test_garbage_is_an_event_that_is_not_json(api: ServiceClient, endpoint: str) -> None:
-    """One event among good ones cannot be decoded; a whole reply's body cannot either."""
+def test_garbage_is_an_event_that_is_not_json(api: ServiceClient, endpoint: str):
     blocks = post_with_fault(api, endpoint, "garbage=3", stream=True).text.split("\n\n")
     assert blocks.count('data: {"garbage": tr') == 1
     with pytest.raises(json.JSONDecodeError):
         post_with_fault(api, endpoint, "garbage=3").json()
 
 
-def test_drip_changes_no_byte(api: ServiceClient, endpoint: str) -> None:
-    """Byte by byte the same events arrive."""
+def test_drip_changes_no_byte(api: ServiceClient, endpoint: str):
     dripped = decode_stream(post_with_fault(api, endpoint, "drip", stream=True).content)
     plain = api.events(endpoint)
     assert len(dripped) == len(plain)
 
 
-def test_a_stall_says_nothing_more(api: ServiceClient) -> None:
-    """After the deltas asked for the stream is silent but open."""
+def test_a_stall_says_nothing_more(api: ServiceClient):
     headers = {HEADER: "stall=2"}
     body = minimal_body("web", stream=True)
     with (
@@ -98,16 +89,14 @@ def test_a_stall_says_nothing_more(api: ServiceClient) -> None:
             pass
 
 
-def test_faults_can_be_committed_by_default(make_client: Callable[[Server], ServiceClient]) -> None:
-    """The option works like the header, which takes its place."""
+def test_faults_can_be_committed_by_default(make_client: Callable[[Server], ServiceClient]):
     with run_service(time_scale=0, fault="status=503") as broken:
         caller = make_client(broken)
         assert caller.ask("web").status_code == 503
         assert post_with_fault(caller, "web", "").status_code == 200
 
 
-def test_several_faults_are_joined_by_commas() -> None:
-    """Each is read by itself, blanks ignored."""
+def test_several_faults_are_joined_by_commas():
     assert parse_faults(" delay=0.5, error=3 ,drip") == InjectedFaults(delay=0.5, error=3, drip=True)
     assert parse_faults("") == InjectedFaults()
 
@@ -115,16 +104,14 @@ def test_several_faults_are_joined_by_commas() -> None:
 @pytest.mark.parametrize(
     "words", ["status", "status=200", "status=x", "delay=-1", "delay=nan", "cut", "cut=-1", "drip=1", "fire=2"]
 )
-def test_a_fault_that_does_not_exist_is_refused(api: ServiceClient, words: str) -> None:
-    """The answer says which faults there are."""
+def test_a_fault_that_does_not_exist_is_refused(api: ServiceClient, words: str):
     answer = post_with_fault(api, "web", words)
     assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, HEADER)
     with pytest.raises(ServiceError, match="expected some of"):
         parse_faults(words)
 
 
-def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str) -> None:
-    """Beyond loopback and before an engine the header is named as ignored, whatever it holds."""
+def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str):
     with FaultServer(choose=answer_hello) as upstream:
         for options in ({"host": "0.0.0.0"}, {"upstream": upstream.url}):
             for allow, status in ((False, 200), (True, 429)):
@@ -134,7 +121,6 @@ def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str
                     assert (answer.headers.get("x-famnb-ignored") == HEADER) is not allow
 
 
-def test_the_operator_s_own_faults_need_no_leave() -> None:
-    """`--fault` is his choice already."""
+def test_the_operator_s_own_faults_need_no_leave():
     with run_service(host="0.0.0.0", fault="status=503") as server, ServiceClient(server) as api:
         assert api.ask("web").status_code == 503

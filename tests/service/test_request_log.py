@@ -1,7 +1,5 @@
 """`--log-format json`: standard error is a JSON object a line, one for each request."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
@@ -42,8 +40,7 @@ def logged() -> Iterator[Logged]:
         process.kill()
 
 
-def test_every_request_is_a_line(logged: Logged) -> None:
-    """With its id, the hash of its key, endpoint, status, tokens and times; no key, and nothing of the text."""
+def test_every_request_is_a_line(logged: Logged):
     answers = [
         logged.caller.post(PATHS[name], json=minimal_body(name, "a secret question", stream=stream))
         for name in PATHS
@@ -62,8 +59,7 @@ def test_every_request_is_a_line(logged: Logged) -> None:
     assert "secret" not in written
 
 
-def test_a_refused_request_says_why(logged: Logged) -> None:
-    """By the code of its error; of a wrong key nothing is told."""
+def test_a_refused_request_says_why(logged: Logged):
     refused = logged.caller.post(PATHS["web"], json={}, headers={"authorization": "Bearer wrong-key"})
     invalid = logged.caller.post(PATHS["web"], json={})
     missing = logged.caller.get("/nowhere?key=secret")
@@ -77,8 +73,7 @@ def test_a_refused_request_says_why(logged: Logged) -> None:
     assert "secret" not in json.dumps(lines)
 
 
-def test_what_broke_inside_a_stream_is_said(logged: Logged) -> None:
-    """A failure, and a caller who left, though the status is 200."""
+def test_what_broke_inside_a_stream_is_said(logged: Logged):
     body = minimal_body("web", stream=True)
     logged.caller.post(PATHS["web"], json=body, headers={"x-famnb-fault": "error=2"})
     with logged.caller.stream("POST", PATHS["web"], json=body, headers={"x-famnb-fault": "stall=2"}) as stream:

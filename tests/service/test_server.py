@@ -1,7 +1,5 @@
 """The service in the foreground: its first line, its ports, its files, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket
@@ -17,7 +15,7 @@ from tests.support.service_requests import PATHS, is_answering, minimal_body, ow
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are told by Linux alone")
-def test_it_has_as_many_files_as_the_system_allows() -> None:
+def test_it_has_as_many_files_as_the_system_allows():
     """Each caller is one, and what a shell allows by default would be too few for a thousand of them."""
     code = (
         "import psutil, resource as r, famnb.service as s\n"
@@ -30,8 +28,7 @@ def test_it_has_as_many_files_as_the_system_allows() -> None:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
-    """In the foreground: one JSON line once it accepts connections, then silence; a signal ends it, streams or not."""
+def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals):
     code = "from famnb.service.server import run\nrun(time_scale=1.0, key='some-key')"
     process = start_python(code)
     assert process.stdout is not None
@@ -60,8 +57,7 @@ def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
     assert process.returncode in (0, -sent)
 
 
-def test_run_goes_on_when_its_input_ends() -> None:
-    """Only a child watches its input; in the foreground the service goes on without one."""
+def test_run_goes_on_when_its_input_ends():
     process = start_python("from famnb.service.server import run\nrun()")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -73,8 +69,7 @@ def test_run_goes_on_when_its_input_ends() -> None:
     process.communicate(timeout=60)
 
 
-def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
-    """The address of a service that listens everywhere is one that can be called."""
+def test_it_listens_where_it_is_told_and_says_how_to_reach_it():
     with serve(host="0.0.0.0") as server:
         assert server.url.startswith("http://127.0.0.1:")
         assert is_answering(server.url)
@@ -85,8 +80,7 @@ def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
         assert server.url == f"http://127.0.0.1:{port}"
 
 
-def test_one_process_listens_at_both_and_ends_for_both() -> None:
-    """Its two sockets belong to one process; `close` ends the open stream at each and frees both ports."""
+def test_one_process_listens_at_both_and_ends_for_both():
     with serve(alt_port=0) as server:
         ports = sorted(int(url.rpartition(":")[2]) for url in (server.url, server.alt_url))
         listening = psutil.Process(server.pid).net_connections("tcp")

@@ -1,7 +1,5 @@
 """Options: what is wrong with one is said before anything starts."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -15,8 +13,7 @@ from famnb.service.settings import Options
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "schlüssel", ["good", "not good"]])
-def test_a_malformed_key_is_refused_without_being_shown(key: str | list[str]) -> None:
-    """The refusal comes before anything starts."""
+def test_a_malformed_key_is_refused_without_being_shown(key: str | list[str]):
     with pytest.raises(CredentialError) as refused:
         serve(key=key)
     assert "words" not in str(refused.value)
@@ -38,22 +35,19 @@ def test_a_malformed_key_is_refused_without_being_shown(key: str | list[str]) ->
         {"log_format": "xml"},
     ],
 )
-def test_a_wrong_option_is_refused(options: dict[str, object]) -> None:
-    """In words, and with nothing left running."""
+def test_a_wrong_option_is_refused(options: dict[str, object]):
     before = {child.pid for child in psutil.Process().children()}
     with pytest.raises((InvalidRequest, ConnectError), match=r"expected"):
         serve(**options)
     assert {child.pid for child in psutil.Process().children()} <= before
 
 
-def test_an_option_that_does_not_exist_is_a_type_error() -> None:
-    """As with any function."""
+def test_an_option_that_does_not_exist_is_a_type_error():
     with pytest.raises(TypeError, match="speed"):
         serve(speed=1)
 
 
-def test_keys_are_those_given_and_those_of_the_file(tmp_path: Path) -> None:
-    """Each is accepted, the first is the one that is announced; no other is."""
+def test_keys_are_those_given_and_those_of_the_file(tmp_path: Path):
     file = tmp_path / "keys"
     file.write_text("# of the team\nfrom-the-file\n\n  another-one  \nfirst\n")
     with serve(key=["first", "second"], keys_file=file, time_scale=0) as server:
@@ -76,7 +70,7 @@ def test_keys_are_those_given_and_those_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"), [(None, "cannot be read"), (b"# nothing\n", "no key"), (b"\xff", "text")]
 )
-def test_a_file_without_keys_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
+def test_a_file_without_keys_is_refused(tmp_path: Path, content: bytes | None, reason: str):
     """A random key in their place would lock everybody out."""
     file = tmp_path / "keys"
     if content is not None:
@@ -85,8 +79,7 @@ def test_a_file_without_keys_is_refused(tmp_path: Path, content: bytes | None, r
         Options(keys_file=file)
 
 
-def test_a_malformed_key_in_a_file_is_refused_without_being_shown(tmp_path: Path) -> None:
-    """As one that is given."""
+def test_a_malformed_key_in_a_file_is_refused_without_being_shown(tmp_path: Path):
     (tmp_path / "keys").write_text("two words\n")
     with pytest.raises(CredentialError) as refused:
         Options(keys_file=tmp_path / "keys")
@@ -106,10 +99,7 @@ LONG = "a-key-of-enough-letters"
         ({"host": "::", "allow_faults": True}, [LONG], ["plain HTTP", "faults"]),
     ],
 )
-def test_what_is_dangerous_beyond_loopback_is_said(
-    options: dict[str, object], keys: list[str], dangers: list[str]
-) -> None:
-    """Plain HTTP always, short keys and the header for faults where they are."""
+def test_what_is_dangerous_beyond_loopback_is_said(options: dict[str, object], keys: list[str], dangers: list[str]):
     warnings = Options(**options).warnings(keys)
     assert len(warnings) == len(dangers)
     assert all(danger in warning for danger, warning in zip(dangers, warnings, strict=True))

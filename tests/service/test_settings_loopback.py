@@ -1,7 +1,5 @@
 """Which hosts are this machine, and which a page on the internet might be behind."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 
@@ -26,8 +24,7 @@ from tests.support.thread_service import run_service
         ("localhost.example.com", False),
     ],
 )
-def test_loopback_is_known_by_address_and_name(host: str, expected: bool) -> None:
-    """Every other address can be reached from elsewhere."""
+def test_loopback_is_known_by_address_and_name(host: str, expected: bool):
     assert is_loopback(host) is expected
 
 
@@ -49,14 +46,12 @@ def test_loopback_is_known_by_address_and_name(host: str, expected: bool) -> Non
         ("example.com.:80", False),
     ],
 )
-def test_a_page_s_name_is_none_of_this_machine(header: str, expected: bool) -> None:
-    """A name without a dot is none of a page's."""
+def test_a_page_s_name_is_none_of_this_machine(header: str, expected: bool):
     assert names_this_machine(header) is expected
 
 
 @pytest.mark.parametrize("path", [*PATHS.values(), "/health", "/metrics", "/openapi.json", "/v1/responses/x"])
-def test_a_page_that_renamed_this_machine_gets_nothing(api: ServiceClient, path: str) -> None:
-    """With the right key as without one, in the endpoint's own error format."""
+def test_a_page_that_renamed_this_machine_gets_nothing(api: ServiceClient, path: str):
     body = minimal_body(next((name for name in PATHS if PATHS[name] == path), "web"))
     method = "POST" if path in PATHS.values() else "GET"
     answer = api.request(method, path, json=body, headers={"host": "page.example.com"})
@@ -65,14 +60,12 @@ def test_a_page_that_renamed_this_machine_gets_nothing(api: ServiceClient, path:
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-def test_a_proxy_s_name_can_be_allowed() -> None:
-    """With or without a port, in any case of letters; others stay out."""
+def test_a_proxy_s_name_can_be_allowed():
     with run_service(time_scale=0, allow_host=["models.example.com"]) as server:
         for host, status in {"models.example.com": 200, "Models.Example.Com:443": 200, "example.com": 421}.items():
             assert httpx.get(f"{server.url}/health", headers={"host": host}).status_code == status
 
 
-def test_beyond_loopback_any_name_will_do() -> None:
-    """Which names a service has there is not known to it."""
+def test_beyond_loopback_any_name_will_do():
     with run_service(host="0.0.0.0") as server:
         assert httpx.get(f"{server.url}/health", headers={"host": "models.example.com"}).status_code == 200

@@ -1,7 +1,5 @@
 """The end of the service: open calls end properly, in their endpoint's own format, and nothing holds it up."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal
@@ -93,8 +91,7 @@ def failure(endpoint: str, content: bytes) -> str:
 
 
 @pytest.mark.parametrize("end", [terminate, interrupt, close])
-def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]) -> None:
-    """All four at once, in whichever way the end comes: nobody takes what came for complete, nobody is cut off."""
+def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]):
     with serve(time_scale=1) as server:
         calls = {endpoint: Call(server, endpoint, stream=True) for endpoint in PATHS}
         assert all(call.begun.wait(60) for call in calls.values())
@@ -105,8 +102,7 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
         assert has_ended(server)
 
 
-def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
-    """An upstream that has fallen silent, which would be waited for much longer, does not hold up the end."""
+def test_a_stream_of_an_engine_behind_ends_as_well():
     with FaultServer(chunked(*HELLO, Action.STALL, end=False)) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             call = Call(server, "messages", stream=True)
@@ -116,8 +112,7 @@ def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
         assert "the service is ending" in failure("messages", call.content)
 
 
-def test_whole_calls_are_answered_with_an_error() -> None:
-    """A call that waits for its whole answer gets a 500 in its endpoint's shape, and the connection is closed."""
+def test_whole_calls_are_answered_with_an_error():
     with FaultServer([Action.STALL]) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             calls = {endpoint: Call(server, endpoint) for endpoint in PATHS}
@@ -130,8 +125,7 @@ def test_whole_calls_are_answered_with_an_error() -> None:
             assert "the service is ending" in error_of(endpoint, json.loads(call.content))["message"]
 
 
-def test_uploads_under_way_are_answered() -> None:
-    """A caller who is still sending is told, in the endpoint's shape, and not waited for."""
+def test_uploads_under_way_are_answered():
     with serve() as server, contextlib.ExitStack() as stack:
         callers = {endpoint: stack.enter_context(connect(server)) for endpoint in PATHS}
         for endpoint, caller in callers.items():
@@ -172,8 +166,7 @@ def refuses(server: Server) -> bool:
     return False
 
 
-def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
-    """New calls are refused at once, the process ends, and the response it owed is stored as one without an end."""
+def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path):
     with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, unread(server, "responses") as caller:
         head = b""
         while b'","object":"response"' not in head:
@@ -188,16 +181,14 @@ def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
         assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] in ("failed", "cancelled")
 
 
-def test_an_idle_connection_does_not_hold_up_the_end() -> None:
-    """One that is kept for a next call is closed at once, though its caller keeps it open."""
+def test_an_idle_connection_does_not_hold_up_the_end():
     with serve() as server, ServiceClient(server) as caller:
         assert caller.get("/health").status_code == 200
         terminate(server)
         assert has_ended(server)
 
 
-def test_a_call_that_is_only_to_begin_is_refused() -> None:
-    """What is silent before its first event, here because it was asked to be late, gets an error instead."""
+def test_a_call_that_is_only_to_begin_is_refused():
     with serve(fault="delay=600", concurrency=1) as server:
         call = Call(server, "web", stream=True)
         with ServiceClient(server) as other:

@@ -2,8 +2,6 @@
 the service; what cannot be stored is never promised.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -64,8 +62,7 @@ def create_response(caller: ServiceClient, prompt: str, **fields: object) -> tup
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_conversation_goes_on(api: ServiceClient, stream: bool) -> None:
-    """The next answer knows what was said before, whether that came whole or streamed."""
+def test_a_conversation_goes_on(api: ServiceClient, stream: bool):
     if stream:
         id_ = api.events("responses", "My name is Ada.")[0]["response"]["id"]
     else:
@@ -75,8 +72,7 @@ def test_a_conversation_goes_on(api: ServiceClient, stream: bool) -> None:
     assert "My name is Ada." in text
 
 
-def test_an_incomplete_response_can_be_continued(api: ServiceClient) -> None:
-    """A response that met its cap is a response all the same."""
+def test_an_incomplete_response_can_be_continued(api: ServiceClient):
     body = api.ask("responses", "count to 100", max_output_tokens=5).json()
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert body["output"][0]["status"] == "incomplete"
@@ -92,21 +88,18 @@ def is_not_continuable(caller: ServiceClient, id_: object) -> bool:
     )
 
 
-def test_an_unknown_response_cannot_be_continued(api: ServiceClient) -> None:
-    """An id that was never given is 400."""
+def test_an_unknown_response_cannot_be_continued(api: ServiceClient):
     assert is_not_continuable(api, "resp_unknown")
     assert is_not_continuable(api, "")
 
 
-def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: ServiceClient) -> None:
-    """`store: false` leaves nothing behind."""
+def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: ServiceClient):
     id_, _ = create_response(api, "Forget this.", store=False)
     assert is_not_continuable(api, id_)
     assert api.get(f"{PATH}/{id_}").status_code == 404
 
 
-def test_a_failed_response_is_kept_but_not_continued(api: ServiceClient) -> None:
-    """A failure inside a stream leaves a response with status `failed` and its error."""
+def test_a_failed_response_is_kept_but_not_continued(api: ServiceClient):
     headers = {"x-famnb-fault": "error=3"}
     stream = api.post(PATH, json=minimal_body("responses", stream=True), headers=headers)
     id_ = stream.text.partition('"id":"')[2].partition('"')[0]
@@ -115,8 +108,7 @@ def test_a_failed_response_is_kept_but_not_continued(api: ServiceClient) -> None
     assert is_not_continuable(api, id_)
 
 
-def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
-    """`GET` gives the whole reply's own bytes; of a streamed one, the same object."""
+def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient):
     whole = api.ask("responses")
     assert api.get(f"{PATH}/{whole.json()['id']}").content == whole.content
     final = api.events("responses")[-1]["response"]
@@ -125,8 +117,7 @@ def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("cut_short", ["failed", "incomplete"])
-def test_a_response_cut_short_is_stored_as_its_last_event_has_it(api: ServiceClient, cut_short: str) -> None:
-    """With what had come, as an item that is done and incomplete."""
+def test_a_response_cut_short_is_stored_as_its_last_event_has_it(api: ServiceClient, cut_short: str):
     headers = {"x-famnb-fault": "error=3"} if cut_short == "failed" else {}
     body = minimal_body("responses", stream=True, max_output_tokens=5)
     events = decode_stream(api.post(PATH, json=body, headers=headers).content)
@@ -142,8 +133,7 @@ def test_a_response_cut_short_is_stored_as_its_last_event_has_it(api: ServiceCli
     ]
 
 
-def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClient) -> None:
-    """After `DELETE` it is 404, but a conversation that went past it continues."""
+def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClient):
     first, _ = create_response(api, "My name is Ada.")
     second, _ = create_response(api, "Noted?", previous_response_id=first)
     assert api.delete(f"{PATH}/{first}").json() == {"id": first, "object": "response", "deleted": True}
@@ -154,8 +144,7 @@ def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClien
     assert "My name is Ada." in text
 
 
-def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]) -> None:
-    """Responses belong to the key that made them."""
+def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]):
     with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
         owner, other = make_client(shared), make_client(shared)
         other.headers["authorization"] = "Bearer second-key"
@@ -166,20 +155,18 @@ def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]
         assert is_not_continuable(other, id_)
 
 
-def test_retrieving_needs_the_key(server: Server) -> None:
-    """Without a key it is 401, in the shape of the endpoint."""
+def test_retrieving_needs_the_key(server: Server):
     answer = httpx.get(f"{server.url}{PATH}/resp_x")
     assert (answer.status_code, error_of("responses", answer.json())["code"]) == (401, "invalid_api_key")
 
 
-def test_other_methods_say_what_is_allowed(api: ServiceClient) -> None:
-    """A stored response can be retrieved and deleted, nothing else."""
+def test_other_methods_say_what_is_allowed(api: ServiceClient):
     answer = api.post(f"{PATH}/resp_x", json={})
     assert answer.status_code == 405
     assert {"GET", "DELETE"} <= set(answer.headers["allow"].split(", "))
 
 
-def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() -> None:
+def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out():
     """Whoever has read the terminal event can continue the response at once: there is no moment in between."""
     store = ResponseStore()
 
@@ -189,13 +176,7 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
 
     async def statuses() -> list[str]:
         passing = store_events(
-            store,
-            "key",
-            events(),
-            responses,
-            endpoint=ENDPOINTS["responses"],
-            response=StoredResponse(),
-            streams=True,
+            store, "key", events(), responses, endpoint=ENDPOINTS["responses"], response=StoredResponse(), streams=True
         )
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
@@ -208,9 +189,7 @@ def response(id_: str, *turns: PromptTurn) -> StoredResponse:
     return StoredResponse(id=id_, status="completed", body=body, conversation=PriorConversation(turns))
 
 
-def test_the_oldest_response_of_a_key_makes_room() -> None:
-    """Beyond the limit the first is gone, for that key alone; a conversation that went past it is whole."""
-
+def test_the_oldest_response_of_a_key_makes_room():
     async def use(store: ResponseStore) -> tuple[list[bool], PriorConversation]:
         await store.add("other", response("a"))
         before = PriorConversation()
@@ -241,8 +220,7 @@ def find_stored(store: ResponseStore, ids: list[str]) -> list[str]:
     return stored
 
 
-def test_without_a_file_the_oldest_responses_make_room() -> None:
-    """Memory is bounded; one that is too large alone is not stored, rather than to let it take what it needs."""
+def test_without_a_file_the_oldest_responses_make_room():
     store = ResponseStore(max_memory_bytes=500_000)
 
     async def fill() -> None:
@@ -257,8 +235,7 @@ def test_without_a_file_the_oldest_responses_make_room() -> None:
     assert find_stored(store, ["19", "large"]) == []
 
 
-def test_a_file_outlives_the_service(file: Path) -> None:
-    """Branches go on after a restart under their own system text; what is deleted stays so; keys stay apart."""
+def test_a_file_outlives_the_service(file: Path):
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "The root."}]
     with start_service(file) as server, ServiceClient(server) as caller:
         root = caller.ask("responses", "", input=items, instructions="Be a pirate.")
@@ -293,8 +270,7 @@ def test_a_file_outlives_the_service(file: Path) -> None:
         assert caller.get(f"{PATH}/{beyond}", headers=other_key).status_code == 404
 
 
-def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
-    """Of `store: false` there is no trace, of the key neither, and after a deletion nothing is left in the tables."""
+def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path):
     with start_service(file) as server, ServiceClient(server) as caller:
         hidden, _ = create_response(caller, "A secret word: xyzzy.", store=False)
         first, _ = create_response(caller, "To be deleted.")
@@ -308,8 +284,7 @@ def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
-    """After a kill: what was answered is there; whose caller left is `cancelled`, what was running `failed`."""
+def test_what_had_no_end_is_kept_as_such(file: Path):
     body = minimal_body("responses", "count to 99999", stream=True, max_output_tokens=9999)
     with start_service(file, time_scale=1) as server, ServiceClient(server) as caller:
         with caller.stream("POST", PATH, json=body) as stream:
@@ -331,8 +306,7 @@ def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
         assert "it is failed" in refusal_reason(caller, killed)
 
 
-def test_a_file_has_one_service(file: Path) -> None:
-    """A second one is refused in words, and does not disturb the first."""
+def test_a_file_has_one_service(file: Path):
     with start_service(file) as server, ServiceClient(server) as caller:
         with pytest.raises(ConnectError, match=r"store: .*another service uses it.*choose another file"):
             start_service(file)
@@ -340,8 +314,7 @@ def test_a_file_has_one_service(file: Path) -> None:
         assert caller.get(f"{PATH}/{id_}").status_code == 200
 
 
-def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
-    """Whole, it is an error; streamed, it is refused or fails; without `store` calls go on, and with room all do."""
+def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path):
     with start_service(file) as server, ServiceClient(server) as caller:
         before, _ = create_response(caller, "Before.")
         process = psutil.Process(server.pid)
@@ -356,8 +329,7 @@ def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
         assert caller.get(f"{PATH}/{after}").status_code == 200
 
 
-def test_a_stream_whose_end_cannot_be_kept_fails(file: Path) -> None:
-    """The disk is full by the time it ends: its last event says so rather than `completed`, and so does `GET`."""
+def test_a_stream_whose_end_cannot_be_kept_fails(file: Path):
     with start_service(file, time_scale=1) as server, ServiceClient(server) as caller:
         with caller.stream("POST", PATH, json=minimal_body("responses", "count to 5", stream=True)) as stream:
             chunks = stream.iter_bytes()
@@ -396,10 +368,7 @@ def of_the_future(file: Path) -> None:
         (lambda file: file.parent.rmdir(), "No such file"),
     ],
 )
-def test_a_file_that_cannot_be_a_store_is_refused_at_the_start(
-    file: Path, prepare: Callable[[Path], object], reason: str
-) -> None:
-    """In words, with the file's name and what to do; the file is as it was."""
+def test_a_file_that_cannot_be_a_store_is_refused_at_the_start(file, prepare, reason):
     prepare(file)
     before = file.read_bytes() if file.is_file() else None
     with pytest.raises(InvalidRequest, match=rf"store: .*{file.name} cannot be used .*{reason}.*another file"):

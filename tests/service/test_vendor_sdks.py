@@ -1,7 +1,5 @@
 """The vendors' own SDKs, unmodified, as conformance peers: whole, streamed, and refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,8 +35,7 @@ def messages(server: Server) -> Iterator[anthropic.Anthropic]:
         yield client
 
 
-def test_chat_completions(chat: tuple[openai.OpenAI, str]) -> None:
-    """Text, reason and usage are where the SDK looks for them, and the chunks add up to the whole completion's text."""
+def test_chat_completions(chat: tuple[openai.OpenAI, str]):
     client, model = chat
     whole = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}])
     stream = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}], stream=True)
@@ -51,8 +48,7 @@ def test_chat_completions(chat: tuple[openai.OpenAI, str]) -> None:
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_a_tool_is_called_and_its_result_read(server: Server) -> None:
-    """A whole reply's call goes back beside the tool's result, as the SDK has both, and the answer comes."""
+def test_a_tool_is_called_and_its_result_read(server: Server):
     weather: openai.types.chat.ChatCompletionToolParam = {"type": "function", "function": {"name": "get_weather"}}
     with openai.OpenAI(base_url=f"{server.url}/v1/web", api_key=server.key) as client:
         asked: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "What weather?"}]
@@ -76,8 +72,7 @@ def test_a_tool_is_called_and_its_result_read(server: Server) -> None:
     assert "11 degrees" in (second.choices[0].message.content or "")
 
 
-def test_responses(responses: openai.OpenAI) -> None:
-    """A whole response, and one that continues it."""
+def test_responses(responses: openai.OpenAI):
     first = responses.responses.create(model="fam-2-5-pro", input="My name is Ada.", instructions="Be kind.")
     assert first.status == "completed"
     assert "Be kind." in first.output_text
@@ -89,8 +84,7 @@ def test_responses(responses: openai.OpenAI) -> None:
         responses.responses.retrieve(first.id)
 
 
-def test_streamed_responses(responses: openai.OpenAI) -> None:
-    """The events are the SDK's own, and the deltas add up to the final text."""
+def test_streamed_responses(responses: openai.OpenAI):
     events = list(responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True))
     deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
     final = events[-1]
@@ -114,8 +108,7 @@ THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 
 
 @pytest.mark.parametrize("options", [{}, THINK], ids=["plain", "thinking"])
-def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: Any) -> None:
-    """Whole and streamed: a thinking block with its signature, every count, the id of the request."""
+def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: Any):
     whole = strict.messages.create(**ASK, **options)
     with strict.messages.stream(**ASK, **options) as stream:
         events = list(stream)
@@ -135,16 +128,14 @@ def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: 
         assert [event.signature for event in events if event.type == "signature"] == [whole.content[0].signature]
 
 
-def test_a_signed_thinking_block_is_taken_back(strict: anthropic.Anthropic) -> None:
-    """As the SDK has it."""
+def test_a_signed_thinking_block_is_taken_back(strict: anthropic.Anthropic):
     first = strict.messages.create(**ASK, **THINK)
     answer: Any = {"role": "assistant", "content": [block.model_dump() for block in first.content]}
     later: Any = [*ASK["messages"], answer, {"role": "user", "content": "And now?"}]
     assert strict.messages.create(**{**ASK, "messages": later}, **THINK).stop_reason == "end_turn"
 
 
-def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClient) -> None:
-    """For whoever sends the SDK's header."""
+def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClient):
     answer = api.post(PATHS["messages"], json={}, headers={"anthropic-version": "2023-06-01"})
     body = answer.json()
     assert (body["type"], body["error"]["type"], body["error"]["error"]["type"]) == (
@@ -156,8 +147,7 @@ def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClie
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
 
 
-def test_the_sdks_recognise_a_wrong_key(server: Server) -> None:
-    """Each raises its own authentication error."""
+def test_the_sdks_recognise_a_wrong_key(server: Server):
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0) as client:
         with pytest.raises(openai.AuthenticationError) as refused:
             client.responses.create(model="fam-2-5-pro", input="x")
@@ -171,8 +161,7 @@ def test_the_sdks_recognise_a_wrong_key(server: Server) -> None:
         other.messages.create(model="fam-2-5-pro", max_tokens=5, messages=[{"role": "user", "content": "x"}])
 
 
-def test_the_sdks_recognise_a_bad_request(responses: openai.OpenAI, messages: anthropic.Anthropic) -> None:
-    """Each raises its own error, with the field named."""
+def test_the_sdks_recognise_a_bad_request(responses: openai.OpenAI, messages: anthropic.Anthropic):
     with pytest.raises(openai.BadRequestError) as refused:
         responses.responses.create(model="fam-2-5-pro", input="x", temperature=3)
     assert refused.value.param == "temperature"
@@ -183,8 +172,7 @@ def test_the_sdks_recognise_a_bad_request(responses: openai.OpenAI, messages: an
         messages.messages.create(model="fam-2-5-pro", max_tokens=0, messages=[{"role": "user", "content": "x"}])
 
 
-def test_the_sdks_recognise_a_failure_inside_a_stream(responses: openai.OpenAI, messages: anthropic.Anthropic) -> None:
-    """The failure is an error, not an early end."""
+def test_the_sdks_recognise_a_failure_inside_a_stream(responses: openai.OpenAI, messages: anthropic.Anthropic):
     headers = {"x-famnb-fault": "error=2"}
     stream = responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True, extra_headers=headers)
     assert list(stream)[-1].type == "response.failed"

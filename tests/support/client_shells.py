@@ -1,7 +1,5 @@
 """Who calls and who records in the client's tests: both shells behind one face, a recorder that remembers."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import types

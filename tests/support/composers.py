@@ -1,7 +1,5 @@
 """Driving a Composer or a Board as its page and its user do, and waiting for what comes of it."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

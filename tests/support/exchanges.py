@@ -1,7 +1,5 @@
 """Calls as they look when they are over, made by hand: what came, and when, to the millisecond."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

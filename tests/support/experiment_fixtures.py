@@ -1,7 +1,5 @@
 """Fixtures for tests that run experiments: clients that record, and prices; a conftest imports them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Frames of experiments with values that a test chooses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

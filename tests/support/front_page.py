@@ -1,7 +1,5 @@
 """A tool's front end on a bare page, given only what the widget contract promises, beside its tool in Python."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts that a model could say to harm its reader; every one must stay words, live, saved and exported."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 PWN = "window.__pwned=1"

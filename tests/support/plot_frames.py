@@ -1,7 +1,5 @@
 """Frames of calls for figures: made by rule, so that every value is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 usage: python -m tests.support.queue_server SERVERS MEAN_S SEED, which prints its address once it accepts connections.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

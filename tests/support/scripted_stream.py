@@ -1,7 +1,5 @@
 """A stream that says what a test tells it to, in steps."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime
 from typing import Self

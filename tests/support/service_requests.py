@@ -1,7 +1,5 @@
 """Requests as anyone would send them, the events of a stream, and the error inside an error body."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """What hypothesis draws: streams of events that a dialect can carry, their bytes cut anywhere, JSON of any shape."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -205,16 +203,14 @@ _effort = st.fixed_dictionaries(
     {}, optional={"effort": st.sampled_from(["none", "low", "high"]), "summary": st.sampled_from(["none", "auto"])}
 )
 _schemas = st.fixed_dictionaries(
-    {"schema": st.dictionaries(words, json_values, max_size=2)},
-    optional={"name": _any_text, "strict": st.booleans()},
+    {"schema": st.dictionaries(words, json_values, max_size=2)}, optional={"name": _any_text, "strict": st.booleans()}
 )
 _form = st.fixed_dictionaries({}, optional={"type": st.sampled_from(["text", "json"])}) | _schemas.map(
     lambda schema: {"type": "json_schema", "json_schema": schema}
 )
 _tools = st.lists(
     st.fixed_dictionaries(
-        {"name": words},
-        optional={"description": texts, "parameters": st.dictionaries(words, json_values, max_size=2)},
+        {"name": words}, optional={"description": texts, "parameters": st.dictionaries(words, json_values, max_size=2)}
     ).map(lambda function: {"type": "function", "function": function}),
     max_size=2,
 )

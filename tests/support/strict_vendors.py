@@ -1,7 +1,5 @@
 """Vendors that refuse, with status 400, a conversation that does not hold their own answers as they sent them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The service on a thread of the test's process, which starts in milliseconds; one of its own takes half a second."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

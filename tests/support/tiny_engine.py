@@ -1,7 +1,5 @@
 """A real engine: llama.cpp with a tiny model of random weights made here."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

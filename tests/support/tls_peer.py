@@ -1,7 +1,5 @@
 """A TLS server for one connection whose every byte a test decides: records, close_notify, and what follows it."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -4,8 +4,6 @@ A count of n experiments is binomial. `keeps_level` allows what a true rate of 9
 of 200 experiments at least 180 intervals, and at most 20 false claims. Seeds are fixed, so the counts are, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers of servers with the usual chat completions, for a `FaultServer`, and a service in front of one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

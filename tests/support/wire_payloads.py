@@ -1,7 +1,5 @@
 """The API's own words for small replies, written by hand: what a server says on each endpoint, event by event."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from famnb.endpoints import compose

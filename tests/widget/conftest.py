@@ -1,7 +1,5 @@
 """A stream that a test scripts, and outputs whose contents a test can see."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

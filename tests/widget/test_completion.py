@@ -1,7 +1,5 @@
 """Completion of endpoints, models and fields, as an IPython shell offers it with its other completions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import get_args
 
@@ -47,7 +45,6 @@ def complete(shell: InteractiveShell, code: str) -> list[str]:
     ],
 )
 def test_values_are_completed_and_nothing_else_is_offered(shell: InteractiveShell, code: str, expected: list[str]):
-    """Inside the quotation marks of an endpoint or a model, over several lines too."""
     assert complete(shell, code) == expected
 
 
@@ -63,7 +60,6 @@ def test_values_are_completed_and_nothing_else_is_offered(shell: InteractiveShel
     ],
 )
 def test_fields_are_completed_beside_the_arguments(shell: InteractiveShell, code: str, expected: str):
-    """The fields that `**fields` stands for, of the endpoint that the call names."""
     assert expected in complete(shell, code)
 
 
@@ -71,17 +67,14 @@ def test_fields_are_completed_beside_the_arguments(shell: InteractiveShell, code
     "code", ["client.ask('Hi', endpoint='chat').tem", "len('Hi', temp", "temperatur", "client.send(temp"]
 )
 def test_elsewhere_there_are_no_fields(shell: InteractiveShell, code: str):
-    """A call that is closed, one that takes no fields, and no call at all."""
     assert "temperature=" not in complete(shell, code)
 
 
 def test_an_endpoint_that_is_named_has_only_its_own_fields(shell: InteractiveShell):
-    """Chat completions have no system field of their own, messages have."""
     assert "store=" not in complete(shell, "client.ask('Hi', endpoint='messages', sto")
 
 
 def test_editors_know_the_same_names():
-    """What type checkers and editors complete, as they read it, is what there is."""
     names, _ = get_args(EndpointName)
     assert get_args(names) == tuple(ENDPOINTS)
     models = {name for literal in get_args(ModelName) for name in get_args(literal)}
@@ -89,7 +82,6 @@ def test_editors_know_the_same_names():
 
 
 def test_a_request_explains_its_fields():
-    """`famnb.MessagesRequest?` shows each field with type, limits, default and meaning."""
     text = famnb.MessagesRequest.__doc__ or ""
     assert "max_tokens (int, at least 1, default 512)\n    Maximum tokens to generate, thinking included." in text
     for endpoint in ENDPOINTS.values():

@@ -1,7 +1,5 @@
 """The explorer: what its page gets, what a point says, what is brushed, and which call opens."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -44,7 +42,6 @@ def facts_of(explorer: Explorer) -> dict[str, FactView]:
 
 
 def test_places_go_to_the_page_as_bytes():
-    """32-bit floats in the axis' unit, times from the first one on, groups as bytes."""
     plot = plot_of(famnb.plot.explore(calls(model=["a", "b", "a"], ttft_s=[0.25, 0.5, 0.125]), y="ttft_s"))
     assert list(np.frombuffer(plot.xs, "<f4")) == [0, 1, 2]
     assert list(np.frombuffer(plot.ys, "<f4")) == [250, 500, 125]
@@ -54,14 +51,12 @@ def test_places_go_to_the_page_as_bytes():
 
 
 def test_no_place_and_no_prompt_is_widget_state():
-    """Front ends that save widget state save nothing of the frame."""
     explorer = famnb.plot.explore(calls(model=["a"], e2e_s=[0.5], prompt=["a secret of mine"]))
     traits = {name: value for name, value in explorer.get_state().items() if name not in ("_esm", "_css")}
     assert "secret" not in json.dumps(traits, default=str)
 
 
 def test_what_is_said_of_points_follows_when_it_is_asked_for():
-    """Words by their number, each once; numbers and times as they are; what is missing is no word and no number."""
     frame = priced_calls(
         ["m", "m"], [0.25, 0.5], off=1.2, ttft_s=[0.25, None], prompt=["Why?", HOSTILE * 9], e2e_s=[2.0, 3.0]
     ).assign(cost_high_usd=[0.3, 9.0], status=["failed", None])
@@ -80,7 +75,6 @@ def test_what_is_said_of_points_follows_when_it_is_asked_for():
 
 
 def test_of_very_many_prompts_fewer_characters_go_to_the_page(monkeypatch: pytest.MonkeyPatch):
-    """A frame of as many long prompts as calls is not sent whole."""
     monkeypatch.setattr(explorers, "MANY_WORDS", 3)
     frame = many_calls(24).assign(prompt=[f"{n} {'long ' * 50}" for n in range(24)])
     words = facts_of(famnb.plot.explore(frame))["prompt"].words.decode().split("\n")
@@ -89,7 +83,6 @@ def test_of_very_many_prompts_fewer_characters_go_to_the_page(monkeypatch: pytes
 
 
 def test_brushing_filters_the_frame():
-    """All until something is brushed; then the rows inside, without hidden groups; observers hear of it."""
     frame = many_calls(200)
     explorer = famnb.plot.explore(frame, x="input_tokens", y="e2e_s")
     assert explorer.selection.equals(frame)
@@ -111,14 +104,12 @@ def test_brushing_filters_the_frame():
 
 
 def test_the_list_is_as_long_as_one_reads():
-    """The last hundred rows, and how many there are."""
     chosen = view_of(famnb.plot.explore(many_calls(300))).chosen
     assert chosen.title == "300 rows; the last 100"
     assert [row.key for row in chosen.rows] == [str(row) for row in range(299, 199, -1)]
 
 
 def test_a_point_and_a_row_open_their_call(client: famnb.Client):
-    """As an inspector shows it, with its events; closing takes it away."""
     for prompt in ("one", "two", "three"):
         client.ask(prompt, model="fam-mini", endpoint="chat", max_tokens=50)
     explorer = famnb.plot.explore(famnb.calls(client), ledger=client.ledger)
@@ -134,7 +125,6 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
 
 
 def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Client):
-    """Of another ledger, with what to do; of a frame that names no calls."""
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
     ask(explorer, "open_point", point=0)
     assert "give that one as `ledger=`" in explorer.error
@@ -146,7 +136,6 @@ def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Clien
 
 
 def test_an_explorer_is_a_widget_that_leaves_a_picture():
-    """It can stand in a box; without a kernel a picture is left, its text, and how to get the widget back."""
     explorer = famnb.plot.explore(many_calls(50))
     assert HBox([explorer]).children == (explorer,)
     bundle, _ = explorer._repr_mimebundle_()
@@ -156,7 +145,6 @@ def test_an_explorer_is_a_widget_that_leaves_a_picture():
 
 
 def test_an_empty_frame_says_why():
-    """In words, on the page and in what is saved."""
     for frame, why in ((calls(), "there are no calls in this frame"), (calls(model=["a"]), "none of these 1 call has")):
         explorer = famnb.plot.explore(frame)
         assert why in view_of(explorer).empty

@@ -1,7 +1,5 @@
 """The inspector: a call's transcript, what went over the wire, and every event with its time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +30,7 @@ def ask(inspector: Inspector, name: str, **args: object) -> Any:
     return answer.get("value")
 
 
-def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server) -> None:
-    """Request without the key, status and headers, every event with its time, the timeline once it is looked at."""
+def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server):
     reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
     inspector = Inspector(reply, client.ledger)
     call = inspector.view().call
@@ -59,8 +56,7 @@ def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server)
     assert len(pictures) == 2
 
 
-def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -> None:
-    """What came was no event stream: the service's words are in the response, and there are no events."""
+def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client):
     with pytest.raises(famnb.BadRequestError) as caught:
         client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
     call = Inspector(caught.value.reply, client.ledger).view().call
@@ -69,8 +65,7 @@ def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -
     assert "No events" in call.events.summary
 
 
-def test_long_streams_are_paged(client: famnb.Client) -> None:
-    """Later shows the next events, Earlier the first again; the buttons end where the events do."""
+def test_long_streams_are_paged(client: famnb.Client):
     reply = client.ask("Tell me everything.", model="fam-2-5-pro", endpoint="messages", max_tokens=2000)
     inspector = Inspector(reply, client.ledger)
     assert len(reply.raw) > PAGE_LENGTH
@@ -83,8 +78,7 @@ def test_long_streams_are_paged(client: famnb.Client) -> None:
     assert inspector.view().call.events.summary.startswith("Events 1 to")
 
 
-def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client) -> None:
-    """It can stand in a box; without a kernel the transcript is left, and how to get the widget back."""
+def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client):
     reply = client.ask("Why is the sky blue?", model="fam-mini", endpoint="chat", stream=False)
     inspector = Inspector(reply, client.ledger)
     assert HBox([inspector]).children == (inspector,)
@@ -95,26 +89,21 @@ def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client) -> 
     assert bundle["text/plain"].endswith("A famnb.Inspector: run this cell to use it.")
 
 
-def test_no_text_of_a_call_is_widget_state(client: famnb.Client) -> None:
-    """Front ends that save widget state save nothing of it."""
+def test_no_text_of_a_call_is_widget_state(client: famnb.Client):
     reply = client.ask("A secret of mine", model="fam-mini", endpoint="chat", stream=False)
     inspector = Inspector(reply, client.ledger)
     traits = {name: value for name, value in inspector.get_state().items() if name not in ("_esm", "_css")}
     assert "secret" not in json.dumps(traits)
 
 
-def test_a_reply_is_found_in_the_ledger_of_the_connected_client(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a ledger it is that of `connect()`, as everywhere."""
+def test_a_reply_is_found_in_the_ledger_of_the_connected_client(server, tmp_path, monkeypatch):
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as client:
         monkeypatch.setattr("famnb.client.connected.client", client)
         reply = client.ask("Hi", model="fam-mini", endpoint="chat", stream=False)
         assert Inspector(reply).call.call_id == reply.call_id
 
 
-def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:
-    """With the reason; an unknown id is a KeyError."""
+def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client):
     with pytest.raises(ValueError, match="was not recorded"):
         Inspector(famnb.Reply())
     with pytest.raises(KeyError):
@@ -130,8 +119,7 @@ def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:
         ("ollama", ["authorization: Bearer •••••• (if the client had a key)"]),
     ],
 )
-def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: str, lines: list[str]) -> None:
-    """The key is hidden, what else the vendor wants is shown."""
+def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: str, lines: list[str]):
     with (
         serve(time_scale=0, compat=True) as server,
         famnb.Client(
@@ -145,8 +133,7 @@ def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: s
     assert server.key not in text
 
 
-def test_a_reply_is_found_in_the_ledger_of_its_own_client(server: Server, tmp_path: Path) -> None:
-    """Without being told which; of an id that no ledger of this process has, the error says what to pass."""
+def test_a_reply_is_found_in_the_ledger_of_its_own_client(server: Server, tmp_path: Path):
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as other:
         reply = other.ask("Hi", max_tokens=8)
     assert Inspector(reply).call.reply.call_id == reply.call_id

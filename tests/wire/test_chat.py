@@ -1,7 +1,5 @@
 """Plain chunks of chat completions take a shorter way through the reader, which must change nothing but the time."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -26,13 +24,11 @@ def flowing() -> chat.ChatReader:
 
 
 @pytest.mark.parametrize("named", [{}, {"role": "assistant"}, {"refusal": None, "tool_calls": None}])
-def test_text_is_one_delta_whatever_empty_fields_stand_beside_it(named: dict[str, Any]) -> None:
-    """Servers repeat the role, or name all that a delta does not say."""
+def test_text_is_one_delta_whatever_empty_fields_stand_beside_it(named: dict[str, Any]):
     assert flowing().read(chunk({"content": " world", **named}, usage=None)) == [Delta((0, 0), "text", " world")]
 
 
-def test_what_stands_beside_text_is_never_passed_over() -> None:
-    """A usage, a finish reason, a tool call and an error in a chunk with text are all read."""
+def test_what_stands_beside_text_is_never_passed_over():
     assert Usage(input_tokens=3, output_tokens=4, total_tokens=7) in flowing().read(
         chunk({"content": "x"}, usage={"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7})
     )
@@ -46,8 +42,7 @@ def test_what_stands_beside_text_is_never_passed_over() -> None:
     assert ended.status == "failed"
 
 
-def test_thinking_after_text_opens_a_block_and_text_after_it_another() -> None:
-    """The shorter way is left where a delta says something else, and the blocks are as ever."""
+def test_thinking_after_text_opens_a_block_and_text_after_it_another():
     reader = flowing()
     reader.read(chunk({"reasoning_content": "hm"}))
     opened = [Closed((0, 1)), Opened((0, 2), "text"), Delta((0, 2), "text", "Well")]
@@ -55,20 +50,17 @@ def test_thinking_after_text_opens_a_block_and_text_after_it_another() -> None:
     assert reader.read(chunk({"content": " then"})) == [Delta((0, 2), "text", " then")]
 
 
-def test_another_choice_is_not_followed() -> None:
-    """Text of a second choice stays out of the reply."""
+def test_another_choice_is_not_followed():
     assert not [e for e in flowing().read(chunk({"content": "other"}, index=1)) if isinstance(e, Delta)]
 
 
-def test_nothing_counts_after_the_terminator() -> None:
-    """A chunk after `[DONE]` is ignored, however plain."""
+def test_nothing_counts_after_the_terminator():
     reader = flowing()
     reader.read(b"[DONE]")
     assert reader.read(chunk({"content": "late"})) == []
 
 
-def test_many_pieces_of_a_text_are_read_at_once() -> None:
-    """As many deltas as chunks, the same as one by one."""
+def test_many_pieces_of_a_text_are_read_at_once():
     chunks = [chunk({"content": text}) for text in ("a", "b ☃", "c")]
     one_by_one, at_once = flowing(), flowing()
     assert at_once.read_texts(chunks) == [event for data in chunks for event in one_by_one.read(data)]
@@ -89,15 +81,13 @@ def test_many_pieces_of_a_text_are_read_at_once() -> None:
         b"\xff",
     ],
 )
-def test_what_is_more_than_text_is_not_read_at_once(odd: bytes) -> None:
-    """Not even what came with it: the reader is as before, and reads it all in order."""
+def test_what_is_more_than_text_is_not_read_at_once(odd: bytes):
     reader = flowing()
     assert reader.read_texts([chunk({"content": "a"}), odd, chunk({"content": "b"})]) == []
     assert reader.read(chunk({"content": "a"})) == [Delta((0, 0), "text", "a")]
 
 
-def test_nothing_is_read_at_once_before_a_text_has_begun() -> None:
-    """A first chunk brings the identity and opens the block; after thinking a text opens one of its own."""
+def test_nothing_is_read_at_once_before_a_text_has_begun():
     assert chat.reader().read_texts([chunk({"content": "a"})] * 2) == []
     reader = flowing()
     reader.read(chunk({"reasoning_content": "hm"}))

@@ -1,7 +1,5 @@
 """Thinking written as tags: the same split however the content is cut."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -46,7 +44,6 @@ def test_only_tags_at_the_start_are_thinking(content: str, expected: dict[str, s
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", "a", "\n", " "])))
 def test_any_cut_gives_the_same_split(pieces: list[str]):
-    """Tags, halves of tags and white space in any order."""
     assert split(*pieces) == split("".join(pieces))
 
 
@@ -60,6 +57,5 @@ def test_text_flows_once_no_tag_can_follow():
 
 
 def test_leading_white_space_is_held_back_only_so_far():
-    """A page of blanks is text."""
     tags = ThinkTags()
     assert tags.split(" " * 100) == [("text", " " * 100)]

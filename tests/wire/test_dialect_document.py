@@ -1,7 +1,5 @@
 """The document's own streams and bodies, written out by hand: our writers give these bytes, our readers read them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 
@@ -33,11 +31,7 @@ FAULT = Fault("the engine stopped", "server_error", "engine_stopped")
 
 STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
     "web": (chat, {}, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), Done()]),
-    "web_include_usage": (
-        chat,
-        {"include_usage": True},
-        [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()],
-    ),
+    "web_include_usage": (chat, {"include_usage": True}, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()]),
     "web_failure": (chat, {}, [start(CHAT_ID), *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
     "responses": (responses, {}, [start("resp_1"), *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
     "responses_incomplete": (
@@ -84,7 +78,6 @@ STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_writer_gives_the_document_s_bytes(name: str):
-    """Byte for byte, `data:` lines only unless names are asked for."""
     dialect, options, events = STREAMS[name]
     writer = dialect.writer(**options)
     frames = [frame for event in events for frame in writer.write(event)]
@@ -94,7 +87,6 @@ def test_the_writer_gives_the_document_s_bytes(name: str):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_reader_reads_the_document_s_bytes(name: str):
-    """The same blocks, end and usage as the events that the bytes stand for."""
     dialect, _, events = STREAMS[name]
     assert fold(read(dialect, [(FIXTURES / f"{name}.sse").read_bytes()])) == fold(events)
 
@@ -114,7 +106,6 @@ WHOLE: dict[str, tuple[ModuleType, list[Event]]] = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_reply_has_the_document_s_body(name: str):
-    """Written and read: the fields of the document, in its order."""
     dialect, events = WHOLE[name]
     body = lenient_json.decode((FIXTURES / f"{name}.json").read_bytes())
     assert lenient_json.encode(dialect.write(fold(events))) == lenient_json.encode(body)
@@ -130,7 +121,6 @@ def test_a_whole_reply_has_the_document_s_body(name: str):
     ],
 )
 def test_an_error_body_has_the_document_s_shape(name: str, dialect: ModuleType, type_: str, code: str | None):
-    """The endpoint's own error shape, written and read."""
     body = (FIXTURES / f"{name}.json").read_bytes()
     assert dialect.fault(Fault("the key is invalid", type_, code)) == lenient_json.decode(body)
     error = errors.read(401, {}, body)

@@ -1,7 +1,5 @@
 """What servers say beside the text: usage in its many places, attachments, ends that are none, odd failures."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from types import ModuleType
@@ -64,7 +62,6 @@ def block_delta(**delta: Any) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("dialect", [chat, responses, messages], ids=["chat", "responses", "messages"])
 def test_an_error_beside_the_data_is_a_failure_in_the_servers_words(dialect: ModuleType, line: bytes, message: str):
-    """Neither is an event to the standard; both are all that the server says of its failure."""
     reply = fold(read(dialect, [b": hello\n\n", line]))
     assert (reply.status, reply.fault and reply.fault.message) == ("failed", message)
 
@@ -172,7 +169,6 @@ def test_the_cost_that_a_service_reports_is_the_cost(usage: dict[str, Any], usd:
 
 
 def test_a_second_choice_is_a_warning():
-    """Once, whole and streamed alike, whichever comes first."""
     body = chat_body()
     body["choices"].append({**body["choices"][0], "index": 1})
     second = {"id": "c", "model": "m", "choices": [{"index": 1, "delta": {"content": "No."}}]}
@@ -198,7 +194,6 @@ def test_a_reply_cut_short_by_the_service_is_incomplete(reply: Reply, reason: st
 
 
 def test_a_queued_response_is_called_queued():
-    """It has no answer yet, and that is no stream that broke off."""
     body = {"id": "r1", "status": "queued", "output": []}
     queued = {"type": "response.queued", "response": body}
     for reply in (fold(responses.read(body)), fold_stream(responses, queued)):
@@ -209,7 +204,6 @@ def test_a_queued_response_is_called_queued():
 
 
 def test_a_servers_own_tools_are_not_the_callers():
-    """The caller has nothing to answer; the block keeps its type and its input."""
     call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}}
     whole = fold(messages.read(message(content=[call, {"type": "text", "text": "Blue."}])))
     stream = fold_stream(
@@ -285,7 +279,6 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
     ],
 )
 def test_what_is_attached_to_a_text_is_a_block(reply: Reply, kind: str, entries: list[Any]):
-    """A block of its own after the text, which is no content: neither length nor first token count it."""
     text, attached = reply.blocks
     assert (text.kind, text.text, attached.kind, attached.entries) == ("text", "Yes.", kind, entries)
     assert (reply.text, reply.output_chars, text.entries) == ("Yes.", 4, [])
@@ -294,7 +287,6 @@ def test_what_is_attached_to_a_text_is_a_block(reply: Reply, kind: str, entries:
 
 @pytest.mark.parametrize("dialect", [chat, responses, messages], ids=["chat", "responses", "messages"])
 def test_what_a_dialect_cannot_carry_is_left_out(dialect: ModuleType):
-    """A gateway passes the text on, without what is attached to it."""
     events = chat.read(chat_body(logprobs={"content": TOKENS}, message={"annotations": [ANNOTATION]}))
     writer = dialect.writer()
     reply = fold(read(dialect, [frame for event in events for frame in writer.write(event)]))

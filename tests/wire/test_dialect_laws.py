@@ -1,7 +1,5 @@
 """The laws of the wire: what is written is what is read, however the bytes are cut."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import ModuleType
 
@@ -38,7 +36,6 @@ def test_a_failing_stream_reads_as_it_was_written(dialect: ModuleType, data: st.
 
 @given(data=st.data())
 def test_a_responses_stream_ends_with_the_output_of_the_whole_response(data: st.DataObject):
-    """Wherever it is cut short and for whatever reason, each item is done before, as the terminal event has it."""
     events = data.draw(streams(responses, whole=True))
     content = [event for event in events if not isinstance(event, Ended | Usage | Done)]
     length = data.draw(st.integers(1, len(content)))
@@ -84,7 +81,6 @@ def test_any_cut_gives_the_same_events(dialect: ModuleType, data: st.DataObject)
 @each_dialect
 @given(data=st.data())
 def test_line_ends_are_alike(dialect: ModuleType, data: st.DataObject):
-    """CR, LF and CRLF, mixed and cut, give the same events."""
     stream = written(dialect, data.draw(streams(dialect)))
     other = data.draw(line_ends(stream))
     assert read(dialect, data.draw(cut(other))) == read(dialect, [stream])

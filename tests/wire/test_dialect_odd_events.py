@@ -1,7 +1,5 @@
 """Events of odd shape: a known event with a malformed field is read as far as it makes sense, and breaks nothing."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +19,6 @@ each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
 @each_dialect
 @given(data=st.data())
 def test_a_malformed_field_breaks_nothing(dialect: ModuleType, data: st.DataObject):
-    """Any value anywhere in an event may be of any shape, or missing."""
     decoder = sse.Decoder()
     events = decoder.feed(written(dialect, data.draw(streams(dialect))))
     spoilt = [lenient_json.encode(spoil(lenient_json.decode(event), data)) for event in events if event != sse.DONE]
@@ -45,14 +42,12 @@ def spoil(value: Any, data: st.DataObject) -> Any:
 @each_dialect
 @given(json_values.map(lenient_json.encode))
 def test_any_json_is_an_event(dialect: ModuleType, data: bytes):
-    """Something of the wire that means nothing here is an Other, or nothing at all."""
     fold(dialect.reader().read(data))
 
 
 @each_dialect
 @pytest.mark.parametrize("data", [b"{", b"nope", b'{"a":}', b"[DONE", b"<html>"])
 def test_what_is_not_json_is_a_decode_error(dialect: ModuleType, data: bytes):
-    """The only way in which one event breaks a stream."""
     with pytest.raises(StreamDecodeError):
         dialect.reader().read(data)
 
@@ -60,13 +55,11 @@ def test_what_is_not_json_is_a_decode_error(dialect: ModuleType, data: bytes):
 @each_dialect
 @pytest.mark.parametrize("data", [b"[]", b'"x"', b"3", b"null", b"{}"])
 def test_json_that_says_nothing_is_other(dialect: ModuleType, data: bytes):
-    """It stays in the raw record."""
     assert dialect.reader().read(data) == [Other()]
 
 
 @each_dialect
 def test_nothing_counts_after_the_terminator(dialect: ModuleType):
-    """What follows `[DONE]` is ignored, JSON or not."""
     reader = dialect.reader()
     reader.read(b" [DONE] ")
     assert reader.read(b"{") == []

@@ -1,7 +1,5 @@
 """What real servers send: one stream a quirk, and what must come of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -98,7 +96,6 @@ def dialect_of(name: str) -> ModuleType:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_quirk_is_read(name: str):
-    """Each stream gives what it means."""
     found = facts(fold(read(dialect_of(name), [(FIXTURES / f"{name}.sse").read_bytes()])))
     assert {fact: found[fact] for fact in EXPECTED[name]} == EXPECTED[name]
 
@@ -106,11 +103,9 @@ def test_a_quirk_is_read(name: str):
 @pytest.mark.parametrize("name", EXPECTED)
 @given(data=st.data())
 def test_a_quirk_is_read_the_same_however_cut(name: str, data: st.DataObject):
-    """Any cut of the bytes gives the same events."""
     stream = (FIXTURES / f"{name}.sse").read_bytes()
     assert read(dialect_of(name), data.draw(cut(stream))) == read(dialect_of(name), [stream])
 
 
 def test_every_fixture_is_used():
-    """No stream lies about unread."""
     assert {path.stem for path in FIXTURES.iterdir()} == set(EXPECTED)

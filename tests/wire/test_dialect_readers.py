@@ -1,7 +1,5 @@
 """What the readers say, event by event: nothing twice, nothing unsaid, an end that can be relied on."""
 
-from __future__ import annotations
-
 import json
 from types import ModuleType
 from typing import Any
@@ -28,7 +26,6 @@ def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict
 
 
 def test_a_chat_stream_event_by_event():
-    """The identity once, blocks opened and closed, then the end, usage and the terminator."""
     assert events(
         chat,
         chunk({"role": "assistant"}),
@@ -46,13 +43,11 @@ def test_a_chat_stream_event_by_event():
 
 
 def test_a_chat_identity_may_come_late():
-    """Some servers send a first chunk without id and model."""
     late = {"id": "", "model": "", "choices": [], "prompt_filter_results": []}
     assert events(chat, late, chunk({"content": "Hi"}), chunk({"content": "!"}))[:2] == [Other(), Started("c", "m")]
 
 
 def test_a_chat_stream_that_breaks_off_gives_what_was_held_back():
-    """The beginning of a tag that never came is text after all."""
     assert fold(events(chat, chunk({"content": "<th"}))).text == "<th"
     assert fold(events(chat, chunk({"content": "<th"}), {"error": "no"})).text == "<th"
     assert fold(events(chat, chunk({"content": "<th"}), "[DONE]")).text == "<th"
@@ -60,26 +55,22 @@ def test_a_chat_stream_that_breaks_off_gives_what_was_held_back():
 
 
 def test_a_repeated_finish_reason_closes_no_block_twice():
-    """Some servers repeat the finish reason on the usage chunk."""
     stream = events(chat, chunk({"content": "Hi"}), chunk({}, "stop"), chunk({}, "stop"))
     assert stream.count(Closed(AT)) == 1
 
 
 def test_thinking_in_its_own_field_ends_the_search_for_tags():
-    """What a server that has the field writes as a tag is text."""
     stream = [chunk({"reasoning_content": "hm"}), chunk({"content": "<think>x</think>"})]
     assert fold(events(chat, *stream)).text == "<think>x</think>"
 
 
 def test_thinking_between_texts_keeps_its_place():
-    """Blocks stand in the order in which they came."""
     stream = [chunk({"content": "a"}), chunk({"reasoning_content": "hm"}), chunk({"content": "b"})]
     blocks = fold(events(chat, *stream)).blocks
     assert [(block.kind, block.text) for block in blocks] == [("text", "a"), ("thinking", "hm"), ("text", "b")]
 
 
 def test_a_whole_message_in_a_chunk_is_read_once():
-    """Some servers send a message in place of deltas, others repeat it at the end."""
     whole = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
     assert fold(events(chat, whole)).text == "Hi"
     assert fold(events(chat, chunk({"content": "Hi"}), whole)).text == "Hi"
@@ -102,7 +93,6 @@ def test_a_whole_message_in_a_chunk_is_read_once():
     ],
 )
 def test_which_call_a_delta_belongs_to(calls: Any, expected: str):
-    """By index, else by id, else by what came before; the names in the order of the reply."""
     reply = fold(events(chat, chunk({"tool_calls": calls}, "tool_calls")))
     assert "".join(call.name for call in reply.tool_calls) == expected
 
@@ -117,7 +107,6 @@ def text_delta(piece: str) -> dict[str, Any]:
 
 
 def test_a_responses_stream_event_by_event():
-    """What bookkeeping repeats is said once; the terminal event is the terminator too."""
     message = {"id": "x", "type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
     opaque = Opaque((0, -1), json.dumps(message, separators=(",", ":")))
     assert events(
@@ -152,19 +141,16 @@ def test_a_responses_stream_event_by_event():
     ],
 )
 def test_a_final_text_that_is_missing_does_not_win(bookkeeping: dict[str, Any]):
-    """Only a text that is told replaces what the deltas said."""
     reply = fold(events(responses, text_delta("Hi"), bookkeeping))
     assert (reply.text, reply.warnings) == ("Hi", ())
 
 
 def test_a_text_may_come_with_the_end_of_its_part_alone():
-    """A part that is done tells its text, whether or not there were deltas."""
     part = {"type": "response.content_part.done", "output_index": 0, "content_index": 0}
     assert fold(events(responses, part | {"part": {"type": "output_text", "text": "Hi"}})).text == "Hi"
 
 
 def test_an_item_of_an_unknown_type_is_passed_through():
-    """Its kind is the wire's word, its text no answer."""
     item = {"id": "ws", "type": "web_search_call", "status": "completed"}
     reply = fold(events(responses, response("completed", item, {"content": "Hi"})))
     assert [(block.kind, block.text) for block in reply.blocks] == [
@@ -174,14 +160,12 @@ def test_an_item_of_an_unknown_type_is_passed_through():
 
 
 def test_an_error_body_inside_a_responses_stream_is_a_failure():
-    """An error without a type is one; an event that only has such a field is none."""
     failed = fold(events(responses, text_delta("Hi"), {"error": {"message": "no"}}))
     assert (failed.status, failed.text, failed.fault and failed.fault.message) == ("failed", "Hi", "no")
     assert fold(events(responses, {"type": "response.note", "error": "no"})).fault is None
 
 
 def test_kinds_that_claim_one_place_stay_apart():
-    """Without indices thinking, text and calls would all stand at the beginning."""
     stream = [{"type": f"response.{name}.delta", "delta": name} for name in ("reasoning_text", "output_text")]
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     reply = fold(events(responses, *stream, *stream, response("completed", call)))
@@ -194,7 +178,6 @@ def test_kinds_that_claim_one_place_stay_apart():
 
 
 def test_items_are_found_by_their_ids():
-    """Where indices are missing, or the final list leaves items out, ids tell which is which."""
     reply = fold(
         events(
             responses,
@@ -220,13 +203,11 @@ def test_items_are_found_by_their_ids():
     ],
 )
 def test_how_a_response_ended(terminal: dict[str, Any], finish: str, status: str):
-    """By its status, the reason it gives, or else the name of the event."""
     reply = fold(events(responses, text_delta("Hi"), terminal))
     assert (reply.finish_reason, reply.status, reply.complete) == (finish, status, True)
 
 
 def test_a_messages_stream_event_by_event():
-    """What carries nothing is Other; the stop is the terminator, and what follows it is ignored."""
     assert events(
         messages,
         {"type": "message_start", "message": {"id": "m", "model": "x", "usage": {"input_tokens": 0}}},
@@ -257,14 +238,12 @@ def test_usage_of_messages_is_the_last_of_each_count():
 
 
 def test_a_block_without_an_index_is_the_one_before():
-    """Some servers number only the starts."""
     start = {"type": "content_block_start", "index": "1", "content_block": {"type": "text"}}
     delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Hi"}}
     assert fold(events(messages, start, delta)).blocks[0].at == (0, 1)
 
 
 def test_the_latency_of_thinking_may_come_with_its_start():
-    """Wherever the service tells it, it is the block's."""
     block = {"type": "thinking", "thinking": "", "thinking_latency_ms": "41"}
     start = {"type": "content_block_start", "index": 0, "content_block": block}
     assert fold(events(messages, start, {"type": "content_block_stop", "index": 0})).blocks[0].latency_ms == 41

@@ -1,7 +1,5 @@
 """Whole bodies: what is read of odd ones, and which are refused."""
 
-from __future__ import annotations
-
 import contextlib
 from types import ModuleType
 from typing import Any
@@ -35,7 +33,6 @@ def chat_reply(message: Any, **more: Any) -> Reply:
     ],
 )
 def test_a_body_that_is_not_a_reply_is_refused(dialect: ModuleType, body: Any, expected: str):
-    """The error says what was expected and shows the body."""
     with pytest.raises(ResponseFormatError) as caught:
         dialect.read(body)
     assert f"expected {expected}; got " in str(caught.value)
@@ -43,7 +40,6 @@ def test_a_body_that_is_not_a_reply_is_refused(dialect: ModuleType, body: Any, e
 
 @each_dialect
 def test_a_refused_body_is_shown_shortened(dialect: ModuleType):
-    """At most 200 characters of it."""
     with pytest.raises(ResponseFormatError) as caught:
         dialect.read({"page": "x" * 100_000})
     assert len(str(caught.value).split("; got ")[1]) == 200
@@ -52,7 +48,6 @@ def test_a_refused_body_is_shown_shortened(dialect: ModuleType):
 @each_dialect
 @given(body=json_values)
 def test_no_body_breaks_the_reading(dialect: ModuleType, body: Any):
-    """JSON of any shape is read or refused, nothing else."""
     shapes = [
         body,
         {"choices": body, "output": body, "content": body, "usage": body, "error": None},
@@ -87,20 +82,17 @@ def test_no_body_breaks_the_reading(dialect: ModuleType, body: Any):
     ],
 )
 def test_thinking_in_a_whole_chat_reply(message: dict[str, Any], thinking: str, text: str):
-    """Wherever a server puts it, thinking is told apart from the answer."""
     reply = chat_reply(message, finish_reason="stop")
     assert (reply.thinking, reply.text) == (thinking, text)
 
 
 def test_calls_of_a_whole_chat_reply_stay_apart():
-    """Even without ids and indices."""
     calls = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": {"x": 1}}}]
     reply = chat_reply({"content": None, "tool_calls": calls}, finish_reason="tool_calls")
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("f", {}), ("f", {"x": 1})]
 
 
 def test_a_whole_body_is_complete_even_without_a_reason():
-    """The first endpoint's other fields are not shown in its document: the text is enough."""
     reply = chat_reply({"content": "yes"})
     assert (reply.text, reply.finish_reason, reply.complete, reply.status) == ("yes", None, True, "completed")
 
@@ -114,7 +106,6 @@ def test_a_whole_body_is_complete_even_without_a_reason():
     ],
 )
 def test_a_failure_with_a_success_status_is_a_failure(dialect: ModuleType, body: Any):
-    """What the body says wins over the status line."""
     reply = fold(dialect.read(body))
     assert (reply.status, reply.complete, reply.fault) == ("failed", False, Fault("no", code="c"))
 
@@ -136,28 +127,23 @@ def test_a_failure_with_a_success_status_is_a_failure(dialect: ModuleType, body:
     ],
 )
 def test_usage_of_a_whole_reply(dialect: ModuleType, usage: Any, expected: Usage):
-    """A zero that is reported is a zero; what is missing stays missing."""
     body = {"choices": [{"message": {}}], "output": [], "content": [], "usage": usage}
     assert fold(dialect.read(body)).usage == expected
 
 
 def test_an_unfinished_background_response_is_running():
-    """A response that is still in progress is not a complete reply."""
     reply = fold(responses.read({"status": "in_progress", "output": []}))
     assert (reply.status, reply.complete) == ("running", False)
 
 
 @pytest.mark.parametrize(
-    ("dialect", "body"),
-    [(responses, {"status": "completed", "output_text": "yes"}), (messages, {"content": "yes"})],
+    ("dialect", "body"), [(responses, {"status": "completed", "output_text": "yes"}), (messages, {"content": "yes"})]
 )
 def test_a_plain_text_in_place_of_items_or_blocks_is_read(dialect: ModuleType, body: Any):
-    """Some servers send the SDK's convenience property, or no list of blocks."""
     assert fold(dialect.read(body)).text == "yes"
 
 
 def test_an_unknown_block_keeps_its_kind():
-    """It is passed through, out of the answer's text."""
     reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))
     assert [(block.kind, block.text) for block in reply.blocks] == [
         ("search_result", '{"type":"search_result","text":"x"}'),

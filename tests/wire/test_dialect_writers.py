@@ -1,7 +1,5 @@
 """What the writers make of events that the document's examples do not show."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 
@@ -46,7 +44,6 @@ def types(events: list[Any]) -> list[str]:
 
 
 def test_chat_writes_the_role_once_and_no_thinking():
-    """The role comes with the first content, whatever its kind; thinking is not this dialect's."""
     thought = [Opened((0, 5), "thinking"), Delta((0, 5), "thinking", "hm"), Closed((0, 5), "hm")]
     assert deltas(write_events(chat, STARTED, *thought, *TEXT, Delta((0, 1), "refusal", "No."))) == [
         {"role": "assistant", "content": "Hi"},
@@ -56,7 +53,6 @@ def test_chat_writes_the_role_once_and_no_thinking():
 
 
 def test_chat_calls_are_indexed_deltas():
-    """The public shape: id, type and name first, then arguments by index."""
     assert deltas(write_events(chat, STARTED, *CALLS)) == [
         {
             "role": "assistant",
@@ -70,14 +66,12 @@ def test_chat_calls_are_indexed_deltas():
 
 
 def test_a_whole_chat_reply_with_calls_has_empty_content():
-    """`content: ""` beside `tool_calls`, as the service's choices say."""
     message = chat.write(fold([*CALLS, Ended("tool_calls")]))["choices"][0]["message"]
     assert message["content"] == ""
     assert message["tool_calls"][0] == {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
 def test_chat_writes_usage_only_when_asked():
-    """One more chunk without choices before the terminator; none where nothing is known, as after a failure."""
     end = [Ended("stop"), Usage(3, 2), Done()]
     assert [event == "[DONE]" or event["choices"] for event in write_events(chat, STARTED, *TEXT, *end)][-2:] != [
         [],
@@ -93,7 +87,6 @@ def test_chat_writes_usage_only_when_asked():
 
 
 def test_responses_interleaves_items():
-    """Text and calls are items of their own; an item is done once its parts are."""
     assert types(write_events(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())) == [
         *["created", "in_progress"],
         *["output_item.added", "content_part.added", "output_text.delta", "output_text.delta", "output_text.done"],
@@ -105,7 +98,6 @@ def test_responses_interleaves_items():
 
 
 def test_responses_items_have_ids_and_indices_of_their_own():
-    """Ids follow from the response's id, indices from the order of appearance, and the end repeats the items."""
     events = write_events(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())
     added = [(event["output_index"], event["item"]["id"]) for event in events if event["type"].endswith("item.added")]
     assert added == [(0, "msg_1_0"), (1, "fc_1_1"), (2, "fc_1_2")]
@@ -122,7 +114,6 @@ def test_responses_items_have_ids_and_indices_of_their_own():
 
 
 def test_messages_keeps_blocks_apart():
-    """Indices follow from the order of appearance, whatever the addresses are."""
     events = write_events(messages, STARTED, Delta((3, 7), "text", "Hi"), *CALLS, Ended("tool_calls"), Done())
     starts = [(event["index"], event["content_block"]["type"]) for event in events if "content_block" in event]
     assert starts == [(0, "text"), (1, "tool_use"), (2, "tool_use")]
@@ -139,7 +130,6 @@ def test_messages_keeps_blocks_apart():
     ids=["events", "the whole text"],
 )
 def test_what_an_upstream_repeats_is_written_once(dialect: ModuleType, repeated: list[Event]):
-    """A reply has one start and one end, and a text that follows its deltas once more changes nothing."""
     rest = [Usage(1, 2), Done()]
     once = write_events(dialect, STARTED, *TEXT, Ended("stop"), *rest)
     assert write_events(dialect, *repeated, *rest) == once
@@ -147,13 +137,11 @@ def test_what_an_upstream_repeats_is_written_once(dialect: ModuleType, repeated:
 
 @each_dialect
 def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: ModuleType):
-    """An engine may tell a text whole."""
     assert fold_written(dialect, STARTED, Opened(AT, "text"), Closed(AT, "Hi!"), Ended("stop"), Done()).text == "Hi!"
 
 
 @pytest.mark.parametrize("dialect", [chat, responses], ids=NAMES.get)
 def test_id_and_name_of_a_call_may_come_apart(dialect: ModuleType):
-    """Both are there when the call is finished."""
     opened = [Opened(CALL, "tool_call", id="a"), Opened(CALL, "tool_call", name="f")]
     events = [STARTED, *opened, Delta(CALL, "tool_call", "{}"), Closed(CALL), Ended("tool_calls"), Done()]
     (call,) = fold_written(dialect, *events).tool_calls
@@ -161,14 +149,12 @@ def test_id_and_name_of_a_call_may_come_apart(dialect: ModuleType):
 
 
 def test_whole_thinking_is_written_as_a_thinking_delta():
-    """On messages even a late text is said in its block's own kind."""
     events = write_events(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
     assert events[-2]["delta"] == {"type": "thinking_delta", "thinking": "hm"}
 
 
 @each_dialect
 def test_thinking_that_comes_only_when_its_block_closes_is_not_written_as_text(dialect: ModuleType):
-    """What a dialect cannot say is left out, never said as something else."""
     at = (0, 9)
     reply = fold_written(dialect, STARTED, Opened(at, "thinking"), Closed(at, "hm"), *TEXT, Ended("stop"), Done())
     assert "hm" not in reply.text
@@ -177,7 +163,6 @@ def test_thinking_that_comes_only_when_its_block_closes_is_not_written_as_text(d
 
 @each_dialect
 def test_a_failure_stays_a_failure(dialect: ModuleType):
-    """After it only the terminator comes, in the dialects that have one, whatever an upstream sends."""
     failure = [STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1)]
     events = write_events(dialect, *failure, Done())
     tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
@@ -188,14 +173,12 @@ def test_a_failure_stays_a_failure(dialect: ModuleType):
 
 
 def test_a_whole_failed_response_has_status_and_error():
-    """The response object has a status and an error of its own; the items are incomplete."""
     body = responses.write(fold([STARTED, *TEXT[:2], Ended("error", fault=Fault("no", code="c"), status="failed")]))
     assert (body["status"], body["error"]) == ("failed", {"code": "c", "message": "no"})
     assert [item["status"] for item in body["output"]] == ["incomplete"]
 
 
 def test_details_that_are_not_known_are_left_out():
-    """No zero is made up for reasoning or cached tokens; an unknown count of a message is null."""
     reply = fold([Ended("stop"), Usage(1, 2)])
     assert chat.write(reply)["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
     assert responses.write(reply)["usage"] == {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
@@ -206,7 +189,6 @@ def test_details_that_are_not_known_are_left_out():
 
 @each_dialect
 def test_an_end_that_never_came_is_not_made_up(dialect: ModuleType):
-    """Without a reason the stream proves nothing."""
     assert fold_written(dialect, STARTED, *TEXT, Done()).complete is not True
 
 
@@ -224,7 +206,6 @@ def test_an_end_that_never_came_is_not_made_up(dialect: ModuleType):
     ],
 )
 def test_each_reason_has_its_word(finish: str | None, expected: tuple[str, str, str]):
-    """The normalised reason in the words of chat, responses and messages."""
     reply = fold([Ended(finish)])
     written = (
         chat.write(reply)["choices"][0]["finish_reason"],
@@ -235,7 +216,6 @@ def test_each_reason_has_its_word(finish: str | None, expected: tuple[str, str, 
 
 
 def test_a_named_stream_names_every_event():
-    """`event:` is the JSON's own type, on the dialects that have one."""
     for dialect in (responses, messages):
         writer = dialect.writer(named=True)
         frames = [frame for event in [STARTED, *TEXT, *CALLS, Ended("stop"), Done()] for frame in writer.write(event)]
@@ -246,14 +226,12 @@ def test_a_named_stream_names_every_event():
 
 @each_dialect
 def test_half_characters_are_carried(dialect: ModuleType):
-    """A character cut into two surrogates by two deltas arrives whole."""
     halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00")]
     assert fold_written(dialect, STARTED, *halves, Ended("stop"), Done()).text == "\U0001f600"
 
 
 @each_dialect
 def test_the_fault_names_the_field(dialect: ModuleType):
-    """`param` is added where the fault has one, in every error shape."""
     body = dialect.fault(Fault("no", "invalid_request_error", "invalid_value", "temperature"))
     inner = body["error"]["error"] if dialect is messages else body["error"]
     assert inner["param"] == "temperature"

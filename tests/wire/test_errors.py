@@ -1,7 +1,5 @@
 """Error bodies of every shape, and when to come back."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 
@@ -36,14 +34,12 @@ from tests.support.strategies import json_values
     ],
 )
 def test_the_best_message_is_found(body: str, expected: Fault):
-    """Whatever the shape of the body, what it says is on the error."""
     error = faults.read(400, {}, body.encode())
     assert Fault(error.args[0], error.type, error.code, error.param) == expected
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"null", b"42", b'{"error": {}}', b"<html></html>"])
 def test_a_body_that_says_nothing_leaves_the_status(body: bytes):
-    """The message is then the status in words, never empty."""
     assert str(faults.read(503, {}, body)) == "503: Service Unavailable (the response says no more)"
     assert str(faults.read(599, {}, body)) == "599: the response says no more"
 
@@ -64,7 +60,6 @@ def test_a_body_that_says_nothing_leaves_the_status(body: bytes):
     ],
 )
 def test_each_status_has_its_class(status: int, kind: type[Exception]):
-    """One class a status, whatever the body."""
     error = faults.read(status, {"X-Request-Id": "req_1"}, b"<html>")
     assert type(error) is kind
     assert (error.status, error.request_id) == (status, "req_1")
@@ -72,13 +67,11 @@ def test_each_status_has_its_class(status: int, kind: type[Exception]):
 
 @given(json_values)
 def test_no_body_breaks_the_reading(body: object):
-    """JSON of any shape gives an error with a message."""
     for shape in (body, {"error": body}, {"error": {"message": body, "type": body, "code": body}}, {"detail": body}):
         assert str(faults.read(500, {}, lenient_json.encode(shape)))
 
 
 def test_a_long_message_is_cut():
-    """A page of text does not become the message."""
     assert len(str(faults.read(500, {}, b"x" * 200_000))) < 520
 
 
@@ -111,7 +104,6 @@ DATE = "Tue, 14 Nov 2023 22:13:20 GMT"
     ],
 )
 def test_when_to_come_back(headers: dict[str, str], seconds: float | None):
-    """Milliseconds first, then seconds, then a date against the response's own; nonsense is no hint."""
     assert faults.parse_retry_after(headers) == seconds
     assert faults.read(429, headers, b"").retry_after == seconds
 

@@ -1,7 +1,5 @@
 """JSON of sloppy servers, and questions to JSON of unknown shape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -24,14 +22,12 @@ from famnb.wire import lenient_json
     ],
 )
 def test_sloppy_json_is_read(data: bytes, expected: Any):
-    """Half characters, broken UTF-8, raw control characters and NaN lose nothing else."""
     assert lenient_json.decode(data) == expected
     assert lenient_json.decode_event(data) == expected
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{'a': 1}", b"nope", b"[" * 100_000, b"1" * 5000 + b"x"])
 def test_an_error_shows_what_is_not_json(data: bytes):
-    """The error shows at most 200 characters of it."""
     with pytest.raises(ValueError):
         lenient_json.decode(data)
     with pytest.raises(StreamDecodeError, match="is not JSON") as caught:
@@ -40,7 +36,6 @@ def test_an_error_shows_what_is_not_json(data: bytes):
 
 
 def test_half_characters_can_be_written():
-    """A lone surrogate goes out as the escape that it came as."""
     assert lenient_json.encode({"a": "\ud83d"}) == rb'{"a":"\ud83d"}'
 
 
@@ -63,7 +58,6 @@ def test_half_characters_can_be_written():
     ],
 )
 def test_a_count_is_read_from_any_number(value: Any, expected: int | None):
-    """Text and floats count; what is no count is absent, never 0."""
     assert lenient_json.integer(value) == expected
 
 
@@ -80,17 +74,14 @@ def test_a_count_is_read_from_any_number(value: Any, expected: int | None):
     ],
 )
 def test_text_is_found_in_any_shape(value: Any, expected: str):
-    """A text, a part, a list of parts."""
     assert lenient_json.find_text(value) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("a", "a"), (5, "5"), (1.5, "1.5"), (True, ""), (None, ""), ([], "")])
 def test_a_word_may_be_a_number(value: Any, expected: str):
-    """An error code of any type is read as a word."""
     assert lenient_json.scalar_text(value) == expected
 
 
 def test_a_body_is_shown_on_one_short_line():
-    """Whatever it is, an error message holds at most 200 characters of it."""
     assert lenient_json.excerpt(b"<html>\n  <body>") == "<html> <body>"
     assert len(lenient_json.excerpt("é" * 10_000)) == 200

@@ -1,7 +1,5 @@
 """Server-sent events: bytes cut anywhere give the same data."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest
@@ -47,7 +45,6 @@ def decode(*chunks: bytes) -> list[bytes]:
     ],
 )
 def test_lines_become_data(stream: bytes, expected: list[bytes]):
-    """The rules of the format, whole and byte by byte."""
     assert decode(stream) == expected
     assert decode(*(stream[n : n + 1] for n in range(len(stream)))) == expected
 
@@ -66,7 +63,6 @@ def test_lines_become_data(stream: bytes, expected: list[bytes]):
     ],
 )
 def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expected: list[bytes]):
-    """A last event without its blank line is not lost, a cut one is not made up."""
     assert decode(b"data: 0\n\n" + left_over) == [b"0", *expected]
 
 
@@ -75,21 +71,18 @@ def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expecte
     [(b'error: {"code":500}', b'{"error":{"code":500}}'), (b"error:no slot", b'{"error":"no slot"}')],
 )
 def test_an_error_line_is_an_event_with_the_error(line: bytes, expected: bytes):
-    """With or without its blank line, as an object or a text."""
     for end in (b"\n\n", b"\n", b""):
         decoder = sse.Decoder()
         assert decoder.feed(line + end) + decoder.end() == [expected]
 
 
 def test_an_event_is_out_as_soon_as_its_last_line_ends():
-    """A CR ends the line at once; whether an LF follows is not waited for."""
     decoder = sse.Decoder()
     assert decoder.feed(b"data: 1\r\n\r") == [b"1"]
     assert decoder.feed(b"\ndata: 2\n\n") == [b"2"]
 
 
 def test_comments_and_events_are_signs_of_life():
-    """A silent stream shows no signs; a keep-alive does, though it gives no data."""
     decoder = sse.Decoder()
     assert (decoder.feed(b"data: 1"), decoder.signs_of_life) == ([], 0)
     assert (decoder.feed(b"\n\n"), decoder.signs_of_life) == ([b"1"], 1)
@@ -98,7 +91,6 @@ def test_comments_and_events_are_signs_of_life():
 
 @given(data=st.data())
 def test_what_is_encoded_is_decoded(data: st.DataObject):
-    """Any data without a CR survives, named or not, however it is cut."""
     sent = data.draw(st.lists(st.binary(min_size=1).filter(lambda each: b"\r" not in each and each[-1:] != b"\n")))
     stream = b"".join(sse.encode(each, data.draw(st.sampled_from([None, "name"]))) for each in sent)
     assert decode(*data.draw(cut(stream))) == sent
@@ -121,7 +113,6 @@ LINES = [
 
 @given(st.lists(st.sampled_from(LINES)))
 def test_many_events_at_once_are_those_of_single_bytes(lines: list[bytes]):
-    """Events of one plain line are read together, all others line by line: data and signs of life are the same."""
     stream = b"".join(line + b"\n" for line in lines)
     together, singly = sse.Decoder(), sse.Decoder()
     data = [each for byte in stream for each in singly.feed(bytes([byte]))]
@@ -150,12 +141,10 @@ def test_what_follows_an_event_is_told_from_its_end(chunk: bytes, ends_with_even
 
 @pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{\r\n}"])
 def test_line_ends_inside_data_make_several_lines(data: bytes):
-    """Whatever the line ends were, they arrive as LF."""
     assert sse.encode(data) == b"data: {\ndata: }\n\n"
 
 
 def test_a_drip_copies_nothing_that_came_before():
-    """A long line that comes byte by byte costs the same for each byte."""
     decoder = sse.Decoder()
     decoder.feed(b"data: " + b"x" * 2_000_000)
     tracemalloc.start()

@@ -1,7 +1,5 @@
 """Shapes that vendors add to the dialects: contents without a word of ours, choices, zeros, what wants to go back."""
 
-from __future__ import annotations
-
 import json
 from types import ModuleType
 from typing import Any
@@ -204,7 +202,6 @@ SHAPES: dict[str, tuple[Reply, Reply, list[tuple[str, str, str, str]], dict[tupl
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_content_without_a_word_is_a_block_streamed_as_whole(name: str):
-    """Its kind is the vendor's, its text the JSON; and what the vendor wants back is kept as it came."""
     whole, streamed, blocks, opaque = SHAPES[name]
     for reply in (whole, streamed):
         found = [(block.kind, block.id, block.name, normalize(block.text)) for block in reply.blocks]

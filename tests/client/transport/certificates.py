@@ -1,7 +1,5 @@
 """A certificate for localhost that nobody but its own file vouches for."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """What the transport's tests share: certificates, and httpx's own client over it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any

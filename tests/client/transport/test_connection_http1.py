@@ -1,7 +1,5 @@
 """Answers are parsed alike however they are cut, and what is no HTTP is said, after what came before it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +35,6 @@ WHOLE = {
 @pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
 @given(data=st.data())
 def test_any_cut_is_the_same_answer(answer, data):
-    """Head, body and end; the connection can be used again."""
     parser, content = parse(*data.draw(cut(answer)))
     assert parser.head is not None
     assert (parser.head.status, content, parser.fault) == (200, b"abc", None)
@@ -45,7 +42,6 @@ def test_any_cut_is_the_same_answer(answer, data):
 
 
 def test_headers_come_as_they_are():
-    """In order, twice, with their case; those of a trailer are not among them."""
     parser, _ = parse(OK + b"B: 1\r\na:2  \r\nB: \xe93\r\ntransfer-encoding: chunked\r\n\r\n0\r\nc: 4\r\n\r\n")
     assert parser.head.headers[:3] == [(b"B", b"1"), (b"a", b"2"), (b"B", b"\xe93")]
     assert len(parser.head.headers) == 4
@@ -61,7 +57,6 @@ UNTIL_CLOSE = {
 
 @pytest.mark.parametrize("answer", UNTIL_CLOSE.values(), ids=UNTIL_CLOSE)
 def test_a_body_without_a_length_ends_with_its_connection(answer):
-    """Which cannot be used again."""
     parser, content = parse(answer)
     assert (content, parser.is_complete) == (b"abc", False)
     parser.feed_end()
@@ -70,7 +65,6 @@ def test_a_body_without_a_length_ends_with_its_connection(answer):
 
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
 def test_some_answers_have_no_body(status):
-    """Whatever their length says."""
     parser, content = parse(b"HTTP/1.1 " + status + b"\r\ncontent-length: 5\r\n\r\n")
     assert (parser.is_complete, content) == (True, b"")
     parser, _ = parse(OK + b"content-length: 5\r\n\r\n", has_body=False)
@@ -88,7 +82,6 @@ BROKEN_BODIES = {
 @pytest.mark.parametrize("answer", BROKEN_BODIES.values(), ids=BROKEN_BODIES)
 @given(data=st.data())
 def test_what_came_before_a_fault_counts(answer, data):
-    """The head, and the chunk that was whole; then the fault, however it is cut."""
     parser, content = parse(*data.draw(cut(answer)))
     assert (parser.head.status, content, parser.is_complete) == (200, b"abc", False)
     assert parser.fault
@@ -106,7 +99,6 @@ def test_what_came_before_a_fault_counts(answer, data):
     ],
 )
 def test_an_answer_that_breaks_off_says_where(answer, fault):
-    """Of none at all, too."""
     parser, _ = parse(*([answer] if answer else []), end=True)
     assert (parser.is_complete, fault in parser.fault, parser.has_bytes) == (False, True, bool(answer))
 
@@ -125,7 +117,6 @@ def test_an_answer_that_breaks_off_says_where(answer, fault):
     ],
 )
 def test_what_is_no_answer_is_said(answer):
-    """There is no head, and no body."""
     parser, content = parse(answer)
     assert parser.fault
     assert (parser.head, content) == (None, b"")
@@ -133,7 +124,6 @@ def test_what_is_no_answer_is_said(answer):
 
 @pytest.mark.parametrize("begun", [OK + b"x: ", OK, b"HTTP/1.1 200 ", CHUNKED + b"3;", CHUNKED + b"0\r\nx: "])
 def test_nothing_without_end_fills_the_memory(begun):
-    """A header, a reason, an extension, a trailer: there is a limit on each."""
     parser = ResponseParser()
     parser.feed(begun)
     for _ in range(HEAD_BYTES // 4096 + 1):
@@ -143,7 +133,6 @@ def test_nothing_without_end_fills_the_memory(begun):
 
 @pytest.mark.parametrize("garbage", [b"garbage", OK + b"content-length: 0\r\n\r\n", b"\0"])
 def test_what_follows_an_answer_is_not_part_of_it(garbage):
-    """The answer stands, but its connection is not used again."""
     parser, content = parse(WHOLE["length"] + garbage)
     assert (content, parser.is_complete, parser.fault, parser.is_reusable) == (b"abc", True, None, False)
     parser, _ = parse(WHOLE["length"], garbage)
@@ -151,7 +140,6 @@ def test_what_follows_an_answer_is_not_part_of_it(garbage):
 
 
 def test_a_request_is_one_request():
-    """Its line, its headers; what would make it two, or another one, is refused."""
     head = encode_head(b"POST", b"/v1", [(b"Host", b"a"), (b"X", b"\xe9 b")])
     assert head == b"POST /v1 HTTP/1.1\r\nHost: a\r\nX: \xe9 b\r\n\r\n"
 

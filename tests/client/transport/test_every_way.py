@@ -1,7 +1,5 @@
 """The same fault has the same outcome on every way to a service: plain, TLS, through proxies, on a Unix socket."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
@@ -135,7 +133,6 @@ def ends_clean(server, client, transport) -> bool:
 
 @pytest.mark.parametrize("name", ANSWERED)
 def test_an_answer_is_read(reach, name):
-    """All of it, twice: the first leaves nothing behind that the second would read."""
     server, client, transport = reach(ANSWERED[name])
     for _ in range(2):
         reply = client.send(STREAM)
@@ -145,7 +142,6 @@ def test_an_answer_is_read(reach, name):
 
 @pytest.mark.parametrize("name", FAILED)
 def test_a_fault_is_an_error_with_what_had_come(reach, name):
-    """Of the same class, with the same text; and the next call works."""
     script, error, text = FAILED[name]
     server, client, transport = reach(script, chunked(*HELLO), retries=Retries(tries=1))
     with pytest.raises(error) as caught:
@@ -156,7 +152,6 @@ def test_a_fault_is_an_error_with_what_had_come(reach, name):
 
 
 def test_a_kept_connection_that_closed_under_a_request(reach):
-    """The request was read before: sent again as a further attempt, which `Retries` must allow."""
     good = chunked(*HELLO)
     server, client, transport = reach(good, [Action.CLOSE], good, [Action.RESET], good)
     assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
@@ -165,7 +160,6 @@ def test_a_kept_connection_that_closed_under_a_request(reach):
 
 
 def test_a_large_request_and_a_large_answer(reach):
-    """Two megabytes each way."""
     text = "é" * 1_000_000
     server, client, transport = reach(whole(body("web", text)))
     asked = request("web", stream=False).replace(messages=[{"role": "user", "content": text}])
@@ -175,7 +169,6 @@ def test_a_large_request_and_a_large_answer(reach):
 
 
 def test_stopped_streams_leave_no_connection(reach):
-    """Twenty endless ones, stopped where they are."""
     server, client, transport = reach([STREAM_HEAD, *[chunk(delta("web", "x")), 0.01] * 3000, END])
     streams = [client.engine.start(STREAM) for _ in range(20)]
     for stream in streams:

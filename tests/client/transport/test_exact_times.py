@@ -1,7 +1,5 @@
 """What is called exact is: bytes that belong to no event, and come after it, do not move its time."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

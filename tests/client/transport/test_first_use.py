@@ -1,7 +1,5 @@
 """What a process loads for its first client, and what it does not."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -12,13 +10,11 @@ def run_code(code: str) -> str:
 
 
 def test_a_client_does_not_load_what_only_figures_and_frames_need():
-    """Nor a progress bar."""
     heavy = "[name for name in ('tqdm', 'pandas', 'matplotlib') if name in sys.modules]"
     assert run_code(f"import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print({heavy})") == "[]"
 
 
 def test_a_client_loads_late_what_few_calls_need():
-    """Tools' docstrings, prices' files, HTML and suggestions."""
     late = ("docstring_parser", "tomllib", "statistics", "html", "difflib")
     # Httpx has loaded its command line, where that is installed, and with it some of them.
     code = (

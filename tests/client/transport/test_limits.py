@@ -1,7 +1,5 @@
 """What the transport refuses, bounds, and gives back: requests that are none, uploads, idle connections, failures."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
@@ -59,7 +57,6 @@ def test_what_would_be_read_as_another_request_is_not_sent(serve, over, options)
 
 
 def test_an_upload_is_sent_as_it_comes(serve, over):
-    """The server has its beginning while the rest is still to come; with a length, or in chunks."""
     listener, has_begun = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def serve_one():
@@ -96,7 +93,6 @@ def test_an_upload_is_sent_as_it_comes(serve, over):
 
 
 def test_an_upload_of_another_length_is_an_error(serve, over):
-    """And its connection is not used again."""
     server = serve(HELLO)
 
     async def run(length):
@@ -134,7 +130,6 @@ def test_the_read_timeout_begins_when_the_request_is_sent(over):
 
 
 def test_a_peer_that_takes_nothing_is_a_write_timeout(over):
-    """Of an upload in pieces, and of one in one piece."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url, body = f"http://127.0.0.1:{listener.getsockname()[1]}", b"y" * 20_000_000
 
@@ -148,7 +143,6 @@ def test_a_peer_that_takes_nothing_is_a_write_timeout(over):
 
 
 def test_connections_in_use_are_limited(serve, over):
-    """The next request waits for one, or for its pool timeout; an idle one of another route makes room."""
     first, other = serve([0.5, *HELLO]), serve(HELLO)
 
     async def run():
@@ -164,7 +158,6 @@ def test_connections_in_use_are_limited(serve, over):
 
 
 def test_idle_connections_are_bounded(serve, over):
-    """By default, too: what a burst of calls has opened is not kept for all of half a minute."""
     server = serve([0.3, *HELLO])
 
     async def run(count, **options):
@@ -178,7 +171,6 @@ def test_idle_connections_are_bounded(serve, over):
 
 
 def test_a_transport_that_is_closed_while_it_connects_leaves_nothing(over, certificate):
-    """The peer sees the connection end, and the request is an error."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         async def run():
@@ -236,7 +228,6 @@ def test_a_host_that_cannot_be_a_name_is_an_error_in_words(over, host):
 
 
 def test_other_event_loops_say_what_is_needed(serve):
-    """Trio, and one that cannot watch a socket, as Windows' default one."""
     transport, sent = StampedTransport(), httpx.Request("POST", serve(HELLO).url)
     with pytest.raises(RuntimeError, match="trio"):
         transport.handle_async_request(sent).send(None)
@@ -255,7 +246,6 @@ def test_other_event_loops_say_what_is_needed(serve):
 
 
 def test_a_request_that_got_no_answer_is_an_attempt_like_any_other(serve, tmp_path):
-    """A kept connection that closes after a while: none unless `Retries` allows it, counted, and its time in e2e_s."""
     hello = whole(body("web", "Hello"))
     server = serve(hello, [0.3, Action.CLOSE], hello)
     ledger = tmp_path / "calls.sqlite"

@@ -1,7 +1,5 @@
 """The transport as httpx's own client uses it: connections made, kept and given up, requests sent whole."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
@@ -44,8 +42,6 @@ def post(url, **options):
 
 
 def test_requests_of_every_shape_are_answered(serve, over):
-    """A body, none, one that is made on the way; each says how long it is."""
-
     async def pieces():
         yield b"ab"
         yield b"cd"
@@ -60,7 +56,6 @@ def test_requests_of_every_shape_are_answered(serve, over):
 
 
 def test_an_answer_says_when_it_came(serve, over):
-    """Its head, and each piece of its body, on the monotonic clock; by the kernel's clock where there is one."""
     url = serve(HELLO).url
 
     async def run():
@@ -79,7 +74,6 @@ def test_an_answer_says_when_it_came(serve, over):
 
 
 def test_a_trace_follows_the_request(serve, over):
-    """The events that httpcore has, before they happen; no connecting where a connection is kept."""
     seen = []
 
     async def trace(event, details):
@@ -92,8 +86,6 @@ def test_a_trace_follows_the_request(serve, over):
 
 
 def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
-    """An orderly end while it is idle: the next request takes a fresh one, and nobody notices."""
-
     async def run():
         server, texts = serve([*HELLO, Action.CLOSE]), []
         async with over() as (client, _):
@@ -109,7 +101,6 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
 
 @pytest.mark.parametrize("end", [Action.CLOSE, Action.RESET])
 def test_a_request_that_was_read_is_not_sent_again(serve, over, end):
-    """By a connection that was kept, and then closed without an answer: whoever sent it decides."""
     server = serve(HELLO, [end], HELLO, [0.1, end], HELLO)
     outcomes = send(over, *[post(server.url)] * 5)
     assert [type(outcome) for outcome in outcomes] == [str, httpx.ReadError, str, httpx.ReadError, str]
@@ -117,7 +108,6 @@ def test_a_request_that_was_read_is_not_sent_again(serve, over, end):
 
 
 def test_a_request_that_met_the_end_of_its_connection_is_sent_again(over):
-    """The peer has closed, and the request comes too late for it: the kernel shows that, and nobody notices."""
     listener, requests = socket.create_server(("127.0.0.1", 0)), []
 
     def answer(is_last: bool) -> socket.socket:
@@ -151,7 +141,6 @@ def test_a_request_that_met_the_end_of_its_connection_is_sent_again(over):
 
 
 def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):
-    """Half a head on a kept connection: one request, an error."""
     server = serve(HELLO, [b"HTTP/1.1 200 O", Action.CLOSE])
     hello, error = send(over, *[post(server.url)] * 2)
     assert (hello, type(error), len(server.requests)) == ("hello", httpx.ReadError, 2)
@@ -159,7 +148,6 @@ def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):
 
 @pytest.mark.parametrize("garbage", [b"garbage", head(200, content_length="0")])
 def test_bytes_that_nobody_asked_for_end_a_connection(serve, over, garbage):
-    """With the answer or after it, they are no answer to the next request."""
     together = [HELLO[0] + garbage]
     assert send(over, *[post(serve(together).url)] * 2) == ["hello"] * 2
 
@@ -175,15 +163,12 @@ def test_bytes_that_nobody_asked_for_end_a_connection(serve, over, garbage):
 
 @pytest.mark.parametrize("kept", [chunked(b"hello"), [*chunked(b"hello", end=False), 0.02, END]])
 def test_a_connection_is_kept_once_its_body_is_at_its_end(serve, over, kept):
-    """Also where the end comes by itself."""
     server = serve(kept)
     assert send(over, *[post(server.url)] * 3) == ["hello"] * 3
     assert server.connections == 1
 
 
 def test_a_body_that_nobody_reads_gives_its_connection_up(serve, over):
-    """The server sees its peer leave."""
-
     async def run():
         server = serve(chunked(b"hello", Action.STALL))
         async with over() as (client, transport):
@@ -197,7 +182,6 @@ def test_a_body_that_nobody_reads_gives_its_connection_up(serve, over):
 
 
 def test_a_reader_that_is_slow_is_not_buried(serve, over):
-    """A body of 20 MB waits in the network, not in memory, and comes whole."""
     piece = b"x" * 1_000_000
 
     async def run():
@@ -213,7 +197,6 @@ def test_a_reader_that_is_slow_is_not_buried(serve, over):
 
 
 def test_an_answer_before_the_end_of_the_request_counts(over):
-    """A service that refuses a large body says so and closes: its word is read, though sending failed."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def refuse():
@@ -236,7 +219,6 @@ def test_an_answer_before_the_end_of_the_request_counts(over):
 
 
 def test_silence_has_a_limit_of_its_own(serve, over):
-    """Httpx's `read` timeout, before the head and within the body."""
     limits = {"timeout": httpx.Timeout(5, read=0.1)}
     for script in ([Action.STALL], [head(200, content_length="9"), b"hello", Action.STALL]):
         [error] = send(over, post(serve(script).url, **limits))
@@ -246,14 +228,12 @@ def test_silence_has_a_limit_of_its_own(serve, over):
 
 
 def test_what_is_no_request_is_not_sent(serve, over):
-    """A line end in a header, and another scheme."""
     server = serve(HELLO)
     header, scheme = send(over, post(server.url, headers={"x": "a\r\nb: c"}), post(server.url.replace("http", "ftp")))
     assert (type(header), type(scheme), server.requests) == (httpx.LocalProtocolError, httpx.UnsupportedProtocol, [])
 
 
 def test_unix_sockets(serve, connect, over, tmp_path):
-    """Of httpx's client, and of ours; there the time is the user's."""
     server = serve(HELLO, whole(body("web", "Hello")), path=tmp_path / "service.sock")
     assert send(over, post(server.url), uds=str(tmp_path / "service.sock")) == ["hello"]
     client = connect(server, transport=StampedTransport(uds=str(tmp_path / "service.sock")))
@@ -262,7 +242,6 @@ def test_unix_sockets(serve, connect, over, tmp_path):
 
 
 def test_ipv6(serve, over):
-    """Where the machine has it."""
     try:
         server = serve(HELLO, host="::1")
     except OSError:
@@ -278,13 +257,11 @@ def test_a_name_with_several_addresses_is_tried_in_turn(serve, over):
 
 
 def test_interim_answers_are_skipped(serve, over):
-    """100 and 103, together with the answer and before it."""
     early = b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n"
     assert send(over, post(serve([b"HTTP/1.1 100 Continue\r\n\r\n", 0.02, early + HELLO[0]]).url)) == ["hello"]
 
 
 def test_an_unpacked_trailer_is_no_body(serve, over):
-    """Nor a header."""
     trailer = [head(200, transfer_encoding="chunked"), chunk(b"hello"), b"0\r\nx-sum: 1\r\n\r\n"]
     assert send(over, *[post(serve(trailer).url)] * 2) == ["hello"] * 2
 
@@ -308,7 +285,6 @@ WHOLE = request("web", stream=False)
 
 
 def test_a_certificate_is_verified(serve, connect, trust, certificate):
-    """One that nobody vouches for, or of another host, is refused; SSL_CERT_FILE names who may vouch."""
     server = serve(whole(body("web", "Hello")), tls=certificate.server_context())
     with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         connect(server, retries=ONCE).send(WHOLE)
@@ -319,7 +295,6 @@ def test_a_certificate_is_verified(serve, connect, trust, certificate):
 
 
 def test_certificates_that_cannot_be_loaded_are_said(serve, connect, trust, tmp_path):
-    """A ConnectError that names the variable; a plain connection needs none and does not mind."""
     broken = tmp_path / "authorities.pem"
     broken.write_text("no certificate")
     trust(broken)

@@ -1,7 +1,5 @@
 """Proxies: those of the environment, never before this machine, and those that are given."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
@@ -22,7 +20,6 @@ ONCE = Retries(tries=1)
 
 
 def test_a_proxy_of_the_environment_is_not_used_for_this_machine(serve, connect, monkeypatch):
-    """Loopback is reached directly, whatever HTTP_PROXY says."""
     proxy, server = serve(whole(b"", 502)), serve(whole(body("web", "Hello")))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, proxy.url)
@@ -31,7 +28,6 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(serve, connect,
 
 
 def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monkeypatch):
-    """A host that is not this machine is asked for through the proxy."""
     proxy = serve(whole(body("web", "Hello")))
     monkeypatch.setenv("http_proxy", proxy.url)
     monkeypatch.delenv("no_proxy", raising=False)
@@ -43,7 +39,6 @@ def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monk
     "host", ["127.0.0.1", "127.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "localhost", "LOCALHOST.", "a.localhost"]
 )
 def test_this_machine_is_known_by_all_its_names(monkeypatch, host):
-    """However loopback is written, no proxy stands before it."""
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
     monkeypatch.delenv("no_proxy", raising=False)
     assert proxy_for(f"http://{host}:8000") is None
@@ -52,7 +47,6 @@ def test_this_machine_is_known_by_all_its_names(monkeypatch, host):
 
 @pytest.mark.parametrize("name", ["fd00::1", "[fd00::1]", "[fd00::1]:8000", "FD00::1"])
 def test_no_proxy_names_addresses_of_ipv6(monkeypatch, name):
-    """With brackets and without."""
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
     monkeypatch.setenv("no_proxy", f"other.example,{name}")
     assert proxy_for("http://[fd00::1]:8000") is None
@@ -60,7 +54,6 @@ def test_no_proxy_names_addresses_of_ipv6(monkeypatch, name):
 
 
 def test_a_proxy_without_a_scheme_is_an_ordinary_one(serve, connect, monkeypatch):
-    """As curl takes it."""
     proxy = serve(whole(body("web", "Hello")))
     monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
     assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
@@ -70,7 +63,6 @@ def test_a_proxy_without_a_scheme_is_an_ordinary_one(serve, connect, monkeypatch
     "proxy", ["socks5://user:secret@127.0.0.1:1080", "::secret::", "http://user:secret@[x", "http://"]
 )
 def test_a_proxy_that_cannot_be_used_is_said(connect, monkeypatch, caplog, proxy):
-    """A ConnectError with what to set, recorded like any other; the proxy's own password is not repeated."""
     monkeypatch.setenv("http_proxy", proxy)
     [reply] = connect("http://elsewhere.invalid", retries=ONCE).send_many([WHOLE])
     assert isinstance(reply.error, ConnectError)
@@ -79,7 +71,6 @@ def test_a_proxy_that_cannot_be_used_is_said(connect, monkeypatch, caplog, proxy
 
 
 def test_a_proxy_is_an_address():
-    """With a port of its own by scheme, and a name and a password that its repr does not show."""
     assert Proxy.parse("proxy.example") == Proxy("proxy.example", 80, is_tls=False)
     proxy = Proxy.parse("https://ada:pass%40word@proxy.example:3128")
     assert (proxy.host, proxy.port, proxy.is_tls) == ("proxy.example", 3128, True)
@@ -88,7 +79,6 @@ def test_a_proxy_is_an_address():
 
 
 def test_an_encrypted_address_is_reached_through_a_tunnel(serve, connect, certificate):
-    """The proxy hears host and port, and its own password; the key and the path go through it unseen."""
     server = serve(whole(body("web", "Hello")), tls=certificate.server_context())
     with ProxyServer(credentials="Basic YWRhOnNlY3JldA==") as proxy:
         address = proxy.url.replace("//", "//ada:secret@")
@@ -102,7 +92,6 @@ def test_an_encrypted_address_is_reached_through_a_tunnel(serve, connect, certif
 
 
 def test_a_proxy_may_be_encrypted_itself(serve, connect, certificate):
-    """A session within a session."""
     context = certificate.server_context()
     server = serve(chunked(*sse_stream("web", "Hel", "lo")), tls=context)
     with ProxyServer(tls=context) as proxy:
@@ -120,7 +109,6 @@ def test_a_proxy_may_be_encrypted_itself(serve, connect, certificate):
     ],
 )
 def test_a_proxy_that_refuses_is_said(connect, certificate, refusal, message):
-    """A ConnectError, without the proxy's password."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def refuse():

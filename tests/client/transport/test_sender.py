@@ -1,7 +1,5 @@
 """Any transport of httpx carries our calls; one that does not say when bytes came is timed by the user's clock."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib
@@ -34,7 +32,6 @@ def answer(sent: httpx.Request) -> httpx.Response:
 
 @pytest.mark.parametrize("asked", [STREAM, WHOLE], ids=["stream", "whole"])
 def test_a_transport_of_the_users_tests_answers(caller, connect, asked):
-    """httpx.MockTransport, without a socket; it sees the key, and the record says whose clock it was."""
     seen = []
     transport = httpx.MockTransport(lambda sent: seen.append(sent) or answer(sent))
     reply = caller.send(connect("http://nowhere.test", transport=transport), asked)
@@ -45,7 +42,6 @@ def test_a_transport_of_the_users_tests_answers(caller, connect, asked):
 
 
 def test_the_public_client_takes_one_too(tmp_path):
-    """And records what it brought."""
     ledger = tmp_path / "calls.sqlite"
     transport = httpx.MockTransport(answer)
     with famnb.Client(base_url="http://nowhere.test", api_key=KEY, ledger=ledger, transport=transport) as client:
@@ -56,14 +52,11 @@ def test_the_public_client_takes_one_too(tmp_path):
 
 @pytest.mark.parametrize("wrong", [httpx.HTTPTransport(), httpx.AsyncClient(), "http://proxy", object()])
 def test_what_is_no_transport_is_refused(connect, wrong):
-    """Before anything is sent, with what was expected."""
     with pytest.raises(InvalidRequest, match=r"httpx\.AsyncBaseTransport"):
         connect("http://nowhere.test", transport=wrong)
 
 
 def test_the_transport_is_closed_with_its_client(connect):
-    """As httpx's own client does."""
-
     class Noting(httpx.MockTransport):
         closed = 0
 
@@ -78,7 +71,6 @@ def test_the_transport_is_closed_with_its_client(connect):
 
 
 def test_httpxs_own_transport_says_when_it_sends(serve, connect):
-    """By its trace: connecting is apart from all else, and a kept connection needs none."""
     server = serve(chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server, transport=httpx.AsyncHTTPTransport())
     first, second = (client.send(STREAM).timing for _ in range(2))
@@ -100,7 +92,6 @@ def test_httpxs_own_transport_says_when_it_sends(serve, connect):
 )
 @pytest.mark.parametrize("own", [True, False])
 def test_failures_are_the_same_errors_over_every_transport(caller, serve, connect, script, error, requests, own):
-    """Tried as often, with what had come."""
     server = serve(script)
     failure = caller.failure(connect(server, transport=None if own else httpx.AsyncHTTPTransport()), STREAM)
     assert (type(failure), len(server.requests)) == (error, requests)
@@ -108,8 +99,6 @@ def test_failures_are_the_same_errors_over_every_transport(caller, serve, connec
 
 
 def test_a_transport_that_breaks_a_promise_is_an_error_of_ours(connect):
-    """Whatever it raises in place of httpx's errors."""
-
     def break_down(sent):
         raise OSError("out of order")
 

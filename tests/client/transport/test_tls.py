@@ -1,7 +1,5 @@
 """What a peer says by close_notify, and what it does not say by a FIN alone; and which protocol is spoken."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 
@@ -50,7 +48,6 @@ def fetch(over, certificate, url, count=1):
 
 
 def test_close_notify_ends_a_body(over, certificate):
-    """That has no length; the peer's FIN is not waited for."""
     with answer(certificate, TO_CLOSE + b"hello") as url:
         assert fetch(over, certificate, url) == ["hello"]
 
@@ -64,7 +61,6 @@ def test_what_follows_close_notify_is_ignored(over, certificate, more):
 
 
 def test_close_notify_ends_an_idle_connection(over, certificate):
-    """The next request takes another one."""
     with answer(certificate, HELLO) as url:
         assert fetch(over, certificate, url, count=2) == ["hello"] * 2
 
@@ -87,8 +83,6 @@ def test_close_notify_ends_a_handshake(over, certificate):
 
 
 def test_close_notify_ends_a_tunnel(over, certificate):
-    """While the proxy is asked for it."""
-
     def play(peer: TLSPeer) -> None:
         peer.shake_hands()
         peer.read_head()
@@ -104,7 +98,6 @@ def test_close_notify_ends_a_tunnel(over, certificate):
 
 
 def test_only_http1_is_offered(over, certificate):
-    """Whatever the context of the caller offers."""
     protocols = []
 
     def play(peer: TLSPeer) -> None:
@@ -127,8 +120,6 @@ def test_only_http1_is_offered(over, certificate):
 
 
 def test_a_certificate_may_be_for_another_name(over, certificate):
-    """Httpx's extension names it; the connection is not used for requests without it."""
-
     async def run(url):
         async with over(tls=certificate.client_context()) as (client, _):
             named = await client.post(url, extensions={"sni_hostname": "localhost"})
@@ -147,8 +138,6 @@ def test_a_certificate_may_be_for_another_name(over, certificate):
 
 
 def test_verify_is_httpxs(over, certificate):
-    """A context, or nothing to verify at all."""
-
     async def run(url, verify):
         async with over(verify=verify) as (client, _):
             return (await client.post(url)).text

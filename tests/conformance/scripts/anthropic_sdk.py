@@ -29,11 +29,7 @@ def text_of(message: Any) -> str:
 
 def ask_text(*, stream: bool) -> dict[str, Any]:
     message = create([user(PROMPT)], stream=stream)
-    return {
-        "text": text_of(message),
-        "finish": message.stop_reason,
-        "output_tokens": message.usage.output_tokens,
-    }
+    return {"text": text_of(message), "finish": message.stop_reason, "output_tokens": message.usage.output_tokens}
 
 
 def ask_tools(*, stream: bool) -> dict[str, Any]:

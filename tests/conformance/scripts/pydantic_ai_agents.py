@@ -36,11 +36,7 @@ def run(prompt: str, *, stream: bool, **options: Any) -> Any:
 def text(*, stream: bool) -> dict[str, Any]:
     result = run(PROMPT, stream=stream)
     reply = result.response
-    return {
-        "text": reply.text,
-        "finish": reply.finish_reason,
-        "output_tokens": result.usage.output_tokens,
-    }
+    return {"text": reply.text, "finish": reply.finish_reason, "output_tokens": result.usage.output_tokens}
 
 
 def tools(*, stream: bool) -> dict[str, Any]:

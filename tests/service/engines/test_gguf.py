@@ -1,7 +1,5 @@
 """The head of a GGUF file: what a model says of itself, and how much memory it takes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_header_has_what_the_gguf_library_wrote(model: Path) -> None:
+def test_a_header_has_what_the_gguf_library_wrote(model: Path):
     header = read_header(model)
     assert (header.context, header.vocabulary, header.size) == (1024, 287, model.stat().st_size)
     assert header.fields["general.architecture"] == "llama"
@@ -26,14 +24,14 @@ def test_a_header_has_what_the_gguf_library_wrote(model: Path) -> None:
     assert str(header.fields["tokenizer.chat_template"]).startswith("{%- for tool in")
 
 
-def test_memory_grows_with_the_tokens_by_the_keys_and_values_of_each_layer(model: Path) -> None:
+def test_memory_grows_with_the_tokens_by_the_keys_and_values_of_each_layer(model: Path):
     """One layer of two heads, 16 numbers each, twice (keys and values) of 2 bytes."""
     header = read_header(model)
     assert header.estimate_memory(1000) - header.estimate_memory(0) == 1000 * 1 * 2 * (16 + 16) * 2
     assert header.estimate_memory(0) > header.size
 
 
-def test_what_is_no_model_is_refused_in_words(model: Path, tmp_path: Path) -> None:
+def test_what_is_no_model_is_refused_in_words(model: Path, tmp_path: Path):
     whole = model.read_bytes()
     contents = {"text": b"hello", "empty": b"", "cut": whole[:2000], "head": whole[:20]}
     expected = {"text": "expected a GGUF file", "empty": "broken", "cut": "broken", "head": "broken"}

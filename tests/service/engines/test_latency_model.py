@@ -1,7 +1,5 @@
 """The simulated latency: lifelike, the distribution that the model promises, and the same for the same requests."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import statistics
@@ -14,13 +12,7 @@ from scipy import stats
 from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
-from famnb.service.engines.latency_model import (
-    OTHER_PROFILE,
-    PROFILES,
-    LogNormal,
-    TokenPacer,
-    latency_profile,
-)
+from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, TokenPacer, latency_profile
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.prompt import build_prompt
 
@@ -45,22 +37,19 @@ def waits(model: str, scale: float, count: int = 400) -> list[float]:
 
 
 @pytest.mark.parametrize("model", list(PROFILES))
-def test_the_pace_is_lifelike(model: str) -> None:
-    """The first token takes 0.1 to 1 s, and 40 to 85 follow each second, unevenly."""
+def test_the_pace_is_lifelike(model: str):
     first, *gaps = waits(model, 1.0)
     assert 0.1 < first < 1
     assert 40 <= 1 / statistics.fmean(gaps) <= 85
     assert statistics.stdev(gaps) > statistics.fmean(gaps) / 4
 
 
-def test_the_time_scale_scales() -> None:
-    """Half the scale, half the time; none, no waiting at all."""
+def test_the_time_scale_scales():
     assert sum(waits("fam-mini", 0.5)) == pytest.approx(sum(waits("fam-mini", 1.0)) / 2)
     assert set(waits("fam-mini", 0.0)) == {0.0}
 
 
-def test_being_late_once_does_not_slow_what_follows() -> None:
-    """The waits keep to a timetable: time lost is made up for."""
+def test_being_late_once_does_not_slow_what_follows():
     now = [0.0]
     slept: list[float] = []
 
@@ -144,8 +133,7 @@ def follows(draws: np.ndarray, truth: LogNormal) -> bool:
         ("chat", {"model": "some/model"}, None),
     ],
 )
-def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None) -> None:
-    """The first tokens of 2,000 replies, and all gaps after them, are drawn from the distributions that it names."""
+def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None):
     requests = questions(endpoint_, max_tokens=256, **fields)
     truth = latency_profile(str(fields["model"]), effort, prompt_tokens=count_prompt_tokens(requests[0]))
     replies = moments(requests)
@@ -153,7 +141,7 @@ def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object],
     assert follows(np.concatenate([np.diff(reply) for reply in replies[:200]]), truth.gap)
 
 
-def test_the_check_would_see_a_wrong_profile() -> None:
+def test_the_check_would_see_a_wrong_profile():
     """A median 5 % off, or a spread a tenth off, is not taken for the true one."""
     requests = questions("responses", max_tokens=16)
     truth = latency_profile("fam-2-5-pro", prompt_tokens=count_prompt_tokens(requests[0])).ttft
@@ -165,8 +153,7 @@ def test_the_check_would_see_a_wrong_profile() -> None:
 
 @pytest.mark.parametrize("known", [*PROFILES.values(), OTHER_PROFILE])
 @pytest.mark.parametrize("name", ["ttft", "gap"])
-def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
-    """Median, quantiles and mean are scipy's."""
+def test_a_distribution_knows_its_truths(known: object, name: str):
     distribution: LogNormal = getattr(known, name)
     expected = stats.lognorm(s=distribution.sigma, scale=distribution.median)
     assert distribution.median == pytest.approx(expected.median())
@@ -174,8 +161,7 @@ def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
     assert [distribution.quantile(level) for level in LEVELS] == pytest.approx(expected.ppf(LEVELS).tolist())
 
 
-def test_more_effort_means_a_later_first_token() -> None:
-    """Each step up waits longer by its reasoning tokens; a small cap leaves less to reason; gaps stay as they are."""
+def test_more_effort_means_a_later_first_token():
     efforts = [None, "minimal", "low", "medium", "high", "xhigh"]
     medians = [latency_profile("fam-2-5-pro", effort).ttft.median for effort in efforts]
     assert medians == sorted(set(medians))
@@ -185,8 +171,7 @@ def test_more_effort_means_a_later_first_token() -> None:
     assert latency_profile("fam-2-5-pro", prompt_tokens=100_000).ttft.median == pytest.approx(0.45 + 2.0)
 
 
-def test_a_larger_budget_means_a_later_answer() -> None:
-    """Thinking that is shown begins as early, and the end of the reply comes later."""
+def test_a_larger_budget_means_a_later_answer():
     small, large = (moments(questions("messages", 50, thinking=budget, max_tokens=4096)) for budget in (64, 2048))
     first = [float(np.median([reply[0] for reply in replies])) for replies in (small, large)]
     end = [float(np.median([reply[-1] for reply in replies])) for replies in (small, large)]
@@ -194,8 +179,7 @@ def test_a_larger_budget_means_a_later_answer() -> None:
     assert end[1] > end[0] + 1
 
 
-def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
-    """Two engines are equally fast, in whatever order they are asked; the second time and another seed differ."""
+def test_the_waits_repeat_with_the_request_and_the_seed():
     first_request, other_request = questions("web", 2, max_tokens=20)
     first = moments([first_request, first_request, other_request])
     assert first[0] != first[1]

@@ -1,7 +1,5 @@
 """llama.cpp in a child process, with a tiny model of random weights made here."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_an_engine_answers_whoever_has_its_key(model: Path) -> None:
+def test_an_engine_answers_whoever_has_its_key(model: Path):
     child, url, key = start_engine(plan_engine("tiny", model))
     try:
         body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
@@ -39,8 +37,7 @@ def test_an_engine_answers_whoever_has_its_key(model: Path) -> None:
     assert not psutil.pid_exists(child.pid)
 
 
-def test_an_engine_ends_with_a_process_that_is_killed(model: Path) -> None:
-    """As `kill -9` ends a notebook's kernel: no engine is left."""
+def test_an_engine_ends_with_a_process_that_is_killed(model: Path):
     script = (
         "import sys, time; from pathlib import Path; from famnb.service.engines.llama_cpp import *; "
         "child, _, _ = start_engine(plan_engine('tiny', Path(sys.argv[1]))); print(child.pid, flush=True); "
@@ -54,14 +51,14 @@ def test_an_engine_ends_with_a_process_that_is_killed(model: Path) -> None:
     wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_model_that_does_not_load_is_an_error_with_the_engines_reason(model: Path, tmp_path: Path) -> None:
+def test_a_model_that_does_not_load_is_an_error_with_the_engines_reason(model: Path, tmp_path: Path):
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(model.read_bytes()[:-20_000])
     with pytest.raises(ConnectError, match=r"broken\.gguf did not load: .*not within the file bounds"):
         start_engine(plan_engine("broken", broken))
 
 
-def test_too_many_tokens_and_too_little_memory_are_refused(model: Path) -> None:
+def test_too_many_tokens_and_too_little_memory_are_refused(model: Path):
     with pytest.raises(InvalidRequest, match="reads at most 1,024 tokens, got 2,000"):
         plan_engine("tiny", model, context=2000)
     plan = plan_engine("tiny", model, context=512, parallel=3)

@@ -1,7 +1,5 @@
 """Models on this machine behind all four endpoints, with a tiny model of random weights made here."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -45,9 +43,7 @@ def client(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[fa
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
-def test_every_endpoint_is_answered_by_the_model_and_not_simulated(
-    client: famnb.Client, endpoint: str, stream: bool
-) -> None:
+def test_every_endpoint_is_answered_by_the_model_and_not_simulated(client: famnb.Client, endpoint: str, stream: bool):
     reply = client.ask("Say something.", endpoint=endpoint, max_tokens=12, stream=stream)
     assert reply.text
     assert (reply.complete, reply.model, reply.service) == (True, "tiny", "llama.cpp")
@@ -58,12 +54,12 @@ def test_every_endpoint_is_answered_by_the_model_and_not_simulated(
     assert (row["simulated"], row["profile"]) == (False, "local")
 
 
-def test_an_answer_keeps_its_schema(client: famnb.Client) -> None:
+def test_an_answer_keeps_its_schema(client: famnb.Client):
     for endpoint in ("chat", "responses", "web", "messages"):
         assert isinstance(client.ask("Is it?", endpoint=endpoint, schema=Weather, max_tokens=100).parsed, Weather)
 
 
-def test_only_a_conversation_goes_on_from_what_was_read(client: famnb.Client) -> None:
+def test_only_a_conversation_goes_on_from_what_was_read(client: famnb.Client):
     """The second of two calls with one prompt would otherwise begin sooner, whatever setting is tried second."""
     for _ in range(3):
         reply = client.ask("Say it once more.", endpoint="web", max_tokens=4, stream=False)
@@ -73,12 +69,12 @@ def test_only_a_conversation_goes_on_from_what_was_read(client: famnb.Client) ->
     assert talk.say("And again.").usage.cached_tokens > 0
 
 
-def test_another_model_is_refused_with_the_names_of_those_that_run(client: famnb.Client) -> None:
+def test_another_model_is_refused_with_the_names_of_those_that_run(client: famnb.Client):
     with pytest.raises(BadRequestError, match="'huge' does not run here; expected one of tiny"):
         client.ask("Hi", model="huge")
 
 
-def test_a_tool_is_called_on_every_endpoint_and_its_result_read(client: famnb.Client) -> None:
+def test_a_tool_is_called_on_every_endpoint_and_its_result_read(client: famnb.Client):
     @famnb.tool
     def measure(sunny: bool) -> str:
         """Measure the light."""
@@ -91,7 +87,7 @@ def test_a_tool_is_called_on_every_endpoint_and_its_result_read(client: famnb.Cl
         assert reply.text
 
 
-def test_a_model_whose_template_has_no_tools_says_so(tmp_path: Path) -> None:
+def test_a_model_whose_template_has_no_tools_says_so(tmp_path: Path):
     path = tmp_path / "plain.gguf"
     write_model(path, context=256, template="{% for m in messages %}{{ m.role }}: {{ m.content }} {% endfor %}a:")
     tool = {"type": "function", "function": {"name": "t", "parameters": {"type": "object"}}}
@@ -101,9 +97,7 @@ def test_a_model_whose_template_has_no_tools_says_so(tmp_path: Path) -> None:
             client.ask("Hi", endpoint="web", tools=[tool], max_tokens=4)
 
 
-def test_prompts_are_counted_by_the_models_own_tokenizer_and_check_passes(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prompts_are_counted_by_the_models_own_tokenizer_and_check_passes(model, monkeypatch, capsys):
     with famnb.serve(model=model) as server, ServiceClient(server) as api:
         body = minimal_body("messages", "Größe 11")
         count = api.post(f"{PATHS['messages']}/count_tokens", json=body).json()["input_tokens"]
@@ -116,7 +110,7 @@ def test_prompts_are_counted_by_the_models_own_tokenizer_and_check_passes(
     assert "8 of 8 calls passed" in capsys.readouterr().out
 
 
-def test_an_engine_that_was_killed_is_started_again_by_the_next_call(client: famnb.Client) -> None:
+def test_an_engine_that_was_killed_is_started_again_by_the_next_call(client: famnb.Client):
     service = next(
         process
         for process in psutil.Process().children()
@@ -129,7 +123,7 @@ def test_an_engine_that_was_killed_is_started_again_by_the_next_call(client: fam
     assert service.children()[0].pid != engine.pid
 
 
-def test_nothing_is_left_of_a_kernel_that_was_killed(model: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_kernel_that_was_killed(model: Path, tmp_path: Path):
     script = (
         "import sys, time, famnb, psutil; "
         f"client = famnb.connect('local', model={str(model)!r}, ledger={str(tmp_path / 'l.sqlite')!r}); "
@@ -143,7 +137,7 @@ def test_nothing_is_left_of_a_kernel_that_was_killed(model: Path, tmp_path: Path
     wait_until(lambda: not any(map(is_alive, pids)))
 
 
-def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_works(model: Path, tmp_path: Path) -> None:
+def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_works(model: Path, tmp_path: Path):
     ledger, other = tmp_path / "l.sqlite", tmp_path / "other.gguf"
     other.write_bytes(model.read_bytes())
     with famnb.connect("local", model=other, ledger=ledger) as client:
@@ -158,7 +152,7 @@ def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_work
         assert client.ask("Hi", max_tokens=4).text
 
 
-def test_several_models_answer_by_their_names_and_the_first_for_the_documents(model: Path, tmp_path: Path) -> None:
+def test_several_models_answer_by_their_names_and_the_first_for_the_documents(model: Path, tmp_path: Path):
     other = tmp_path / "other.gguf"
     other.write_bytes(model.read_bytes())
     with famnb.serve(model=[model, other], threads=1, parallel=1, ctx=256) as server:
@@ -188,9 +182,7 @@ def test_several_models_answer_by_their_names_and_the_first_for_the_documents(mo
         (["--model", "tiny.gguf", "--upstream", "http://127.0.0.1:9"], "leave one out"),
     ],
 )
-def test_what_keeps_a_model_from_running_is_said_with_what_to_do(
-    arguments: list[str], message: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_keeps_a_model_from_running_is_said_with_what_to_do(arguments, message, model, tmp_path, capsys):
     contents = {"text": b"no model", "tiny": model.read_bytes(), "cut": model.read_bytes()[:-20_000]}
     for name, content in contents.items():
         (tmp_path / f"{name}.gguf").write_bytes(content)
@@ -201,15 +193,13 @@ def test_what_keeps_a_model_from_running_is_said_with_what_to_do(
     assert re.search(message, capsys.readouterr().err)
 
 
-def test_without_an_engine_for_this_platform_another_way_is_named(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_engine_for_this_platform_another_way_is_named(model, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     assert main(["serve", "--model", str(model)]) == 1
     assert re.search(r'pip install "famnb\[local\]".* elsewhere .* famnb serve --upstream', capsys.readouterr().err)
 
 
-def test_only_the_local_profile_runs_a_model(model: Path) -> None:
+def test_only_the_local_profile_runs_a_model(model: Path):
     with pytest.raises(InvalidRequest, match=r'only connect\("local", model=…\)'):
         famnb.connect(model=model)
 

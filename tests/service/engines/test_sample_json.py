@@ -1,7 +1,5 @@
 """Values for JSON Schemas, checked by a validator."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -73,8 +71,7 @@ LINKED = {
     ],
     ids=repr,
 )
-def test_an_instance_satisfies_its_schema(schema: Any) -> None:
-    """Checked by an independent validator, formats included, and the same every time."""
+def test_an_instance_satisfies_its_schema(schema: Any):
     made = sample_value(schema)
     Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
     assert sample_value(schema) == made
@@ -113,22 +110,19 @@ def test_an_instance_satisfies_its_schema(schema: Any) -> None:
     ],
     ids=repr,
 )
-def test_a_schema_that_leaves_no_way_is_refused(schema: Any, reason: str) -> None:
-    """The reason names the keyword or the place; even an endless schema is refused at once."""
+def test_a_schema_that_leaves_no_way_is_refused(schema: Any, reason: str):
     with pytest.raises(Unsatisfiable) as refused:
         sample_value(schema)
     assert reason in str(refused.value)
 
 
-def test_an_enum_in_every_branch_is_compared_as_json_and_at_once() -> None:
-    """`1` is `1.0` and not `true`; a hundred thousand choices against as many take no time."""
+def test_an_enum_in_every_branch_is_compared_as_json_and_at_once():
     assert sample_value({"allOf": [{"enum": [True, "a", 1]}, {"enum": [1.0, 2]}]}) == 1
     many = [{"enum": [f"{name}{n}" for n in range(100_000)] + ["both"]} for name in "ab"]
     assert sample_value({"allOf": many}) == "both"
 
 
-def test_words_fill_the_first_free_texts() -> None:
-    """A word from the question goes into the first text without other limits."""
+def test_words_fill_the_first_free_texts():
     schema = {"properties": {"city": {"type": "string"}, "country": {"type": "string"}}}
     assert sample_value(schema, words=("Paris",)) == {"city": "Paris", "country": "sample country"}
 
@@ -165,8 +159,7 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS)
-def test_any_plain_schema_is_satisfied(schema: dict[str, Any]) -> None:
-    """Schemas of the common keywords, nested at will, are satisfied."""
+def test_any_plain_schema_is_satisfied(schema: dict[str, Any]):
     Draft202012Validator(schema).validate(sample_value(schema))
 
 
@@ -194,8 +187,7 @@ NONSENSE = st.recursive(
 
 
 @given(NONSENSE)
-def test_nonsense_is_refused_or_answered_never_a_crash(schema: Any) -> None:
-    """Whatever stands where a schema should, the outcome is a JSON value or Unsatisfiable."""
+def test_nonsense_is_refused_or_answered_never_a_crash(schema: Any):
     try:
         made = sample_value(schema)
     except Unsatisfiable:

@@ -1,7 +1,5 @@
 """The simulated engine: its tokens, its answers, its tool calls, and counts that add up."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any
@@ -23,8 +21,7 @@ from tests.support.service_requests import minimal_body
 
 
 @given(st.lists(st.text(alphabet=st.one_of(st.sampled_from("ab1 .\n_好"), st.characters()), max_size=8)))
-def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
-    """Nothing is lost or added, no piece is empty, and their number is the count of the whole text."""
+def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]):
     text = "".join(chunks)
     pieces = list(simulated.split_tokens(chunks))
     assert "".join(pieces) == text
@@ -44,8 +41,7 @@ def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
         ("", []),
     ],
 )
-def test_a_piece_is_a_short_word_or_less(text: str, pieces: list[str]) -> None:
-    """About as a real tokenizer cuts."""
+def test_a_piece_is_a_short_word_or_less(text: str, pieces: list[str]):
     assert list(simulated.split_tokens([text])) == pieces
 
 
@@ -80,15 +76,13 @@ def functions(*definitions: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "function", "function": function} for function in definitions]
 
 
-def test_the_events_come_in_order() -> None:
-    """Started, blocks opened, filled and closed one after another, Ended, Usage, Done."""
+def test_the_events_come_in_order():
     kinds = [type(event) for event in events(build_prompt(compose("messages", "Hi", thinking=5, max_tokens=9)))]
     block = [Opened, Delta, Delta, Delta, Delta, Delta, Closed]
     assert kinds == [Started, *block, Opened, Delta, Delta, Delta, Delta, Closed, Ended, Usage, Done]
 
 
-def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
-    """The same model, prompt and seed give the same events; the seed and the prompt make the difference."""
+def test_an_answer_repeats_itself_and_another_seed_gives_another():
     prompt = build_prompt(compose("web", "Why is the sky blue?"))
     assert events(prompt) == events(prompt)
     assert len({answer_of("web", "Why is the sky blue?", seed=seed).text for seed in range(5)}) == 5
@@ -96,8 +90,7 @@ def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_answer_is_a_few_lines_of_markdown_that_own_up(seed: int) -> None:
-    """Heading, list, table and code, and the word “simulated”: about ten lines, so that what is asked about is seen."""
+def test_an_answer_is_a_few_lines_of_markdown_that_own_up(seed: int):
     reply = answer_of("web", "Why is the sky blue?", seed=seed)
     for mark in ("## ", "\n- ", "\n|:--|", "\n```python\n"):
         assert mark in reply.text
@@ -108,8 +101,7 @@ def test_an_answer_is_a_few_lines_of_markdown_that_own_up(seed: int) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["web", "messages"])
-def test_who_asks_for_detail_gets_a_page(endpoint: str) -> None:
-    """More is asked for in words, or as verbosity."""
+def test_who_asks_for_detail_gets_a_page(endpoint: str):
     brief = answer_of(endpoint, "Why is the sky blue?").text
     page = answer_of(endpoint, "Explain in detail why the sky is blue.").text
     assert len(page.splitlines()) > 1.5 * len(brief.splitlines())
@@ -127,13 +119,11 @@ def test_who_asks_for_detail_gets_a_page(endpoint: str) -> None:
         ({"thinking": 64}, "| Thinking | up to 64 tokens |"),
     ],
 )
-def test_an_answer_says_how_it_was_understood(fields: dict[str, Any], row: str) -> None:
-    """What the request set stands in the table."""
+def test_an_answer_says_how_it_was_understood(fields: dict[str, Any], row: str):
     assert row in answer_of("messages", "Why is the sky blue?", **fields).text
 
 
-def test_a_conversation_is_remembered() -> None:
-    """Earlier questions are quoted, and the tool's result is."""
+def test_a_conversation_is_remembered():
     turns = [
         {"role": "user", "content": "My name is Ada."},
         {"role": "assistant", "content": "Noted."},
@@ -154,8 +144,7 @@ def test_a_conversation_is_remembered() -> None:
 @pytest.mark.parametrize("endpoint", list(ENDPOINTS))
 @pytest.mark.parametrize("thinking", [None, 1, 50, 100_000])
 @pytest.mark.parametrize("cap", [2, 17, 100, 512])
-def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
-    """Output is reasoning and text, within the cap; the total is input and output; deltas are tokens."""
+def test_counts_add_up(endpoint: str, thinking: int | None, cap: int):
     reply = answer_of(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
     usage = reply.usage
     assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count_tokens(reply.text) <= cap
@@ -168,14 +157,12 @@ def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
         assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
 
 
-def test_no_budget_is_too_large() -> None:
-    """A budget and a cap beyond any number of tokens, even beyond a float, are answered."""
+def test_no_budget_is_too_large():
     reply = answer_of("messages", "Say hello in one sentence.", thinking=10**400, max_tokens=10**400)
     assert (reply.finish_reason, bool(reply.thinking)) == ("stop", True)
 
 
-def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
-    """Each step up adds reasoning tokens."""
+def test_more_effort_and_a_larger_budget_mean_more_reasoning():
     efforts = ["none", "minimal", "low", "medium", "high", "xhigh"]
     spent = [web("Why?", reasoning={"effort": effort}).usage.reasoning_tokens or 0 for effort in efforts]
     assert spent == sorted(set(spent))
@@ -197,15 +184,13 @@ def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
         ("Say hello in one sentence.", lambda text: len(text) < 90),
     ],
 )
-def test_length_on_demand(prompt: str, count: Any) -> None:
-    """A prompt that names a length gets it."""
+def test_length_on_demand(prompt: str, count: Any):
     reply = answer_of("web", prompt, max_tokens=100_000)
     assert count(reply.text)
     assert reply.finish_reason == "stop"
 
 
-def test_a_demand_without_end_is_held_by_the_cap() -> None:
-    """An absurd number does no harm."""
+def test_a_demand_without_end_is_held_by_the_cap():
     reply = answer_of("web", f"count to {'9' * 400}", max_tokens=50)
     assert (reply.usage.output_tokens, reply.finish_reason) == (50, "length")
 
@@ -222,8 +207,7 @@ def test_a_demand_without_end_is_held_by_the_cap() -> None:
         ("Why is the sky blue?", {"type": "function", "function": {"name": "current_time"}}, ["current_time"]),
     ],
 )
-def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[str]) -> None:
-    """By name or by clear words with `auto`, always with `required` or a name, never with `none`."""
+def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[str]):
     reply = web(prompt, tools=functions(WEATHER, CLOCK), tool_choice=choice)
     assert [call.name for call in reply.tool_calls] == called
     assert (reply.finish_reason == "tool_calls", bool(reply.text)) == (bool(called), not called)
@@ -231,14 +215,13 @@ def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[
 
 
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
-def test_a_required_tool_is_called_whoever_spoke_last(role: str) -> None:
-    """`required` means a call, even where the conversation asks nothing."""
+def test_a_required_tool_is_called_whoever_spoke_last(role: str):
     turns = [{"role": role, "content": "Why is the sky blue?"}]
     reply = web("", messages=turns, tools=functions(WEATHER, CLOCK), tool_choice="required")
     assert [call.name for call in reply.tool_calls] == ["get_weather"]
 
 
-def test_the_tool_of_many_examples_is_called() -> None:
+def test_the_tool_of_many_examples_is_called():
     """Vendors' examples call it `get_current_weather`, and ask without that word."""
     reply = web("What is the weather in Istanbul?", tools=functions({**WEATHER, "name": "get_current_weather"}))
     assert [(call.name, json.loads(call.text)["city"]) for call in reply.tool_calls] == [
@@ -246,8 +229,7 @@ def test_the_tool_of_many_examples_is_called() -> None:
     ]
 
 
-def test_a_tool_call_has_valid_arguments() -> None:
-    """The arguments satisfy the tool's schema and take a name from the question."""
+def test_a_tool_call_has_valid_arguments():
     (call,) = web("How is the weather in Paris?", tools=functions(WEATHER)).tool_calls
     validate(call.arguments, WEATHER["parameters"])
     assert call.arguments["city"] == "Paris"
@@ -267,30 +249,26 @@ def test_a_tool_call_has_valid_arguments() -> None:
     ],
     ids=repr,
 )
-def test_no_schema_of_a_tool_is_refused(choice: Any, schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """A tool's arguments come as near to its schema as the engine gets, whatever the schema demands."""
+def test_no_schema_of_a_tool_is_refused(choice: Any, schema: dict[str, Any], arguments: dict[str, Any]):
     tools = functions({"name": "get_zip", "parameters": schema})
     (call,) = web("Please use get_zip", tools=tools, tool_choice=choice).tool_calls
     assert call.arguments == arguments
 
 
 @pytest.mark.parametrize("form", ["json", "json_object"])
-def test_json_is_json(form: str) -> None:
-    """Without a schema the answer is an object that says what it is."""
+def test_json_is_json(form: str):
     fields = json.loads(web("Why?", response_format={"type": form}).text)
     assert (fields["simulated"], fields["model"]) == (True, "fam-2-5-pro")
 
 
-def test_a_schema_that_cannot_be_satisfied_is_refused() -> None:
-    """The refusal names the place in the request and the keyword."""
+def test_a_schema_that_cannot_be_satisfied_is_refused():
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "string", "pattern": "^x+$"}}}
     with pytest.raises(ServiceError, match=r"response_format\.json_schema\.schema: .*`pattern`") as refused:
         web("Why?", response_format=form)
     assert (refused.value.status, refused.value.param) == (400, "response_format.json_schema.schema")
 
 
-def test_what_a_prompt_costs() -> None:
-    """Every message, the system text, each image and each tool counts, and the model makes no difference."""
+def test_what_a_prompt_costs():
     plain = web("Why?").usage.input_tokens or 0
     image = [{"type": "text", "text": "Why?"}, {"type": "image_url", "image_url": "http://192.0.2.1/x.png"}]
     assert web("", messages=[{"role": "user", "content": image}]).usage.input_tokens == plain + IMAGE_TOKENS
@@ -312,6 +290,5 @@ def test_what_a_prompt_costs() -> None:
     ],
 )
 def test_a_text_is_cut_before_the_first_stop_text(pieces: list[str], stops: tuple[str, ...], text: str, stop: str):
-    """However it is spread over the pieces; what only looked like one comes in full."""
     cutter = StopCutter(pieces, stops)
     assert ("".join(cutter), cutter.stop) == (text, stop)

@@ -1,7 +1,5 @@
 """The upstream engine: its address, key, models and connections."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -51,8 +49,7 @@ def listing(*models: str) -> Script:
     ("suffix", "named", "header"),
     [("", "THEIR_KEY", f"Bearer {KEY}"), ("/v1", "", None), ("/v1/", "THEIR_KEY", f"Bearer {KEY}"), ("/", "", None)],
 )
-def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) -> None:
-    """Either way the same path is called, with the key if there is one and without any if there is none."""
+def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None):
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream.url + suffix, upstream_key=named) as api:
         fetch_reply(api, "web")
     (request,) = upstream.requests
@@ -70,8 +67,7 @@ def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) 
         ([], ["one", "fam-2-5-pro"], "fam-2-5-pro", "fam-2-5-pro"),
     ],
 )
-def test_models_by_the_upstreams_names(option: Any, listed: list[str], called: str, expected: str) -> None:
-    """As told; else our own name, unless the upstream lists one single other model."""
+def test_models_by_the_upstreams_names(option: Any, listed: list[str], called: str, expected: str):
     with (
         FaultServer(choose=answer_hello, get=listing(*listed)) as upstream,
         start_gateway(upstream, upstream_model=option) as api,
@@ -80,8 +76,7 @@ def test_models_by_the_upstreams_names(option: Any, listed: list[str], called: s
     assert decode_body(upstream.requests[0])["model"] == expected
 
 
-def test_a_provider_prefixed_model_goes_through() -> None:
-    """What the first endpoint takes by any name, an upstream with many models may know."""
+def test_a_provider_prefixed_model_goes_through():
     with (
         FaultServer(choose=answer_hello, get=listing("a/b", "c/d")) as upstream,
         start_gateway(upstream, upstream_model=()) as api,
@@ -91,8 +86,7 @@ def test_a_provider_prefixed_model_goes_through() -> None:
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_a_model_changed_at_the_upstream_is_found_again(is_busy: bool) -> None:
-    """The list is read again once the upstream no longer knows the model, also while it answers another caller."""
+def test_a_model_changed_at_the_upstream_is_found_again(is_busy: bool):
     with (
         FaultServer(choose=answer_hello, get=listing("old")) as upstream,
         start_gateway(upstream, upstream_model=()) as api,
@@ -146,10 +140,7 @@ STATUSES = [f"status {code}" for code in (302, 400, 401, 404, 422, 429, 500)]
 
 @pytest.mark.parametrize("prompt", ["html", "stream", "garbage", *STATUSES])
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_upstreams_key_and_address_are_told_to_nobody(
-    leaky: tuple[FaultServer, Server], endpoint: str, prompt: str, stream: bool
-) -> None:
-    """Not in an error, a header, an event, `/health` or the service's own output, though the upstream repeats them."""
+def test_the_upstreams_key_and_address_are_told_to_nobody(leaky, endpoint, prompt, stream):
     upstream, server = leaky
     before = len(upstream.requests)
     with ServiceClient(server) as api:
@@ -161,8 +152,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
     assert upstream.url.removeprefix("http://") not in output
 
 
-def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str) -> None:
-    """A server may have been told to repeat everything."""
+def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str):
     with ServiceClient(leaky[1]) as api:
         text = fetch_reply(api, endpoint, "repeat").text
     assert KEY not in text
@@ -182,7 +172,7 @@ def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Serve
         ({"upstream": "http://127.0.0.1:1", "upstream_key": KEY}, CredentialError),
     ],
 )
-def test_a_wrong_setting_is_refused_without_showing_a_secret(options: dict[str, Any], error: type[Exception]) -> None:
+def test_a_wrong_setting_is_refused_without_showing_a_secret(options: dict[str, Any], error: type[Exception]):
     """A key in place of its variable's name is a likely mistake."""
     with pytest.raises(error, match="upstream") as refused:
         serve(**options)
@@ -190,8 +180,7 @@ def test_a_wrong_setting_is_refused_without_showing_a_secret(options: dict[str, 
     assert "secret" not in str(refused.value)
 
 
-def test_health_says_whether_the_upstream_answers() -> None:
-    """It serves all the same: a call fails in shape while the upstream is down."""
+def test_health_says_whether_the_upstream_answers():
     with socket.create_server(("127.0.0.1", 0)) as free:
         gone = f"http://127.0.0.1:{free.getsockname()[1]}"
     states = {}
@@ -203,7 +192,7 @@ def test_health_says_whether_the_upstream_answers() -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/metrics", "/v1/models"])
-def test_an_upstream_is_not_asked_for_its_state_while_it_answers(path: str) -> None:
+def test_an_upstream_is_not_asked_for_its_state_while_it_answers(path: str):
     """That would end the answer where an engine does one thing at a time: that it answers is known."""
     go_on = threading.Event()
     role, hello, *rest = stream_chunks("Hello", ", world.")
@@ -220,8 +209,7 @@ def test_an_upstream_is_not_asked_for_its_state_while_it_answers(path: str) -> N
             assert [line for line in lines if line][-1] == "data: [DONE]"
 
 
-def test_an_upstream_that_is_down_is_a_warning_and_a_500() -> None:
-    """One line on standard error at the start, without the address; then errors of each endpoint's own shape."""
+def test_an_upstream_that_is_down_is_a_warning_and_a_500():
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = [sys.executable, "-m", "famnb", "serve", "--upstream", f"http://{address}", "--key", "ours"]
@@ -238,8 +226,7 @@ def test_an_upstream_that_is_down_is_a_warning_and_a_500() -> None:
     assert printed == "famnb: the upstream does not answer yet; calls fail until it does\n"
 
 
-def test_the_command_line_takes_a_map_of_models() -> None:
-    """`--upstream-model` may be repeated; the key is read from the variable that is named."""
+def test_the_command_line_takes_a_map_of_models():
     with FaultServer(choose=lambda _: chunked(*stream_chunks("Hello."))) as upstream:
         command = [sys.executable, "-m", "famnb", "serve", "--upstream", upstream.url, "--key", "ours"]
         command += ["--upstream-key", "THEIR_KEY", "--upstream-model", "fam-2-5-pro=big", "--upstream-model", "small"]
@@ -258,10 +245,7 @@ def test_the_command_line_takes_a_map_of_models() -> None:
 
 @pytest.mark.parametrize("words", [[*HELLO, Action.STALL], [Action.STALL]], ids=["in a stream", "before it"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_upstream_is_left_when_the_caller_leaves(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, words: list[Any]
-) -> None:
-    """The upstream sees the connection close while it still had something to say."""
+def test_the_upstream_is_left_when_the_caller_leaves(gateway, upstream, endpoint, stream, words):
     script = chunked(*words, end=False) if len(words) > 1 else words
 
     async def leave() -> int:
@@ -283,9 +267,7 @@ def test_the_upstream_is_left_when_the_caller_leaves(
     wait_until(lambda: upstream.open < held)
 
 
-def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultServer) -> None:
-    """Each of a hundred callers hears its own answer, on its own endpoint."""
-
+def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultServer):
     def echo(request: Received) -> Script:
         prompt = decode_body(request)["messages"][-1]["content"]
         return chunked(*stream_chunks(*(f"{prompt}:{number} " for number in range(20))))
@@ -308,10 +290,7 @@ def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultSe
         assert response.text.count("caller") == response.text.count(f"caller{number}:")
 
 
-def test_connections_to_the_upstream_are_used_again(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str
-) -> None:
-    """One after another, calls need one connection."""
+def test_connections_to_the_upstream_are_used_again(gateway: ServiceClient, upstream: FaultServer, endpoint: str):
     fetch_reply(gateway, endpoint, stream=True)
     before = upstream.connections
     for stream in (True, False, True):
@@ -319,9 +298,7 @@ def test_connections_to_the_upstream_are_used_again(
     assert upstream.connections == before
 
 
-def test_a_request_that_got_no_answer_is_not_sent_again_by_the_gateway(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str
-) -> None:
+def test_a_request_that_got_no_answer_is_not_sent_again_by_the_gateway(gateway, upstream, endpoint):
     """The upstream may have generated, and billed, an answer: the caller is told, and decides."""
     fetch_reply(gateway, endpoint, stream=True)
     upstream.choose = lambda _request: [Action.RESET]
@@ -332,24 +309,21 @@ def test_a_request_that_got_no_answer_is_not_sent_again_by_the_gateway(
     assert fetch_reply(gateway, endpoint, stream=True).text == "Hello, world."
 
 
-def test_an_answer_says_which_engine_gave_it(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
-    """And the model by the name that the caller used."""
+def test_an_answer_says_which_engine_gave_it(gateway: ServiceClient, upstream: FaultServer, endpoint: str):
     response = gateway.ask(endpoint)
     assert response.headers["x-famnb-engine"] == "upstream"
     assert response.json()["model"] == minimal_body(endpoint)["model"]
     assert decode_body(upstream.requests[-1])["model"] == MODEL
 
 
-def test_a_stored_response_goes_on(gateway: ServiceClient, upstream: FaultServer) -> None:
-    """The upstream, which stores nothing, gets the whole conversation each time."""
+def test_a_stored_response_goes_on(gateway: ServiceClient, upstream: FaultServer):
     first = gateway.ask("responses", "My name is Ada.").json()
     gateway.ask("responses", "What is it?", previous_response_id=first["id"])
     said_before = [(message["role"], message["content"]) for message in decode_body(upstream.requests[-1])["messages"]]
     assert said_before == [("user", "My name is Ada."), ("assistant", "Hello, world."), ("user", "What is it?")]
 
 
-def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through two services the simulated answer is the one that the first gives, streamed and whole, with its usage."""
+def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch):
     with serve(time_scale=0) as sim:
         monkeypatch.setenv("THEIR_KEY", sim.key)
         with (
@@ -370,8 +344,7 @@ def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) 
     [b'error: {"code":500,"message":"the slot is gone","type":"server_error"}\n\n', b"error: the slot is gone\n"],
     ids=["object", "text"],
 )
-def test_a_reason_in_an_error_line_reaches_the_caller(endpoint: str, line: bytes) -> None:
-    """As llama.cpp's server writes it: in the endpoint's own words for a failure, or as the error's message."""
+def test_a_reason_in_an_error_line_reaches_the_caller(endpoint: str, line: bytes):
     with FaultServer(chunked(*HELLO, line)) as upstream, start_gateway(upstream) as api:
         reply = fetch_reply(api, endpoint, stream=True)
         assert (reply.text, reply.status) == ("Hello, world.", "failed")

@@ -1,7 +1,5 @@
 """A real engine behind all four endpoints: llama.cpp with a tiny model of random weights made here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +33,7 @@ def api(engine: str) -> Iterator[ServiceClient]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_every_endpoint_is_answered(api: ServiceClient, endpoint: str, stream: bool) -> None:
-    """With text, a proven end, and the engine's own counts."""
+def test_every_endpoint_is_answered(api: ServiceClient, endpoint: str, stream: bool):
     usage = {"stream_options": {"include_usage": True}} if stream and endpoint in ("chat", "web") else {}
     reply = fetch_reply(api, endpoint, stream=stream, **usage, **{CAPS[endpoint]: 16})
     assert reply.text
@@ -48,8 +45,7 @@ def test_every_endpoint_is_answered(api: ServiceClient, endpoint: str, stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_required_tool_is_called(api: ServiceClient, stream: bool, named: bool) -> None:
-    """With arguments that its schema allows."""
+def test_a_required_tool_is_called(api: ServiceClient, stream: bool, named: bool):
     tools = [{"type": "function", "function": {"name": "tell_weather", "parameters": SCHEMA}}]
     choice: Any = {"type": "function", "function": {"name": "tell_weather"}} if named else "required"
     reply = fetch_reply(api, "web", stream=stream, tools=tools, tool_choice=choice)
@@ -59,30 +55,27 @@ def test_a_required_tool_is_called(api: ServiceClient, stream: bool, named: bool
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_schema_is_kept(api: ServiceClient, stream: bool) -> None:
+def test_a_schema_is_kept(api: ServiceClient, stream: bool):
     chat = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
     responses = {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}
     for endpoint, form in {"chat": chat, "web": chat, "responses": responses}.items():
         assert isinstance(json.loads(fetch_reply(api, endpoint, stream=stream, **form).text)["sunny"], bool)
 
 
-def test_a_conversation_goes_on(api: ServiceClient) -> None:
-    """By `previous_response_id`, on an engine that stores nothing."""
+def test_a_conversation_goes_on(api: ServiceClient):
     first = api.ask("responses", max_output_tokens=8).json()
     second = api.ask("responses", previous_response_id=first["id"], max_output_tokens=8).json()
     assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_prompt_that_is_too_long_is_an_error_with_the_engines_words(
-    api: ServiceClient, endpoint: str, stream: bool
-) -> None:
+def test_a_prompt_that_is_too_long_is_an_error_with_the_engines_words(api: ServiceClient, endpoint: str, stream: bool):
     answer = api.ask(endpoint, "long " * CONTEXT, stream=stream, **{CAPS[endpoint]: 16})
     assert answer.status_code == 400
     assert "exceeds the available context size (1024 tokens)" in answer.text
 
 
-def test_an_engine_that_dies_breaks_the_stream_off_and_the_next_call_says_so(tmp_path: Path) -> None:
+def test_an_engine_that_dies_breaks_the_stream_off_and_the_next_call_says_so(tmp_path: Path):
     # Its answers are short unless they must not be.
     schema: dict[str, Any] = {"type": "boolean"}
     for _ in range(3):

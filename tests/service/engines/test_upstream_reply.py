@@ -1,9 +1,6 @@
 """Whatever an upstream sends, all four endpoints answer properly; its failures never look like an end."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,7 @@ from famnb.events import Done, Event, Usage
 from famnb.request.neutral import PromptTurn
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.prompt import GenerationPrompt
-from tests.support.fault_server import DONE, Action, FaultServer, Script, chunked, event, whole
+from tests.support.fault_server import DONE, Action, FaultServer, chunked, event, whole
 from tests.support.service_requests import ServiceClient
 from tests.support.upstream_servers import (
     COUNTS,
@@ -57,10 +54,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("words", STREAMS.values(), ids=STREAMS.keys())
-def test_a_stream_of_any_kind_is_told_properly(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, words: list[bytes]
-) -> None:
-    """The same text, end and usage on every endpoint; thinking that nobody asked to see is not shown."""
+def test_a_stream_of_any_kind_is_told_properly(gateway, upstream, endpoint, words):
     answer_with(upstream, chunked(*words))
     options = {"stream_options": {"include_usage": True}} if endpoint == "web" else {}
     reply = fetch_reply(gateway, endpoint, stream=True, **options)
@@ -81,10 +75,7 @@ def test_a_stream_of_any_kind_is_told_properly(
     ids=["plain", "reasoning_content", "think tags", "parts and nulls", "bare"],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_whole_body_is_told_properly(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, body: dict[str, Any]
-) -> None:
-    """Also where a stream was asked for."""
+def test_a_whole_body_is_told_properly(gateway, upstream, endpoint, stream, body):
     answer_with(upstream, whole(body))
     reply = fetch_reply(gateway, endpoint, stream=stream)
     assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == ("Hello, world.", "", True, "stop")
@@ -93,10 +84,7 @@ def test_a_whole_body_is_told_properly(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_usage_that_the_upstream_never_says_is_absent(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool
-) -> None:
-    """No count is made up: null, or the zero of a messages stream, which means the same."""
+def test_usage_that_the_upstream_never_says_is_absent(gateway, upstream, endpoint, stream):
     answer_with(
         upstream, chunked(*stream_chunks("Hello.", usage=None)) if stream else whole(completion("Hello.", usage=None))
     )
@@ -105,10 +93,7 @@ def test_usage_that_the_upstream_never_says_is_absent(
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "content"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_thinking_is_shown_where_it_is_asked_for(
-    gateway: ServiceClient, upstream: FaultServer, field: str, stream: bool
-) -> None:
-    """As a block of its own, before the text, with how long it took."""
+def test_thinking_is_shown_where_it_is_asked_for(gateway, upstream, field, stream):
     thought = "<think>Hm, well.</think>" if field == "content" else "Hm, well."
     answer_with(upstream, chunked(chunk({field: thought}), *stream_chunks("Hello", ", world.")))
     reply = fetch_reply(gateway, "messages", stream=stream, thinking=THINKING)
@@ -126,8 +111,7 @@ TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type
 
 @pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call"])
 @pytest.mark.parametrize("id_", ["call_1", None])
-def test_tool_calls_are_told(gateway: ServiceClient, upstream: FaultServer, finish: str, id_: str | None) -> None:
-    """Streamed or whole, with the reason that the API has for them, and an id where the upstream gives none."""
+def test_tool_calls_are_told(gateway: ServiceClient, upstream: FaultServer, finish: str, id_: str | None):
     rest = {"index": 0, "function": {"arguments": ' "Oslo"}'}}
     calls = [chunk({"tool_calls": [{**CALL, "id": id_}]}), chunk({"tool_calls": [rest]}), chunk({}, finish), DONE]
     answer_with(upstream, chunked(*calls))
@@ -153,10 +137,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
-def test_an_upstream_that_dies_is_a_failure_never_an_end(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, script: Script
-) -> None:
-    """What had come is told; then the endpoint's own failure event, and no sign of a normal end."""
+def test_an_upstream_that_dies_is_a_failure_never_an_end(gateway, upstream, endpoint, script):
     answer_with(upstream, script)
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.text, reply.status, reply.complete) == ("Hello, world.", "failed", False)
@@ -181,10 +162,7 @@ def test_an_upstream_that_dies_is_a_failure_never_an_end(
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_with_the_upstream_is_a_500_in_shape(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, script: Script
-) -> None:
-    """Before anything is sent it is an ordinary error body; a refused key is ours, not the caller's."""
+def test_what_is_wrong_with_the_upstream_is_a_500_in_shape(gateway, upstream, endpoint, stream, script):
     answer_with(upstream, script)
     response = gateway.ask(endpoint, stream=stream)
     inner = response.json()["error"]
@@ -214,10 +192,7 @@ TOO_LONG = "This model's maximum context length is 4096 tokens. However, you req
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_with_the_request_is_a_400(
-    gateway: ServiceClient, upstream: FaultServer, status: int, body: Any, code: str, stream: bool
-) -> None:
-    """With the upstream's words for it, but nothing of its inside, and a code that is a word."""
+def test_what_is_wrong_with_the_request_is_a_400(gateway, upstream, status, body, code, stream):
     answer_with(upstream, whole(body, status))
     response = gateway.ask("web", stream=stream)
     error = response.json()["error"]
@@ -230,26 +205,19 @@ def test_what_is_wrong_with_the_request_is_a_400(
     ("hint", "seconds"),
     [({"retry_after": "7"}, "7"), ({"retry_after_ms": "2500"}, "3"), ({"retry_after": "soon"}, None), ({}, None)],
 )
-def test_a_busy_upstream_is_a_429_with_its_retry_after(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, hint: dict[str, str], seconds: str | None
-) -> None:
-    """Truthful, or none."""
+def test_a_busy_upstream_is_a_429_with_its_retry_after(gateway, upstream, endpoint, hint, seconds):
     answer_with(upstream, whole({"error": {"message": "slow down"}}, 429, **hint))
     response = gateway.ask(endpoint, stream=True)
     assert (response.status_code, response.headers.get("retry-after")) == (429, seconds)
 
 
-def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(
-    gateway: ServiceClient, upstream: FaultServer
-) -> None:
-    """Nothing was sent yet, so the status can still say it."""
+def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(gateway: ServiceClient, upstream: FaultServer):
     answer_with(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
     response = gateway.ask("web", stream=True)
     assert (response.status_code, response.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
-def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
-    """As every endpoint says it."""
+def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: FaultServer, endpoint: str):
     answer_with(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.finish_reason, reply.status) == ("length", "incomplete")
@@ -277,8 +245,7 @@ TEXTS = ["1 2 3 4 5 ", "1 2 3 4 5 ", "1 2 3 4 5 ", "1 ", "1 2 "]
 
 
 @pytest.mark.parametrize(("words", "text"), [*zip(IGNORING.values(), TEXTS, strict=True)], ids=IGNORING.keys())
-def test_a_cap_that_the_upstream_ignores_is_enforced(endpoint: str, words: list[bytes], text: str) -> None:
-    """Counted by its own usage where that grows, else by deltas: the reply is incomplete, and the engine is left."""
+def test_a_cap_that_the_upstream_ignores_is_enforced(endpoint: str, words: list[bytes], text: str):
     with FaultServer(chunked(*words, Action.STALL, end=False)) as upstream, start_gateway(upstream) as api:
         reply = fetch_reply(api, endpoint, stream=True, **{CAPS[endpoint]: 5})
         assert (reply.text, reply.finish_reason, reply.status) == (text, "length", "incomplete")
@@ -286,16 +253,12 @@ def test_a_cap_that_the_upstream_ignores_is_enforced(endpoint: str, words: list[
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_as_long_as_its_cap_ends_as_the_upstream_says(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool
-) -> None:
-    """It stopped by itself, just in time."""
+def test_a_reply_as_long_as_its_cap_ends_as_the_upstream_says(gateway, upstream, endpoint, stream):
     answer_with(upstream, chunked(*stream_chunks("Hello", ", world.")) if stream else whole(completion()))
     assert fetch_reply(gateway, endpoint, stream=stream, **{CAPS[endpoint]: 2}).finish_reason == "stop"
 
 
-def test_without_a_cap_the_first_endpoint_has_no_limit(gateway: ServiceClient, upstream: FaultServer) -> None:
-    """The document names no default there."""
+def test_without_a_cap_the_first_endpoint_has_no_limit(gateway: ServiceClient, upstream: FaultServer):
     answer_with(upstream, chunked(*stream_chunks(*(["word "] * 20_000))))
     reply = fetch_reply(gateway, "chat", stream=True)
     assert (len(reply.text), reply.finish_reason) == (100_000, "stop")
@@ -311,9 +274,7 @@ OPEN_ENDS = {
 
 @pytest.mark.parametrize("tail", OPEN_ENDS.values(), ids=OPEN_ENDS.keys())
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_body_that_stays_open_after_its_end_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, tail: list[bytes], stream: bool
-) -> None:
+def test_a_body_that_stays_open_after_its_end_is_not_waited_for(monkeypatch, tail, stream):
     """Here the wait for usage would be ten minutes: it is not begun, since the usage is there, or will not come."""
     monkeypatch.setattr("famnb.service.engines.upstream._TAIL_TIMEOUT_S", 600)
     prompt = GenerationPrompt(model="m", cap=100, turns=(PromptTurn("user", "Hello"),), streams=stream)
@@ -331,17 +292,13 @@ def test_a_body_that_stays_open_after_its_end_is_not_waited_for(
     assert (events[-1], usage) == (Done(), [5] if DONE not in tail else [])
 
 
-def test_an_upstream_that_ends_without_usage_is_not_waited_for_long(
-    gateway: ServiceClient, upstream: FaultServer, endpoint: str
-) -> None:
-    """Its body stays open, and no usage comes: the reply is complete without."""
+def test_an_upstream_that_ends_without_usage_is_not_waited_for_long(gateway, upstream, endpoint):
     answer_with(upstream, chunked(*HELLO, chunk({}, "stop"), Action.STALL, end=False))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.text, reply.complete, reply.usage.output_tokens) == ("Hello, world.", True, None)
 
 
-def test_a_connection_is_used_again_though_its_body_ends_late(endpoint: str) -> None:
-    """The caller has the end; the engine's own comes a moment later."""
+def test_a_connection_is_used_again_though_its_body_ends_late(endpoint: str):
     script = chunked(*HELLO, chunk({}, "stop", usage=COUNTS), 0.02, DONE)
     writes = sum(isinstance(step, bytes) for step in script)
     with FaultServer(script) as upstream, start_gateway(upstream) as api:

@@ -1,7 +1,5 @@
 """A reply of any length passes through the service, which keeps nothing of it; its parts have limits."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator
@@ -45,7 +43,7 @@ def gateway(upstream: FaultServer) -> Iterator[Server]:
 
 
 @pytest.mark.full
-def test_a_long_stream_leaves_nothing_in_memory(gateway: Server, upstream: FaultServer) -> None:
+def test_a_long_stream_leaves_nothing_in_memory(gateway: Server, upstream: FaultServer):
     """Ten megabytes pass, which would take several times as much as events; when the caller leaves, nothing is read."""
     process = psutil.Process(gateway.pid)
     # Of an endpoint whose streams do not repeat their text at the end; the cap is never met.
@@ -64,7 +62,7 @@ def test_a_long_stream_leaves_nothing_in_memory(gateway: Server, upstream: Fault
 
 
 @pytest.mark.full
-def test_a_reply_that_has_to_be_kept_is_ended_in_time(gateway: Server) -> None:
+def test_a_reply_that_has_to_be_kept_is_ended_in_time(gateway: Server):
     """The end of a responses stream repeats its text: at some hundred thousand tokens it is incomplete."""
     with ServiceClient(gateway) as caller:
         last = caller.events("responses", max_output_tokens=10**9, store=False)[-1]
@@ -74,15 +72,11 @@ def test_a_reply_that_has_to_be_kept_is_ended_in_time(gateway: Server) -> None:
     assert 200_000 < text.count("word ") < 400_000
 
 
-UNENDED = {
-    "one line": b"x" * MB,
-    "lines of one event": b"data: " + b"x" * MB + b"\n",
-}
+UNENDED = {"one line": b"x" * MB, "lines of one event": b"data: " + b"x" * MB + b"\n"}
 
 
 @pytest.mark.parametrize("step", UNENDED.values(), ids=UNENDED.keys())
-def test_an_event_without_an_end_is_refused(step: bytes) -> None:
-    """At eight megabytes, as the endpoint reports a failure; the engine is left."""
+def test_an_event_without_an_end_is_refused(step: bytes):
     script = [*chunked(*HELLO, end=False), *itertools.islice(endless(step), 1, 100)]
     with FaultServer(script) as upstream, start_gateway(upstream) as api:
         reply = fetch_reply(api, "web", stream=True)
@@ -90,16 +84,14 @@ def test_an_event_without_an_end_is_refused(step: bytes) -> None:
         wait_until(lambda: upstream.open == 0)
 
 
-def test_a_whole_body_without_an_end_is_refused() -> None:
-    """A 500 in shape."""
+def test_a_whole_body_without_an_end_is_refused():
     script = [*chunked(b"{", content_type="application/json", end=False), *itertools.islice(endless(b" " * MB), 1, 100)]
     with FaultServer(script) as upstream, start_gateway(upstream) as api:
         answer = api.ask("messages")
     assert (answer.status_code, "no chat completion" in answer.text) == (500, True)
 
 
-def test_a_long_event_passes() -> None:
-    """Up to the limit; what came before it does not count."""
+def test_a_long_event_passes():
     reader = UpstreamReader(streamed=True)
     for _ in range(5):
         text = "x" * (MAX_UNREAD_BYTES // 2)
@@ -109,8 +101,7 @@ def test_a_long_event_passes() -> None:
         list(reader.feed(b"data: " + b"x" * MAX_UNREAD_BYTES))
 
 
-def test_the_events_before_an_unreadable_one_come_first() -> None:
-    """Though both were in one read."""
+def test_the_events_before_an_unreadable_one_come_first():
     events = UpstreamReader(streamed=True).feed(b"".join([*HELLO, b"data: {no\n\n"]))
     kinds = []
     with pytest.raises(StreamDecodeError):
@@ -119,9 +110,7 @@ def test_the_events_before_an_unreadable_one_come_first() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])
-def test_any_cut_of_the_bytes_gives_the_same_events(size: int) -> None:
-    """Also of a body that turns out to be one object."""
-
+def test_any_cut_of_the_bytes_gives_the_same_events(size: int):
     def read(data: bytes, size: int, **options: Any) -> list[Any]:
         reader = UpstreamReader(**options)
         pieces = [data[at : at + size] for at in range(0, len(data), size)]

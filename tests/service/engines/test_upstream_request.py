@@ -1,7 +1,5 @@
 """The request to an upstream: every endpoint's fields as a chat completion, without what the upstream refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -64,19 +62,12 @@ ALL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("endpoint", "fields", "expected"), ALL)
-def test_fields_are_forwarded(
-    gateway_and_upstream: tuple[ServiceClient, FaultServer],
-    endpoint: str,
-    fields: dict[str, Any],
-    expected: dict[str, Any],
-) -> None:
-    """Each in the words of the field's chat dialect."""
+def test_fields_are_forwarded(gateway_and_upstream, endpoint, fields, expected):
     body = forwarded_body(gateway_and_upstream, endpoint, **fields)
     assert {name: body.get(name) for name in expected} == expected
 
 
-def test_what_nobody_set_is_not_sent(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> None:
-    """The first endpoint documents no defaults, so the upstream's own are in force."""
+def test_what_nobody_set_is_not_sent(gateway_and_upstream: tuple[ServiceClient, FaultServer]):
     assert forwarded_body(gateway_and_upstream, "chat").keys() == {"model", "messages", "stream"}
 
 
@@ -93,16 +84,12 @@ SYSTEMS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("endpoint", "fields"), SYSTEMS)
-def test_system_text_is_one_system_message(
-    gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, fields: dict[str, Any]
-) -> None:
-    """Also a developer's, a role that many servers refuse."""
+def test_system_text_is_one_system_message(gateway_and_upstream, endpoint, fields):
     messages = forwarded_body(gateway_and_upstream, endpoint, **fields)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 
 
-def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str) -> None:
-    """By address, never opened, as parts of the message."""
+def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str):
     url = "https://pictures.example/cat.png"
     image = {"type": "image_url", "image_url": {"url": url}}
     content = [{"type": "text", "text": "What is this?"}, image]
@@ -111,8 +98,7 @@ def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultSe
     assert body["messages"] == [{"role": "user", "content": content}]
 
 
-def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> None:
-    """Calls keep their ids, so that results find them."""
+def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer]):
     tools = [
         {"type": "function", "function": {"name": name, "description": "d", "parameters": SCHEMA}} for name in "ab"
     ]
@@ -139,7 +125,7 @@ NAMED = {"type": "function", "function": {"name": "b"}}
         ("b", NAMED, ("b", "required")),
     ],
 )
-def test_the_tool_choice_is_forwarded_in_a_word(names: str, choice: Any, expected: tuple[str, str]) -> None:
+def test_the_tool_choice_is_forwarded_in_a_word(names: str, choice: Any, expected: tuple[str, str]):
     """A tool that is named is the only one that is sent, which all servers understand that know the word."""
     with FaultServer(choose=lambda _: whole(completion(None, tool_calls=[CALL], finish="stop"))) as upstream:
         with start_gateway(upstream) as api:
@@ -175,8 +161,7 @@ def understands(choices: str, unknown: str) -> Any:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("unknown", ["refuses", "ignores"])
 @pytest.mark.parametrize("choices", ["words", "names"])
-def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, unknown: str, stream: bool) -> None:
-    """The way that works is remembered, and nothing of the other reaches the caller."""
+def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, unknown: str, stream: bool):
     with FaultServer(choose=understands(choices, unknown)) as upstream, start_gateway(upstream) as api:
         for _ in range(3):
             reply = fetch_reply(api, "web", stream=stream, tools=declare("ab"), tool_choice=NAMED)
@@ -187,8 +172,7 @@ def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, u
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_upstream_that_calls_no_tool_at_all_answers_as_it_can(stream: bool) -> None:
-    """Its text comes through, once, and the word is tried again the next time."""
+def test_an_upstream_that_calls_no_tool_at_all_answers_as_it_can(stream: bool):
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as api:
         for _ in range(2):
             reply = fetch_reply(api, "web", stream=stream, tools=declare("b"), tool_choice="required")
@@ -198,8 +182,7 @@ def test_an_upstream_that_calls_no_tool_at_all_answers_as_it_can(stream: bool) -
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_call_that_the_cap_cut_off_is_incomplete(stream: bool) -> None:
-    """What there is of it is a text."""
+def test_a_call_that_the_cap_cut_off_is_incomplete(stream: bool):
     streamed = chunked(chunk({"content": '{"na'}), chunk({}, "length"))
     script = streamed if stream else whole(completion("{", finish="length"))
     with FaultServer(script) as upstream, start_gateway(upstream) as api:
@@ -227,8 +210,7 @@ def picky(*known: str, words: str = "each") -> Any:
 
 
 @pytest.mark.parametrize("words", ["each", "first"])
-def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str) -> None:
-    """The caller is told what it asked for and did not get, and the next call does not try again."""
+def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str):
     known = ("max_tokens", "temperature", "top_p")
     thinking = {"thinking": THINKING} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
     with FaultServer(choose=picky(*known, words=words)) as upstream, start_gateway(upstream) as api:
@@ -240,8 +222,7 @@ def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str
         assert len(upstream.requests) == tries + 2
 
 
-def test_tools_that_the_upstream_refuses_as_strict_are_declared_without(endpoint: str) -> None:
-    """And the caller is told."""
+def test_tools_that_the_upstream_refuses_as_strict_are_declared_without(endpoint: str):
     own, flat = ({"name": "f", **fields, "strict": True} for fields in ({}, {"type": "function"}))
     tool = {"messages": own, "responses": flat}.get(endpoint, {"type": "function", "function": own})
 
@@ -257,8 +238,7 @@ def test_tools_that_the_upstream_refuses_as_strict_are_declared_without(endpoint
         assert len(upstream.requests) == 3
 
 
-def test_what_the_caller_set_is_not_left_out() -> None:
-    """A temperature that was asked for is refused in the upstream's words; the document's default is dropped."""
+def test_what_the_caller_set_is_not_left_out():
     with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, start_gateway(upstream) as api:
         refused = api.ask("web", temperature=0.7)
         assert (refused.status_code, "temperature" in error_of("web", refused.json())["message"]) == (400, True)
@@ -266,9 +246,7 @@ def test_what_the_caller_set_is_not_left_out() -> None:
         assert "temperature" not in decode_body(upstream.requests[-1])
 
 
-def test_a_cap_by_its_newer_name() -> None:
-    """Some models take `max_completion_tokens` alone."""
-
+def test_a_cap_by_its_newer_name():
     def newer(request: Received) -> Script:
         if "max_tokens" not in decode_body(request):
             return whole(completion())
@@ -282,9 +260,7 @@ def test_a_cap_by_its_newer_name() -> None:
         assert len(upstream.requests) == 3
 
 
-def test_a_schema_in_the_other_way() -> None:
-    """A server that knows no `json_schema` gets the schema beside `json_object`; one that dislikes it says so."""
-
+def test_a_schema_in_the_other_way():
     def older(request: Received) -> Script:
         form = decode_body(request)["response_format"]
         if form["type"] == "json_object":
@@ -309,7 +285,7 @@ def test_a_schema_in_the_other_way() -> None:
         assert api.ask("responses", text=flat).headers["x-famnb-ignored"] == told
 
 
-def test_an_error_is_not_taken_for_a_refused_field() -> None:
+def test_an_error_is_not_taken_for_a_refused_field():
     """A prompt that is too long stays so, whichever fields the words name; nothing is tried again."""
     words = "'max_tokens' is too large: 2048. This model's maximum context length is 1024 tokens."
     with FaultServer(whole({"error": {"message": words}}, 400)) as upstream, start_gateway(upstream) as api:

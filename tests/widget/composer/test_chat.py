@@ -1,7 +1,5 @@
 """The composer's conversations, tools and answers of a type, against the real client and the local service."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -90,7 +88,6 @@ def with_two_turns(client: Client, **settings: Any) -> Composer:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_reply_is_continued_on_every_endpoint(client: Client, endpoint: str):
-    """The next turn knows the one before: by its id where the service stores it, else because it is sent again."""
     composer = with_two_turns(client, endpoint=endpoint, system="Be brief.")
     assert prompts(composer) == ["My name is Ada.", "What is my name?"]
     assert "“My name is Ada.”" in composer.reply.text
@@ -101,7 +98,6 @@ def test_a_reply_is_continued_on_every_endpoint(client: Client, endpoint: str):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_turn_is_edited_and_both_branches_are_kept(client: Client, endpoint: str):
-    """The edited turn begins a branch; the old one, with what followed, is a switch away; and so back."""
     composer = with_two_turns(client, endpoint=endpoint)
     composer.edit(0, "My name is Grace.")
     assert prompts(wait_until_idle(composer)) == ["My name is Grace."]
@@ -114,7 +110,6 @@ def test_a_turn_is_edited_and_both_branches_are_kept(client: Client, endpoint: s
 
 
 def test_a_turn_is_asked_again_with_the_form_as_it_is_now(client: Client):
-    """Regenerating keeps the words and takes the settings, another endpoint among them."""
     composer = with_two_turns(client, endpoint="messages")
     choose_endpoint(composer, "responses")
     composer.regenerate()
@@ -125,7 +120,6 @@ def test_a_turn_is_asked_again_with_the_form_as_it_is_now(client: Client):
 
 
 def test_the_page_says_which_version_of_which(client: Client):
-    """Two of three after two regenerations and a step back; buttons act on the turn that they stand at."""
     composer = with_two_turns(client)
     for _ in range(2):
         receive(composer, "regenerate", turn=1)
@@ -136,7 +130,6 @@ def test_the_page_says_which_version_of_which(client: Client):
 
 
 def test_the_page_shows_every_turn_with_what_can_be_done(client: Client):
-    """Each prompt with its own buttons, each answer with its foot; a turn that is answered has none yet."""
     composer = with_two_turns(client)
     prompts = [[prompt.text for prompt in call.pane.prompts] for call in calls_of(composer)]
     assert prompts == [["My name is Ada."], ["What is my name?"]]
@@ -147,7 +140,6 @@ def test_the_page_shows_every_turn_with_what_can_be_done(client: Client):
 
 
 def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
-    """One wish, one request, whichever button was pressed."""
     composer = with_two_turns(client)
     stream = composer.say("Count to 300.")
     assert composer.submit() is stream
@@ -160,7 +152,6 @@ def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
 
 
 def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Client, server: famnb.service.Server):
-    """Its place is taken by what is asked next; the failure stays to be looked at."""
     composer = with_two_turns(client)
     with Client(base_url=server.url, api_key="wrong-key") as locked_out:
         composer._client = locked_out
@@ -174,7 +165,6 @@ def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Clien
 
 @pytest.mark.filterwarnings("ignore:the service has not stored")
 def test_what_the_service_has_forgotten_is_sent_again(client: Client):
-    """Another service knows nothing of the response before: everything is said again, and a note says so."""
     composer = with_two_turns(client, endpoint="responses")
     with famnb.serve(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
         composer._client = elsewhere
@@ -186,7 +176,6 @@ def test_what_the_service_has_forgotten_is_sent_again(client: Client):
 
 
 def test_a_picture_goes_along_once(client: Client):
-    """It stays in the form, and is sent again only as part of what was said before."""
     composer = Composer(client, endpoint="chat", prompt="What is it?")
     composer.load(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
     composer.submit()
@@ -204,7 +193,6 @@ PICTURED = [
 
 
 def test_a_picture_is_carried_to_another_endpoint(client: Client):
-    """What was said there is said again here, under the names that its parts have here."""
     composer = Composer(client)
     composer.load(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
     composer.submit()
@@ -216,7 +204,6 @@ def test_a_picture_is_carried_to_another_endpoint(client: Client):
 
 
 def test_a_conversation_in_the_form_is_continued(client: Client):
-    """What was written there as a whole comes before the turns."""
     talk = [
         {"role": "user", "content": "I am Ada."},
         {"role": "assistant", "content": "Hello, Ada."},
@@ -232,7 +219,6 @@ def test_a_conversation_in_the_form_is_continued(client: Client):
 
 
 def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Client):
-    """The branch in view stands open and in order, other versions and older conversations are folded below."""
     composer = with_two_turns(client)
     composer.regenerate()
     wait_until_idle(composer).edit(0, "My name is Grace.")
@@ -253,7 +239,6 @@ def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Clie
 
 
 def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Server):
-    """The calls of one conversation share a label, and each says which turn it was."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
         with_two_turns(client)
@@ -266,7 +251,6 @@ def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Se
 
 
 def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list[str]):
-    """The call waits, and the main thread does not; then its result goes back, and all three are on show."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
@@ -284,7 +268,6 @@ def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list
 
 
 def test_a_declined_tool_does_not_run_and_the_model_is_told(client: Client, weather: Any, ran: list[str]):
-    """In the next round, where it can do better; the saved output says so."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     receive(composer, "decide", pane=wait_for_pending_call(composer).key, call=0, isApproved=False, rest=False)
@@ -294,10 +277,7 @@ def test_a_declined_tool_does_not_run_and_the_model_is_told(client: Client, weat
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_one_decision_may_hold_for_all_further_calls(
-    client: Client, weather: Any, tides: Any, ran: list[str], approved: bool
-):
-    """Of the same reply; the buttons for that are there as long as calls follow."""
+def test_one_decision_may_hold_for_all_further_calls(client, weather, tides, ran, approved):
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
@@ -308,7 +288,6 @@ def test_one_decision_may_hold_for_all_further_calls(
 
 
 def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: Any, ran: list[str]):
-    """Another pane, another call, or the same one again: only what waits is decided."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
@@ -323,7 +302,6 @@ def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: An
 
 
 def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str]):
-    """Said when the composer is made, so that nobody is surprised."""
     composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
     composer.submit()
     assert wait_until_idle(composer).reply.rounds
@@ -331,7 +309,6 @@ def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str
 
 
 def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, ran: list[str]):
-    """Nothing runs, the reply that called is kept, and the conversation can go on."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     wait_for_pending_call(composer)
@@ -343,7 +320,6 @@ def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, 
 
 
 def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weather: Any, tides: Any):
-    """It may be what the decision hangs on; it is kept where the turn is stopped there."""
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
@@ -356,7 +332,6 @@ def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weath
 
 
 def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: Any):
-    """All rounds are over when it goes on; where a call waits it is told what to do."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     with pytest.raises(famnb.InvalidRequest, match="weather waits for your approval: press Approve or Decline"):
@@ -370,8 +345,6 @@ def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: 
 
 
 def test_what_a_tool_raises_is_told_to_the_model(client: Client):
-    """And shown; the turn goes on."""
-
     @famnb.tool
     def weather(city: str) -> str:
         """The weather of a city right now."""
@@ -383,7 +356,6 @@ def test_what_a_tool_raises_is_told_to_the_model(client: Client):
 
 
 def test_rounds_are_limited(client: Client, weather: Any):
-    """A number of rounds that is none is refused at once; so is `auto` without a tool."""
     with pytest.raises(famnb.InvalidRequest, match="max_rounds"):
         Composer(client, tools=[weather], max_rounds=0)
     with pytest.raises(famnb.InvalidRequest, match="no function to run"):
@@ -394,7 +366,6 @@ def test_rounds_are_limited(client: Client, weather: Any):
 
 
 def test_an_answer_becomes_an_instance(client: Client):
-    """Of the type that was given, as long as the form asks for it; the JSON is laid out in what is saved."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     composer.submit()
     assert isinstance(wait_until_idle(composer).reply.parsed, Trip)
@@ -403,7 +374,6 @@ def test_an_answer_becomes_an_instance(client: Client):
 
 
 def test_an_answer_that_is_no_instance_says_why(client: Client):
-    """It is kept, and the conversation can go on from it."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     write_field(composer, "max_output_tokens", "4")
     composer.submit()

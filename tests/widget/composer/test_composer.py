@@ -1,7 +1,5 @@
 """The composer against the real client and the local service, driven as its buttons and controls drive it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -39,7 +37,6 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
 def test_each_endpoint_is_chosen_sent_and_shown(client: Client, endpoint: str):
-    """Choosing an endpoint keeps the prompt; the reply ends as ordinary output in three forms."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
     choose_endpoint(composer, endpoint)
     assert composer.request.endpoint == endpoint
@@ -54,7 +51,6 @@ def test_each_endpoint_is_chosen_sent_and_shown(client: Client, endpoint: str):
 
 
 def test_only_what_was_set_is_sent(client: Client):
-    """The body holds the prompt, the model and the wish to stream; defaults are the service's."""
     composer = Composer(client, prompt="Hi")
     assert composer.request.body() == {
         "model": "fam-2-5-pro",
@@ -64,7 +60,6 @@ def test_only_what_was_set_is_sent(client: Client):
 
 
 def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Client):
-    """In place while typing, and as the reason beside Send; mended, it goes."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "temperature", "3")
     assert view_of(composer).prompt.fault == "temperature: should be less than or equal to 2, got 3"
@@ -77,7 +72,6 @@ def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Clien
 
 
 def test_without_a_prompt_nothing_is_sent(client: Client):
-    """Said in words, whether by the button or from code."""
     composer = Composer(client)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         composer.submit()
@@ -87,7 +81,6 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
 
 
 def test_a_second_send_while_streaming_sends_nothing():
-    """One wish, one request; once the reply has ended, the next is sent."""
     started = []
 
     def start(request: famnb.MessagesRequest, labels: object) -> object:
@@ -111,7 +104,6 @@ def test_a_second_send_while_streaming_sends_nothing():
 
 
 def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
-    """What was typed last is sent even if the trait's own update is late."""
     composer = Composer(client, prompt="Say")
     send_prompt(composer, "Say hello.")
     wait_until_idle(composer, replies=1)
@@ -119,7 +111,6 @@ def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
 
 
 def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
-    """The loss is a note; back at the first endpoint everything is as it was left."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "thinking.type", "enabled")
     write_field(composer, "thinking.budget_tokens", "256")
@@ -143,7 +134,6 @@ def test_a_thinking_budget_turns_thinking_on(client: Client):
 
 
 def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
-    """Thinking that was switched off or on stays so, whatever happens to its budget."""
     composer = Composer(client, prompt="Hi")
     for chosen in ("disabled", "enabled"):
         write_field(composer, "thinking.type", chosen)
@@ -165,7 +155,6 @@ ASKED = {"include_usage": True}
 
 
 def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
-    """Set as if the user had, in the form and in the request; gone without a stream, and back with it."""
     composer = Composer(client, endpoint="web", prompt="Hi")
     assert texts_of(composer)["stream_options.include_usage"] == "true"
     assert composer.request.body()["stream_options"] == ASKED
@@ -180,7 +169,6 @@ def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
 
 
 def test_what_the_user_says_about_usage_stands(client: Client):
-    """Not asked for, it stays so, whatever becomes of the stream and of the endpoint."""
     composer = Composer(client, endpoint="web", prompt="Hi")
     write_field(composer, "stream_options.include_usage", "")
     for value in ("false", "true"):
@@ -192,7 +180,6 @@ def test_what_the_user_says_about_usage_stands(client: Client):
 
 
 def test_asking_for_usage_is_no_loss_at_an_endpoint_that_needs_no_asking(client: Client):
-    """Nothing is said of what the form set by itself; back again it is set again."""
     composer = Composer(client, prompt="Hi")
     for _ in range(2):
         choose_endpoint(composer, "web")
@@ -202,7 +189,6 @@ def test_asking_for_usage_is_no_loss_at_an_endpoint_that_needs_no_asking(client:
 
 
 def test_a_request_that_is_opened_stays_as_it_is(client: Client):
-    """Its owner did not ask for usage."""
     composer = Composer(client, prompt="Hi")
     request = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
     composer.load(request)
@@ -210,7 +196,6 @@ def test_a_request_that_is_opened_stays_as_it_is(client: Client):
 
 
 def test_the_chosen_model_goes_along_and_comes_back(client: Client):
-    """Served there too, it stays; where it is not, the endpoint's own, and at the way back the one that was left."""
     composer = Composer(client, prompt="Hi")
     models = []
     write_field(composer, "model", "fam-2-5-mini")
@@ -221,7 +206,6 @@ def test_the_chosen_model_goes_along_and_comes_back(client: Client):
 
 
 def test_a_whole_conversation_replaces_the_prompt(client: Client):
-    """Every field is reachable, also the one that the prompt usually fills."""
     composer = Composer(client)
     write_field(composer, "messages", '[{"role": "user", "content": "a"}]')
     assert view_of(composer).prompt.has_conversation
@@ -229,7 +213,6 @@ def test_a_whole_conversation_replaces_the_prompt(client: Client):
 
 
 def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service.Server):
-    """A failed call is a transcript with its error; a failure to start is said in place."""
     client = Client(base_url=server.url, api_key=server.key)
     client.close()
     composer = Composer(client, prompt="Hi")
@@ -239,7 +222,6 @@ def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service
 
 
 def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server):
-    """The service's words, in place of an answer."""
     with Client(base_url=server.url, api_key="wrong-key") as client:
         composer = Composer(client, prompt="Hi")
         composer.submit()
@@ -249,7 +231,6 @@ def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server):
 
 
 def test_every_wrong_field_is_said_at_once(client: Client):
-    """What cannot be read, and what can but is not allowed."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "max_tokens", "many")
     write_field(composer, "temperature", "3")
@@ -260,7 +241,6 @@ def test_every_wrong_field_is_said_at_once(client: Client):
 
 
 def test_an_unknown_field_is_named_with_those_there_are(client: Client):
-    """A page of another version says so rather than nothing."""
     composer = Composer(client, prompt="Hi")
     write_field(composer, "temprature", "1")
     assert "temprature: messages has no such field; it has model, messages" in error_of(composer)
@@ -269,7 +249,6 @@ def test_an_unknown_field_is_named_with_those_there_are(client: Client):
 
 
 def test_it_is_one_widget_that_composes(client: Client):
-    """A box holds it, its state is small and has no word of what was said; without a kernel it is a transcript."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
     composer.submit()
     wait_until_idle(composer, replies=1)
@@ -284,7 +263,6 @@ def test_it_is_one_widget_that_composes(client: Client):
 
 
 def test_the_key_is_nowhere_on_the_page(client: Client, server: famnb.service.Server):
-    """Neither in what may be saved as widget state nor in what is sent."""
     composer = Composer(client, prompt="Hi")
     composer.submit()
     wait_until_idle(composer, replies=1)
@@ -293,7 +271,6 @@ def test_the_key_is_nowhere_on_the_page(client: Client, server: famnb.service.Se
 
 
 def test_request_reply_and_turns_can_be_observed(client: Client):
-    """By traitlets' own `observe`; a request that is not valid is None."""
     composer = Composer(client)
     seen: dict[str, list[object]] = {name: [] for name in ("request", "reply", "turns")}
     composer.observe(lambda change: seen[change["name"]].append(change["new"]), list(seen))
@@ -309,7 +286,6 @@ def test_request_reply_and_turns_can_be_observed(client: Client):
 
 
 def test_what_was_sent_leaves_the_box(client: Client):
-    """With its images; what could not be sent stays."""
     composer = Composer(client, endpoint="chat")
     receive(composer, "add_image", name="", url="https://example.org/cat.png")
     send_prompt(composer, " ")
@@ -321,7 +297,6 @@ def test_what_was_sent_leaves_the_box(client: Client):
 
 
 def test_the_page_continues_the_talk_and_may_begin_another(client: Client):
-    """Sending goes on where the talk ends; a new talk leaves the old one in the output."""
     composer = Composer(client)
     for prompt in ("My name is Ada.", "What is my name?"):
         send_prompt(composer, prompt)
@@ -337,7 +312,6 @@ def test_the_page_continues_the_talk_and_may_begin_another(client: Client):
 
 
 def test_tokens_and_the_most_it_costs_are_said_before(client: Client):
-    """For the whole talk; where no price is known it says what to do."""
     composer = Composer(client, endpoint="chat", prompt="Why is the sky blue?")
     prompt = view_of(composer).prompt
     text, help = prompt.estimate, prompt.estimate_help
@@ -357,7 +331,6 @@ def test_tokens_and_the_most_it_costs_are_said_before(client: Client):
 
 
 def test_variables_are_filled_in_from_the_chosen_row(client: Client):
-    """In the prompt and in the system text; without a value one is sent as it stands."""
     composer = Composer(client, prompt="Hello {city} in {season}, {x}", system="Speak {language}.")
     assert view_of(composer).prompt.variables.names == ("city", "season", "x", "language")
     rows = [{"city": "Oslo", "season": "May", "language": "Norwegian"}, {"city": "Rome"}]
@@ -371,7 +344,6 @@ def test_variables_are_filled_in_from_the_chosen_row(client: Client):
 
 
 def test_all_rows_are_run_side_by_side(client: Client):
-    """A board has a pane for each row; without values it says what to do."""
     composer = Composer(client, prompt="Hello {city}")
     receive(composer, "run_all_rows")
     assert "write a variable such as {city}" in error_of(composer)
@@ -385,13 +357,11 @@ def test_all_rows_are_run_side_by_side(client: Client):
 
 
 def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):
-    """The last one of `famnb.connect()` in this kernel."""
     monkeypatch.setattr("famnb.client.connected.client", client)
     assert Composer()._client is client
 
 
 def test_the_old_names_say_the_new_ones(client: Client):
-    """`send` and `open` are ipywidgets' own, and say what they were once."""
     composer = Composer(client, prompt="Hi")
     with pytest.raises(famnb.errors.InvalidArgument, match=r"by submit\(\)"):
         composer.send()
@@ -401,7 +371,6 @@ def test_the_old_names_say_the_new_ones(client: Client):
 
 
 def test_one_enter_composes_once(client: Client):
-    """What the page has shown of a prompt is what is sent."""
     composer = Composer(client)
     prompts: list[str] = []
 

@@ -1,7 +1,5 @@
 """What stands beside the composer's form: past calls opened exactly, tools, schemas, images, presets and code."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator
@@ -78,7 +76,6 @@ def preset_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests | wide_requests)
 def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Request):
-    """Whatever was there before, and at whichever endpoint: what the form sends is the old request."""
     composer.load(request)
     assert composer.request == request
     assert composer.request.body() == request.body()
@@ -92,7 +89,6 @@ def composer(client: Client) -> Composer:
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, name: str):
-    """All are the same call; another endpoint's form takes it in."""
     reply = client.ask("What is a tide?", endpoint=name, max_tokens=30, temperature=0.5, stream=False)
     call = client.ledger.call(reply.call_id)
     for way in (reply.call_id, reply, call):
@@ -103,7 +99,6 @@ def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, na
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
-    """The latest first; a text finds prompts, models and settings; what opens is in the form, its reply below."""
     for prompt, fields in (("About 100% tides_", {}), ("Rivers", {"endpoint": "chat", "system": "Be “brief”."})):
         client.ask(prompt, max_tokens=40, **fields)
     composer = Composer(client)
@@ -123,20 +118,17 @@ def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
 
 
 def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
-    """As after a ledger was pruned."""
     composer = Composer(client)
     receive(composer, "show_call", call="nothing")
     assert "nothing" in error_of(composer)
 
 
 def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
-    """Said in words."""
     with Client(base_url=server.url, api_key=server.key, ledger=MemoryRecorder()) as client:
         assert "keeps no ledger" in panel_of(Composer(client), "History").note
 
 
 def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Client):
-    """The page's text box has one kind of line end; sending from it what was opened changes nothing."""
     composer = Composer(client)
     composer.load(famnb.compose("messages", "a\r\nb\rc"))
     send_prompt(composer, "a\nb\nc")
@@ -147,7 +139,6 @@ def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Clien
 
 
 def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
-    """The endpoint that carries them is chosen; unticked, nothing of them is left."""
     composer = Composer(client, prompt="Hi", tools=[weather, clock], schema=Answer)
     body = composer.request.body()
     assert composer.request == famnb.compose(
@@ -164,7 +155,6 @@ def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
 
 
 def test_a_ticked_box_says_what_the_text_holds(client: Client):
-    """Whether it was ticked, typed, loaded or opened; a text that is no list is left as it is."""
     composer = Composer(client, prompt="Hi", tools=[weather], endpoint="web")
     write_field(composer, "tools", "")
     assert ticked_boxes(composer) == set()
@@ -179,7 +169,6 @@ def test_a_ticked_box_says_what_the_text_holds(client: Client):
 
 
 def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
-    """From `text.format` to `response_format` and back; on messages its loss is said."""
     composer = Composer(client, prompt="Hi", schema=Answer)
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
     for name in ("chat", "messages", "responses"):
@@ -207,7 +196,6 @@ def urls(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
-    """Each endpoint's own parts; the service takes them; the code has all of their data, its preview has not."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
     url = images.image_from_file("a.png", PNG).url
     receive(composer, "add_image", name="a.png", url=url)
@@ -229,7 +217,6 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
 
 
 def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
-    """By its content, whatever it is called; the others stay."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
     for url in (images.image_from_file("a.png", PNG).url, "data:image/png;base64,bm90ZXM=", "cat"):
         receive(composer, "add_image", name="", url=url)
@@ -244,7 +231,6 @@ def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
 
 
 def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, preset_file: Path):
-    """What the form held is there again; what is not saved is said."""
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     write_field(composer, "temperature", "0.7")
     receive(composer, "add_image", name="a.png", url=images.image_from_file("a.png", PNG).url)
@@ -267,7 +253,6 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
 
 
 def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Server):
-    """Each kind there is for the endpoint; no key; while there is no request there is none, and it says why."""
     composer = Composer(client)
     assert "write a prompt" in panel_of(composer, "Code").note
     receive(composer, "set_prompt", text="What is a tide?")
@@ -290,7 +275,6 @@ def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Se
 
 
 def test_the_code_of_a_talk_has_all_of_it(client: Client):
-    """What was sent last, and with a prompt in the box what would be sent next."""
     composer = Composer(client)
     for prompt in ("My name is Ada.", "What is my name?"):
         send_prompt(composer, prompt)

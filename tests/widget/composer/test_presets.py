@@ -1,7 +1,5 @@
 """Presets in a real file: saved, loaded, kept from keys and image data, read across versions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -32,7 +30,6 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_preset_is_the_form_again(path: Path):
-    """Right or wrong, what was written comes back; another preset of the name takes its place."""
     assert presets.names(path) == ()
     assert presets.save(path, " tides ", DRAFT) == ()
     presets.save(path, "other", Draft(endpoint="chat", raw={("model",): "fam-mini"}))
@@ -47,13 +44,11 @@ def test_a_preset_is_the_form_again(path: Path):
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests)
 def test_any_request_comes_back_from_a_preset(path: Path, request: Request):
-    """Whatever the form can hold, short of image data and keys."""
     presets.save(path, "any", draft_of(request))
     assert read_draft(presets.load(path, "any").draft).request == request
 
 
 def test_the_data_of_an_image_is_never_saved(path: Path):
-    """Neither of an upload nor inside a conversation; what is not saved is said."""
     talk = json.dumps([{"role": "user", "content": [{"type": "image_url", "image_url": PNG}]}])
     draft = Draft(endpoint="chat", prompt="x", pictures=(PromptImage(PNG, "cat.png"),), raw={("messages",): talk})
     said = presets.save(path, "cat", draft)
@@ -64,7 +59,6 @@ def test_the_data_of_an_image_is_never_saved(path: Path):
 
 @pytest.mark.parametrize("where", ["prompt", "system", "raw"])
 def test_a_key_is_never_saved(path: Path, monkeypatch: pytest.MonkeyPatch, where: str):
-    """The environment's own, wherever it was pasted; nothing is written at all."""
     monkeypatch.setenv("FAM_API_KEY", "very-secret-0123456789")
     words = "Bearer very-secret-0123456789"
     draft = Draft(endpoint="chat", **{where: {("temperature",): words} if where == "raw" else words})
@@ -74,7 +68,6 @@ def test_a_key_is_never_saved(path: Path, monkeypatch: pytest.MonkeyPatch, where
 
 
 def test_a_preset_of_a_newer_version_loads_as_far_as_it_is_known(path: Path):
-    """What is left out is said piece by piece; saving another one keeps all that is not understood."""
     path.parent.mkdir()
     entry = {
         "endpoint": "messages",
@@ -103,7 +96,6 @@ def test_a_preset_of_a_newer_version_loads_as_far_as_it_is_known(path: Path):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"presets": []}', '{"presets": {"x": {"endpoint": "voice"}}}'])
 def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
-    """With the place and what was expected; nothing overwrites what somebody wrote."""
     path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(InvalidRequest, match=r"expected|this is not JSON"):
@@ -116,13 +108,11 @@ def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 81])
 def test_a_name_says_something(path: Path, name: str):
-    """On one line, and short enough for a list."""
     with pytest.raises(InvalidRequest, match="expected a name"):
         presets.save(path, name, DRAFT)
 
 
 def test_the_environment_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Else it is in the user's configuration folder."""
     assert presets.default_path().name == "presets.json"
     monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "mine.json"))
     assert presets.default_path() == tmp_path / "mine.json"

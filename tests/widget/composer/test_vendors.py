@@ -1,7 +1,5 @@
 """Composers of vendors' clients: the form has the vendor's fields, and what it makes is sent as the vendor takes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,7 +77,6 @@ def names(composer: Composer) -> set[str]:
 # Not azure and gemini, whose paths the local service does not have.
 @pytest.mark.parametrize("profile", ["openai", "anthropic", "openrouter", "ollama", "vllm", "open"])
 def test_every_endpoint_of_every_profile_is_asked_through_the_form(connect: Any, profile: str):
-    """The form as it is drawn is a valid request, which the service answers; a follow-up repeats the talk."""
     client = connect(profile)
     composer = Composer(client)
     assert [endpoint.key for endpoint in view_of(composer).form.endpoints] == list(client.endpoints)
@@ -98,7 +95,6 @@ def test_every_endpoint_of_every_profile_is_asked_through_the_form(connect: Any,
 
 
 def test_a_vendor_s_fields_are_filled_in_checked_and_sent(connect: Any):
-    """Typed fields by their own limits; what famnb does not know goes along with a remark."""
     composer = Composer(connect("openai"), endpoint="chat", prompt="Hi")
     assert {"seed", "stop", "tools", "stream_options.include_usage", "max_completion_tokens", "extra_body"} <= names(
         composer
@@ -131,7 +127,6 @@ def test_a_vendor_s_fields_are_filled_in_checked_and_sent(connect: Any):
 
 
 def test_a_cap_that_a_vendor_insists_on_is_filled_in(connect: Any):
-    """It is seen and can be changed; without it the form says what is missing, and it goes nowhere else by itself."""
     composer = Composer(connect("anthropic"), prompt="Hi")
     assert texts_of(composer)["max_tokens"] == "4096"
     write_field(composer, "max_tokens", "")
@@ -146,7 +141,6 @@ def test_a_cap_that_a_vendor_insists_on_is_filled_in(connect: Any):
 
 
 def test_tools_and_schema_are_asked_for_in_each_dialect(connect: Any):
-    """A box that stays ticked writes what the other endpoint takes; the model's call runs and is answered there."""
     client = connect("open")
     composer = Composer(client, prompt="What is the weather in Oslo?", tools=[weather], schema=Answer)
     for name in ("chat", "responses", "messages", "chat"):
@@ -162,7 +156,6 @@ def test_tools_and_schema_are_asked_for_in_each_dialect(connect: Any):
 
 @pytest.mark.parametrize("profile", ["openai", "anthropic"])
 def test_a_tool_runs_and_its_result_goes_back(connect: Any, profile: str):
-    """As that dialect sends it."""
     composer = Composer(connect(profile), prompt="What is the weather in Oslo?", tools=[weather], auto=True)
     send_prompt(composer, "What is the weather in Oslo?")
     wait_until_idle(composer, replies=1)
@@ -171,7 +164,6 @@ def test_a_tool_runs_and_its_result_goes_back(connect: Any, profile: str):
 
 
 def test_what_moves_between_dialects_is_carried_or_named(connect: Any):
-    """An effort has another name, a choice of tools another form."""
     composer = Composer(connect("open"), endpoint="chat", prompt="Hi")
     write_field(composer, "reasoning_effort", "low")
     write_field(composer, "seed", "7")
@@ -189,7 +181,6 @@ def test_what_moves_between_dialects_is_carried_or_named(connect: Any):
 
 
 def test_images_are_written_as_the_vendor_takes_them_and_move_along(connect: Any):
-    """Of a talk too, whose next turn may have another endpoint."""
     composer = Composer(connect("open"), endpoint="messages", prompt="What is it?")
     receive(composer, "add_image", name="", url="https://example.org/cat.png")
     (content,) = [message["content"] for message in composer.request.body()["messages"]]
@@ -230,7 +221,6 @@ REQUESTS = [
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
 def test_a_vendor_s_request_opens_as_exactly_itself(request_: Request):
-    """With what famnb does not know, and what no control can hold."""
     profile = next(
         find_profile(name)
         for name in NAMES
@@ -242,7 +232,6 @@ def test_a_vendor_s_request_opens_as_exactly_itself(request_: Request):
 @settings(max_examples=60, deadline=None)
 @given(requests.filter(lambda request: request.endpoint != "web"))
 def test_any_request_opens_at_a_vendor_as_the_vendor_s_own(request_: Request):
-    """Whatever the document allows and the vendor too: nothing is lost on the way through the form."""
     endpoints = find_profile("open").endpoints
     try:
         expected = endpoints[request_.endpoint].request.from_body(request_.body())
@@ -252,7 +241,6 @@ def test_any_request_opens_at_a_vendor_as_the_vendor_s_own(request_: Request):
 
 
 def test_another_service_s_call_opens_where_there_is_such_an_endpoint(connect: Any):
-    """Read as this client's; else the error says which endpoints there are."""
     composer = Composer(connect("openai"))
     composer.load(famnb.compose("chat", "Hi", model="fam-mini", max_tokens=9))
     assert type(composer.request) is composer._client.endpoints["chat"].request
@@ -263,7 +251,6 @@ def test_another_service_s_call_opens_where_there_is_such_an_endpoint(connect: A
 
 
 def test_unknown_fields_written_as_json_are_sent_as_they_are():
-    """Vendors have fields that famnb does not know; the document's endpoints have none."""
     profile = find_profile("openai")
     raw = {("model",): "gpt-5.4", ("fields as JSON",): '{"seed": 3, "new": true}', ("extra_body",): '{"old": 1}'}
     request = read_draft(Draft(endpoint="chat", endpoints=profile.endpoints, raw=raw)).request
@@ -274,7 +261,6 @@ def test_unknown_fields_written_as_json_are_sent_as_they_are():
 
 
 def test_a_preset_says_for_which_profile_it_was_saved(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where there is such an endpoint it is loaded with a remark; where there is none the message says what to do."""
     monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "presets.json"))
     composer = Composer(connect("anthropic"), prompt="Hi")
     write_field(composer, "top_k", "5")
@@ -298,7 +284,6 @@ def test_a_preset_says_for_which_profile_it_was_saved(connect: Any, tmp_path: Pa
     ("profile", "variable"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("fam", "FAM_API_KEY")]
 )
 def test_a_refused_key_is_said_with_the_vendor_s_variable(service: famnb.service.Server, profile: str, variable: str):
-    """It is what the user has to set."""
     with famnb.Client(profile=profile, base_url=service.url, api_key=KEY) as client:
         composer = Composer(client, prompt="Hi")
         send_prompt(composer, "Hi")
@@ -309,7 +294,6 @@ def test_a_refused_key_is_said_with_the_vendor_s_variable(service: famnb.service
 
 
 def test_the_code_says_which_variable_it_needs(connect: Any, monkeypatch: pytest.MonkeyPatch):
-    """Whether this kernel has it, or that there is none to set."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     composer = Composer(connect("anthropic"), prompt="Hi")
     assert view_of(composer).service == "Anthropic"
@@ -320,7 +304,6 @@ def test_the_code_says_which_variable_it_needs(connect: Any, monkeypatch: pytest
 
 
 def test_a_comparison_stays_at_the_vendor(connect: Any):
-    """The board's panes have the form's fields, and another of the vendor's models."""
     composer = Composer(connect("anthropic"), prompt="Hi")
     write_field(composer, "top_k", "5")
     board = composer.compare()

@@ -1,7 +1,5 @@
 """Charts: spans of a round length, sums that are those of the calls, and few numbers however many calls there are."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -50,8 +48,7 @@ def draw(frame: pd.DataFrame) -> dict[str, ChartView]:
         (timedelta(days=900), timedelta(days=28)),
     ],
 )
-def test_spans_have_a_round_length_and_hold_both_ends(length: timedelta, step: timedelta) -> None:
-    """The shortest that do with at most MAX_SPANS of them."""
+def test_spans_have_a_round_length_and_hold_both_ends(length: timedelta, step: timedelta):
     timeline = Timeline.over(START, START + length)
     assert timeline.step == step
     assert timeline.count <= MAX_SPANS
@@ -59,8 +56,7 @@ def test_spans_have_a_round_length_and_hold_both_ends(length: timedelta, step: t
     assert timeline.span(timeline.count - 1)[1] > START + length
 
 
-def test_every_call_is_in_its_span_and_sums_are_those_of_the_calls() -> None:
-    """Counts, failures and costs add up; a median is of answers alone; words say what is left out."""
+def test_every_call_is_in_its_span_and_sums_are_those_of_the_calls():
     frame = frame_of(600)
     charts = draw(frame)
     total = {name: sum(value or 0 for column in chart.values for value in column) for name, chart in charts.items()}
@@ -74,8 +70,7 @@ def test_every_call_is_in_its_span_and_sums_are_those_of_the_calls() -> None:
     assert charts["median time to first token"].words[1].startswith("of 18 answers: model-0 0.1")
 
 
-def test_a_hundred_thousand_calls_are_a_few_kilobytes() -> None:
-    """What is sent depends on spans and groups alone."""
+def test_a_hundred_thousand_calls_are_a_few_kilobytes():
     frame = frame_of(100_000, models=30, over=timedelta(days=3))
     timeline = Timeline.over(frame["started_at"].iloc[0].to_pydatetime(), frame["started_at"].iloc[-1].to_pydatetime())
     groups = Groups.of(frame, "model")
@@ -84,8 +79,7 @@ def test_a_hundred_thousand_calls_are_a_few_kilobytes() -> None:
     assert len(json.dumps(Encoder().encode(draw_charts(frame, timeline, groups)))) < 40_000
 
 
-def test_an_axis_ends_at_a_round_number_above_its_values() -> None:
-    """Its ticks are written as its values are; there is no half of one call."""
+def test_an_axis_ends_at_a_round_number_above_its_values():
     charts = draw(frame_of(10, over=timedelta(seconds=30)))
     assert charts["calls"].top >= 1
     assert [text for _, text in charts["errors"].ticks] == ["0", "1"]

@@ -1,7 +1,5 @@
 """The dashboard: what it shows is what the ledger has, little is sent, and model text stays text."""
 
-from __future__ import annotations
-
 import gc
 import json
 import threading
@@ -62,17 +60,13 @@ def values_of(dashboard: Dashboard) -> dict[str, str]:
     return {filter.key: filter.value for filter in view_of(dashboard).filters}
 
 
-def test_an_empty_ledger_says_so(dashboard: Dashboard) -> None:
-    """Words instead of zeros."""
+def test_an_empty_ledger_says_so(dashboard: Dashboard):
     assert view_of(dashboard).empty.startswith("No calls yet")
     assert view_of(dashboard).overview is None
     assert "No calls yet" in dashboard.saved()["text/html"]
 
 
-def test_the_page_is_drawn_and_filtered_before_the_calls_are_read(
-    client: famnb.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cell ends at once; what is chosen meanwhile counts for the calls when they come."""
+def test_the_page_is_drawn_and_filtered_before_the_calls_are_read(client, monkeypatch):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     may_read, read = threading.Event(), CallFeed.refresh
     monkeypatch.setattr(CallFeed, "refresh", lambda feed: may_read.wait(60) and read(feed))
@@ -90,16 +84,14 @@ def test_the_page_is_drawn_and_filtered_before_the_calls_are_read(
     slow.close()
 
 
-def test_what_has_no_ledger_is_refused_in_words(capfd: pytest.CaptureFixture[str]) -> None:
-    """Once, as the error: nothing is said again when what was half made is thrown away."""
+def test_what_has_no_ledger_is_refused_in_words(capfd: pytest.CaptureFixture[str]):
     with pytest.raises(TypeError, match="expected a Ledger, a path, or a client that records; got 5"):
         Dashboard(5)
     gc.collect()
     assert capfd.readouterr().err == ""
 
 
-def test_figures_are_those_of_the_calls_and_say_what_they_leave_out(dashboard: Dashboard, client: famnb.Client) -> None:
-    """Counts, spend with what has no price, answers, failures, tokens; the newest call on top."""
+def test_figures_are_those_of_the_calls_and_say_what_they_leave_out(dashboard: Dashboard, client: famnb.Client):
     for prompt in ("one", "two"):
         client.ask(prompt, model="fam-mini", endpoint="chat", stream=False)
     client.ask("three", model="fam-2-5-pro", endpoint="messages")
@@ -120,8 +112,7 @@ def test_figures_are_those_of_the_calls_and_say_what_they_leave_out(dashboard: D
     assert "messages" in overview.calls.rows[1].cells
 
 
-def test_filters_leave_the_rest_out(dashboard: Dashboard, client: famnb.Client) -> None:
-    """By model and endpoint; choosing any again brings all back; an unknown model is refused in words."""
+def test_filters_leave_the_rest_out(dashboard: Dashboard, client: famnb.Client):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     client.ask("two", model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.poll()
@@ -142,10 +133,7 @@ def test_filters_leave_the_rest_out(dashboard: Dashboard, client: famnb.Client) 
     assert len(prompts_of(dashboard)) == 2
 
 
-def test_a_time_range_leaves_earlier_calls_out(
-    dashboard: Dashboard, client: famnb.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is not shown is said to be there."""
+def test_a_time_range_leaves_earlier_calls_out(dashboard, client, monkeypatch):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     monkeypatch.setitem(RANGES, "last hour", timedelta(0))
     ask(dashboard, "set_filter", name="range", value="last hour")
@@ -155,8 +143,7 @@ def test_a_time_range_leaves_earlier_calls_out(
     assert prompts_of(dashboard) == ["one"]
 
 
-def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: famnb.Client) -> None:
-    """A row and a colour each, the same in every chart; their sums are those of the headline."""
+def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: famnb.Client):
     for model, endpoint in (("fam-mini", "chat"), ("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages")):
         client.ask("Hi", model=model, endpoint=endpoint, stream=False)
     dashboard.poll()
@@ -175,8 +162,7 @@ def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: fa
     assert {group.key: group.colour for group in overview_of(other).groups} == colours
 
 
-def test_a_span_of_a_chart_lists_its_calls_and_opens_the_only_one(dashboard: Dashboard, client: famnb.Client) -> None:
-    """As a click on the chart does; Show all lists the latest of all again."""
+def test_a_span_of_a_chart_lists_its_calls_and_opens_the_only_one(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     dashboard.poll()
     ask(dashboard, "choose_span", index=0)
@@ -188,8 +174,7 @@ def test_a_span_of_a_chart_lists_its_calls_and_opens_the_only_one(dashboard: Das
     assert overview_of(dashboard).calls.title == "Latest calls"
 
 
-def test_a_chosen_call_opens_stays_open_and_closes(dashboard: Dashboard, client: famnb.Client) -> None:
-    """New calls move the list, not what is open."""
+def test_a_chosen_call_opens_stays_open_and_closes(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask("one", model="fam-2-5-pro", endpoint="messages")
     dashboard.poll()
     ask(dashboard, "open_call", call=reply.call_id)
@@ -202,10 +187,7 @@ def test_a_chosen_call_opens_stays_open_and_closes(dashboard: Dashboard, client:
     assert view_of(dashboard).call is None
 
 
-def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
-    dashboard: Dashboard, client: famnb.Client
-) -> None:
-    """It is laid open again by itself, with its end and every event."""
+def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(dashboard: Dashboard, client: famnb.Client):
     with (
         serve(fault="stall=5") as slow,
         famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger) as waiting,
@@ -224,8 +206,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
     assert "stopped" in view_of(dashboard).call.transcript
 
 
-def test_only_what_has_changed_is_sent(dashboard: Dashboard, client: famnb.Client) -> None:
-    """Nothing while nothing happens; a new call sends figures and one row of the list, not the filters."""
+def test_only_what_has_changed_is_sent(dashboard: Dashboard, client: famnb.Client):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     dashboard.poll()
     sent: list[dict[str, Any]] = []
@@ -244,8 +225,7 @@ def test_only_what_has_changed_is_sent(dashboard: Dashboard, client: famnb.Clien
     assert set(patch["overview"]["calls"]["rows"]) == {"$", reply.call_id}
 
 
-def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: famnb.Client) -> None:
-    """The next look at the ledger does not take the words away; opening another call does."""
+def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     dashboard.poll()
     ask(dashboard, "open_call", call="call_none")
@@ -255,10 +235,7 @@ def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: f
     assert dashboard.error == ""
 
 
-def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(
-    dashboard: Dashboard, client: famnb.Client
-) -> None:
-    """The words of the error stand under the table."""
+def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(dashboard: Dashboard, client: famnb.Client):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     client.ledger.close()
     good = client.ledger.path.read_bytes()
@@ -275,8 +252,7 @@ def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(
     assert prompts_of(dashboard) == ["one"]
 
 
-def test_closing_ends_the_looking(client: famnb.Client) -> None:
-    """No thread is left."""
+def test_closing_ends_the_looking(client: famnb.Client):
     before = set(threading.enumerate())
     dashboard = Dashboard(client)
     (watching,) = [thread for thread in set(threading.enumerate()) - before if thread.name == "famnb-dashboard"]
@@ -285,8 +261,7 @@ def test_closing_ends_the_looking(client: famnb.Client) -> None:
     assert not watching.is_alive()
 
 
-def test_a_dashboard_is_a_widget_that_leaves_its_figures(dashboard: Dashboard, client: famnb.Client) -> None:
-    """It can stand in a box; without a kernel its figures and latest calls are left as tables."""
+def test_a_dashboard_is_a_widget_that_leaves_its_figures(dashboard: Dashboard, client: famnb.Client):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     dashboard.poll()
     assert HBox([dashboard]).children == (dashboard,)
@@ -297,8 +272,7 @@ def test_a_dashboard_is_a_widget_that_leaves_its_figures(dashboard: Dashboard, c
     assert bundle["text/plain"].endswith("A famnb.Dashboard: run this cell to use it.")
 
 
-def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Client) -> None:
-    """A prompt and the answer that quotes it: no element of theirs is in any HTML, and none of it is widget state."""
+def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask(HOSTILE, model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.poll()
     inspector = Inspector(reply, client.ledger)

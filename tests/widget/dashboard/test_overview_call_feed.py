@@ -1,7 +1,5 @@
 """The feed of calls: the same as the whole ledger, of which each look reads only the end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd
@@ -30,8 +28,7 @@ def same(feed: CallFeed, frame: pd.DataFrame) -> bool:
     return feed.frame.equals(plain)
 
 
-def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New calls, new prices and deleted calls; nothing new is said to be nothing new."""
+def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeypatch: pytest.MonkeyPatch):
     feed = CallFeed(client.ledger)
     feed.refresh()
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
@@ -55,8 +52,7 @@ def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeyp
     assert same(feed, whole(client))
 
 
-def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the newest call on, a minute back."""
+def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.MonkeyPatch):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     feed = CallFeed(client.ledger)
     feed.refresh()

@@ -1,7 +1,5 @@
 """The ballot: blind, kept at once, taken up where it was left, hostile answers harmless, its result ordinary output."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -77,8 +75,7 @@ def words_of(ballot: Ballot) -> str:
     return re.sub(r"<[^>]+>", " ", f"{Encoder().encode(ballot.view())} {ballot.error}")
 
 
-def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
-    """Two answers to one prompt; no model, no variant, no time, no cost."""
+def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make):
     ballot = made(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
     assert status(ballot) == "0 of 1 voted on"
     shown = {re.sub(r"<[^>]+>", "", getattr(pair(ballot), side)).strip() for side in ("left", "right")}
@@ -87,8 +84,7 @@ def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
     assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", words_of(ballot))
 
 
-def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made: Make) -> None:
-    """Another ballot, as after a restart, shows the same pair; the last vote ends in the result."""
+def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made: Make):
     exp = made(["a", "b", "c"])
     first = exp.vote(seed=3)
     press(first, "left")
@@ -104,8 +100,7 @@ def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made:
     assert exp.vote(seed=4).progress == (3, 3)
 
 
-def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make) -> None:
-    """One after the other, also those of an earlier ballot, and from the end."""
+def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make):
     exp = made(["a", "b"])
     ballot = exp.vote()
     pairs = [pair(ballot).left]
@@ -122,8 +117,7 @@ def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make) -> None:
         again.undo()
 
 
-def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make) -> None:
-    """Two keys in a hurry: the second would judge what nobody has read."""
+def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make):
     exp = made(["a", "b"])
     ballot = exp.vote()
     turn = ballot.view().turn
@@ -132,8 +126,7 @@ def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make) -> None:
     assert ballot.progress == (1, 2)
 
 
-def test_hostile_answers_are_shown_as_text(made: Make) -> None:
-    """No tag, no script and no image of a model's reaches the page, in the ballot or in its result."""
+def test_hostile_answers_are_shown_as_text(made: Make):
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script> ![x](http://127.0.0.1/x.png)"
     exp = made(["<b>bold?</b>"], lambda system, _: hostile + system)
     ballot = exp.vote()
@@ -142,16 +135,14 @@ def test_hostile_answers_are_shown_as_text(made: Make) -> None:
     assert "&lt;img src=x" in html
 
 
-def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make) -> None:
-    """There is nothing to choose between them."""
+def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make):
     exp = made(["same", "other"], lambda system, asked: "same" if asked == "same" else system)
     ballot = exp.vote()
     press(ballot, "left")
     assert status(ballot) == "All 1 voted on; pairs left out because their answers are equal: 1"
 
 
-def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> None:
-    """So that `n` pairs are voted on where so many differ; where none does, there is nothing to vote on."""
+def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make):
     exp = made(
         [f"same {place}" for place in range(9)] + ["other"], lambda system, asked: asked[:4] + system * ("o" in asked)
     )
@@ -164,8 +155,7 @@ def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> N
     assert status(alike) == "There is nothing to vote on; pairs left out because their answers are equal: 1"
 
 
-def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> None:
-    """A ranking in words and numbers, a figure with its words, and no widget is needed to read it."""
+def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make):
     exp = made([f"q{place}" for place in range(12)])
     ballot = exp.vote()
     while ballot.progress[0] < 12:
@@ -180,16 +170,14 @@ def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> No
     assert "half a win both ways" in bundle["text/plain"]
 
 
-def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
-    """At any time, also before the first vote."""
+def test_a_result_without_votes_says_what_is_missing(made: Make):
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
     assert "No ranking yet: there are no votes yet" in ballot.saved()["text/plain"]
     assert results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
-def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
-    """One variant, nothing run, a judge's name, no such winner: each says so."""
+def test_what_cannot_be_voted_on_is_refused(made: Make):
     exp = made(["a"])
     alone = famnb.Experiment(["a"], [{"model": "fam-mini"}], name="alone", client=exp.client)
     with pytest.raises(InvalidRequest, match="there is no pair to vote on"):
@@ -210,8 +198,7 @@ def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
         ballot.vote("tie")
 
 
-def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a log would hide it."""
+def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch):
     ballot = made(["a", "b"]).vote()
     monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.save", lambda *_: 1 / 0)
     press(ballot, "left")
@@ -219,8 +206,7 @@ def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: p
     assert ballot.progress == (0, 2)
 
 
-def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client) -> None:
-    """Not "some of them", where no model answered at all."""
+def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client):
     variants = {name: {"model": f"fam-2-5-{name}"} for name in ("mini", "pro")}
     exp = famnb.Experiment(["Why?"], variants, name="simulated", client=client, max_tokens=200)
     exp.run(progress=False)
@@ -228,8 +214,7 @@ def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client) -
     assert "These answers were simulated; a decision needs real ones." in ballot.saved()["text/plain"]
 
 
-def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make) -> None:
-    """It can stand in a box beside others; what a file keeps of it is how far it is, or the result."""
+def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make):
     ballot = made(["a"]).vote()
     assert HBox([ballot]).children == (ballot,)
     bundle, _ = ballot._repr_mimebundle_()
@@ -239,8 +224,7 @@ def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make) -> None:
     assert "1 vote" in ballot._repr_mimebundle_()[0]["text/html"]
 
 
-def test_a_reloaded_page_is_told_what_it_cannot_do(made: Make) -> None:
-    """Under the result, once; a page that is the first one is told nothing."""
+def test_a_reloaded_page_is_told_what_it_cannot_do(made: Make):
     ballot = made(["a"]).vote()
     press(ballot, "tie")
     for page in ("1", "1"):

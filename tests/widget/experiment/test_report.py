@@ -1,7 +1,5 @@
 """The saved report: one file that says everything, loads nothing, and in which nobody's text is markup."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import pytest
@@ -66,7 +64,6 @@ def experiment(client):
 
 
 def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp_path, priced):
-    """Every section is there, with the findings, the settings, the prices' source, the versions and the answers."""
     experiment(name="pilot", prompts=[f"Question {number}" for number in range(6)]).run(progress=False)
     exp = experiment(system="Answer briefly.", warmup=1)
     exp.run(progress=False)
@@ -91,7 +88,6 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
 
 
 def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experiment, tmp_path, priced):
-    """Above all sections; the options are those of the summary, and what the experiment has not is refused."""
     exp = experiment([f"Question {number}" for number in range(8)], name="first screen")
     exp.run(progress=False)
     path = tmp_path / "report.html"
@@ -109,7 +105,6 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
 
 
 def test_a_report_breaks_the_primary_metric_down_by_tag(experiment, tmp_path, priced):
-    """A table for each tag that groups prompts, its comparisons judged together; a tag of one value groups nothing."""
     prompts = [
         {"id": f"q{i}", "prompt": f"Question {i}", "topic": "law" if i % 2 else "art", "same": "x"} for i in range(16)
     ]
@@ -125,8 +120,6 @@ def test_a_report_breaks_the_primary_metric_down_by_tag(experiment, tmp_path, pr
 
 
 def test_answers_are_shown_where_variants_disagree(experiment, tmp_path):
-    """Side by side with their scores: the prompt on which these are farthest apart comes first."""
-
     def agrees(reply, prompt):
         return 0.0 if prompt.id == "q3" and reply.model == "fam-2-5-mini" else 1.0
 
@@ -140,7 +133,6 @@ def test_answers_are_shown_where_variants_disagree(experiment, tmp_path):
 
 
 def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, priced):
-    """The cost stands on a card and beside the forecast, a lower bound where a model has no price."""
     famnb.prices.unset("fam-2-5-mini")
     exp = experiment()
     exp.run(progress=False)
@@ -151,7 +143,6 @@ def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_pat
 
 
 def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
-    """No script, no style sheet, no frame; every picture is in the file, and a policy forbids the rest."""
     exp = experiment()
     exp.run(progress=False)
     page = write_report(exp, tmp_path / "report.html")
@@ -169,7 +160,6 @@ def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
 
 
 def test_hostile_text_is_inert(client, tmp_path):
-    """A name, a label, a field and a prompt, which the answer repeats, are text wherever they stand."""
     variants = {EVIL: {"model": "fam-2-5-pro"}, "plain": {"model": "fam-2-5-mini"}}
     exp = famnb.Experiment([{"id": EVIL, "prompt": EVIL}], variants, name=EVIL, client=client, system=EVIL)
     exp.run(progress=False)
@@ -183,7 +173,6 @@ def test_hostile_text_is_inert(client, tmp_path):
 
 
 def test_failures_are_listed(connect, tmp_path):
-    """With the variant, the prompt, the status, the error and what the service said."""
     with famnb.serve(time_scale=0, fault="status=400") as refusing:
         exp = famnb.Experiment(["a", "b"], GRID, name="refused", client=connect(refusing), max_tokens=5)
         exp.run(progress=False)
@@ -194,7 +183,6 @@ def test_failures_are_listed(connect, tmp_path):
 
 
 def test_an_experiment_that_has_not_run_has_a_report(experiment, tmp_path):
-    """The plan is all there is, and what is missing says so."""
     page = write_report(experiment(), tmp_path / "new" / "report.html")
     assert "0 of 4" in page.text
     assert "not yet" in page.text
@@ -203,7 +191,6 @@ def test_an_experiment_that_has_not_run_has_a_report(experiment, tmp_path):
 
 
 def test_a_report_replaces_the_file_or_leaves_it(experiment, tmp_path):
-    """All of it or nothing, and nothing beside it."""
     path = tmp_path / "reports" / "report.html"
     path.parent.mkdir()
     path.write_text("old")

@@ -1,7 +1,5 @@
 """The live view of a run: what it says on the way, that Stop is heard, and what it leaves behind."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator
@@ -109,8 +107,7 @@ def press_stop(view: RunView) -> None:
     send_message(view, kind="intent", id=1, name="stop", args={})
 
 
-def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
-    """Shares of the plan, earlier cells included; money against the budget; errors by class; what of each variant."""
+def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script):
     run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     wait_until(lambda: run.progress.failed == 1 and len(script.open) == 2)
@@ -127,8 +124,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     assert view.note == SIMULATED
 
 
-def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun], script: Script) -> None:
-    """While it lasts, as text that cannot be mistaken for the page's own; the report says that cells were put back."""
+def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun], script: Script):
     run = started(concurrency=1)
     script.ends(dataclasses.replace(BUSY, message="429: slow\u202edown", retry_after_s=7200))
     progress = wait_until(lambda: run.progress if run.progress.pause_s else None)
@@ -151,18 +147,14 @@ def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun]
         ((REFUSED,), "$0.00", ""),
     ],
 )
-def test_what_has_no_price_is_unknown_and_not_free(
-    started: Callable[..., ShownRun], script: Script, outcomes: tuple[CallOutcome, ...], value: str, small: str
-) -> None:
-    """Nothing is claimed of a sum that is not known, or known in part."""
+def test_what_has_no_price_is_unknown_and_not_free(started, script, outcomes, value, small):
     run = started()
     script.ends(*outcomes)
     wait_until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
     assert view_progress(run).facts[0] == FigureView(key="spend", value=value, note=small)
 
 
-def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:
-    """At once, from the page, while nothing has ended."""
+def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script):
     run = started()
     wait_until(lambda: len(script.open) == 2)
     view = RunView(run)
@@ -172,10 +164,7 @@ def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script
     assert run.wait(WAIT_S).stopped_by == "stop"
 
 
-def test_every_view_gives_way_to_ordinary_output(
-    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
-) -> None:
-    """Shown twice, each place ends as the same HTML, Markdown and text, and no thread is left."""
+def test_every_view_gives_way_to_ordinary_output(started, script, shell):
     run = started()
     for _ in range(2):
         run._ipython_display_()
@@ -194,10 +183,7 @@ def test_every_view_gives_way_to_ordinary_output(
     wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
 
 
-def test_a_run_that_is_over_shows_what_it_came_to(
-    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
-) -> None:
-    """No widget is made for it."""
+def test_a_run_that_is_over_shows_what_it_came_to(started, script, shell):
     run = started()
     script.ends(*[ANSWER] * 6)
     run.wait(WAIT_S)
@@ -206,9 +192,7 @@ def test_a_run_that_is_over_shows_what_it_came_to(
     assert set(made) == FORMS
 
 
-def test_inside_an_output_widget_the_view_shows_the_end_itself(
-    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
-) -> None:
+def test_inside_an_output_widget_the_view_shows_the_end_itself(started, script, shell):
     """Such a widget never hears that something is to be replaced."""
     run, box = started(), ipywidgets.Output()
     box.msg_id = "what a kernel sets inside `with box:`"
@@ -220,10 +204,7 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(
     assert displays_of(shell, updates=True) == []
 
 
-def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
-    started: Callable[..., ShownRun], shell: InteractiveShell
-) -> None:
-    """Reloaded before the end or after it; one that was not is told nothing."""
+def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(started: Callable[..., ShownRun], shell: InteractiveShell):
     run = started()
     run._ipython_display_()
     send_message(run.view, kind="ready", page="1")
@@ -236,8 +217,7 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
     assert run.view.view().result.count("was reloaded") == 1
 
 
-def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under the bar, as text."""
+def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch):
     run = started()
     view = RunView(run)
     monkeypatch.setattr(run, "stop", lambda: 1 / 0)
@@ -246,10 +226,7 @@ def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monke
     assert view.error == "ZeroDivisionError: division by zero"
 
 
-def test_closing_the_view_ends_the_looking_and_not_the_run(
-    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
-) -> None:
-    """Its thread ends; the calls go on."""
+def test_closing_the_view_ends_the_looking_and_not_the_run(started, script, shell):
     run = started()
     run._ipython_display_()
     run.view.close()
@@ -260,8 +237,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
     assert displays_of(shell, updates=True) == []
 
 
-def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
-    """No tag of a name reaches the page."""
+def test_hostile_names_are_text(started: Callable[..., ShownRun]):
     run = started(name="<img src=x onerror=alert(1)>", **{"<script>alert(2)</script>": {}})
     made = run_view.run_bundle(run)
     assert "<img" not in made["text/html"]
@@ -270,11 +246,7 @@ def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
     assert "<script" not in made["text/markdown"].replace("\\<", "")
 
 
-def test_what_broke_a_run_stands_in_its_end(
-    started: Callable[..., ShownRun], script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it would have been raised by waiting."""
-
+def test_what_broke_a_run_stands_in_its_end(started, script, monkeypatch):
     def break_line(*_: object, **__: object) -> None:
         raise OSError("the line is cut")
 
@@ -284,23 +256,20 @@ def test_what_broke_a_run_stands_in_its_end(
     assert "OSError: the line is cut" in run_view.run_bundle(run)["text/plain"]
 
 
-def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]) -> None:
-    """Twelve rows and how many there are more."""
+def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]):
     view = view_progress(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
     assert len(view.rows) == 12
     assert view.more == "and 3 more variants"
 
 
-def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]) -> None:
-    """IPython in a terminal prints what it is."""
+def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]):
     run = started()
     with pytest.raises(NotImplementedError):
         run._ipython_display_()
     assert repr(run).startswith("<Run trip: 4 of 10")
 
 
-def test_an_experiments_run_shows_itself(server: Server) -> None:
-    """`run(wait=False)` returns it; `run()` the report."""
+def test_an_experiments_run_shows_itself(server: Server):
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
         exp = famnb.Experiment(["Hi"], [{"model": "fam-mini"}], name="shown", client=client, max_tokens=16)
         run = exp.run(wait=False)
@@ -310,8 +279,7 @@ def test_an_experiments_run_shows_itself(server: Server) -> None:
         assert exp.run().completed == 0
 
 
-def test_the_view_of_a_run_can_stand_in_a_box(started: Callable[..., ShownRun]) -> None:
-    """A widget like any other, the same for as long as the run lives."""
+def test_the_view_of_a_run_can_stand_in_a_box(started: Callable[..., ShownRun]):
     run = started()
     box = ipywidgets.HBox([run.view])
     assert box.children == (run.view,)

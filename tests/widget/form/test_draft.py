@@ -1,7 +1,5 @@
 """A draft means a request, and every request has a draft that means exactly it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 
@@ -18,7 +16,6 @@ PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 @settings(max_examples=150, deadline=None)
 @given(requests | wide_requests)
 def test_every_request_opens_as_exactly_itself(request: Request):
-    """Whatever it sets, nulls and empty objects included: the form's request is the old one, to the byte and type."""
     reopened = read_draft(draft_of(request)).request
     assert reopened == request
     assert reopened is not None
@@ -27,7 +24,6 @@ def test_every_request_opens_as_exactly_itself(request: Request):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_plain_prompt_opens_in_the_plain_controls(name: str):
-    """Nothing of a composed request needs JSON: prompt, system text and pictures are where they were written."""
     pictures = (PromptImage("https://example.org/cat.png"), PromptImage(PNG))
     draft = Draft(
         endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=pictures, raw={("model",): MODEL[name]}
@@ -41,7 +37,6 @@ MODEL = {name: endpoint.models[0] for name, endpoint in ENDPOINTS.items()}
 
 
 def test_what_no_control_can_hold_is_kept_as_json():
-    """An empty object, a null and a padded text are sent again as they were."""
     request = ResponsesRequest(model="fam-2-5-pro", input="hi", reasoning={}, previous_response_id=" r1 ", store=True)
     draft = draft_of(request)
     assert set(draft.raw) == {("model",), ("store",), EXACT}
@@ -49,7 +44,6 @@ def test_what_no_control_can_hold_is_kept_as_json():
 
 
 def test_several_turns_open_as_a_whole_conversation():
-    """More than a prompt is the conversation's own field; the system text beside it stays where it was."""
     messages = [{"role": role, "content": role} for role in ("user", "assistant", "user")]
     draft = draft_of(
         MessagesRequest(model="fam-2-5-pro", messages=messages, system=[{"type": "text", "text": "Be brief."}])
@@ -62,7 +56,6 @@ def test_several_turns_open_as_a_whole_conversation():
 
 
 def test_no_text_for_a_control_holds_the_data_of_an_image():
-    """What a control holds is saved with the notebook; the request has the data all the same."""
     part = {"type": "image_url", "image_url": {"url": PNG}}
     messages = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}]
     request = ChatRequest(model="fam-mini", messages=messages)
@@ -72,7 +65,6 @@ def test_no_text_for_a_control_holds_the_data_of_an_image():
 
 
 def test_faults_name_their_field():
-    """A text that is no number, JSON that is no object, and a value out of its limits."""
     raw = {("model",): "fam-mini", ("temperature",): "warm", EXACT: "[1]"}
     assert set(read_draft(Draft(endpoint="chat", raw=raw)).faults) == {("temperature",), EXACT}
     reading = read_draft(Draft(endpoint="chat", raw={("model",): "fam-mini", EXACT: '{"top_p": 3}'}))
@@ -81,14 +73,12 @@ def test_faults_name_their_field():
 
 
 def test_every_field_has_a_heading():
-    """A field that the document gains without one would stand under the last."""
     fields = [field for endpoint in ENDPOINTS.values() for field in form_fields(endpoint)]
     assert {field.group for field in fields} <= {FIRST, *GROUPS}
     assert {field.path for field in fields if field.group == OTHER} == {EXACT}
 
 
 def test_an_unwritten_prompt_is_no_fault():
-    """Whoever has just begun is not told off."""
     reading = read_draft(Draft(endpoint="messages", raw={("model",): "fam-2-5-pro"}))
     assert reading.faults == {}
     assert reading.request == compose("messages", "…")

@@ -1,7 +1,5 @@
 """The form's fields come from the request models, and their texts become exactly the body that was meant."""
 
-from __future__ import annotations
-
 import pydantic
 import pytest
 
@@ -19,7 +17,6 @@ def fields_by_name(model: type[Request]) -> dict[str, FormField]:
 
 @pytest.mark.parametrize("endpoint", [pytest.param(each, id=f"{name}-{each.name}") for name, each in ALL])
 def test_every_field_of_every_endpoint_has_a_control_and_a_help(endpoint: Endpoint):
-    """Of the document's and of every vendor's: no field of the model is missing, and each carries its docstring."""
     fields = request_fields(endpoint)
     assert {field.path[0] for field in fields} == set(endpoint.request.model_fields)
     assert [field.name for field in fields if not field.help] == []
@@ -40,17 +37,13 @@ def test_every_field_of_every_endpoint_has_a_control_and_a_help(endpoint: Endpoi
         ("vllm", "chat", "top_k", "integer", "≥ -1", "Sampling"),
     ],
 )
-def test_a_vendor_s_fields_have_its_own_limits_and_headings(
-    profile: str, endpoint: str, name: str, kind: str, hint: str, group: str
-):
-    """As its request model and its profile say."""
+def test_a_vendor_s_fields_have_its_own_limits_and_headings(profile, endpoint, name, kind, hint, group):
     target = find_profile(profile).endpoints[endpoint]
     (field,) = [field for field in request_fields(target) if field.name == name]
     assert (field.kind, field.hint, field.group) == (kind, hint, group)
 
 
 def test_nested_fields_have_a_control_of_their_own():
-    """Thinking, reasoning, text, stream options and response formats are not JSON to be typed."""
     assert {"thinking.type", "thinking.budget_tokens"} <= set(fields_by_name(MessagesRequest))
     assert {"reasoning.effort", "reasoning.summary", "text.verbosity", "text.format.type"} <= set(
         fields_by_name(ResponsesRequest)
@@ -71,12 +64,10 @@ def test_nested_fields_have_a_control_of_their_own():
     ],
 )
 def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, kind: str, hint: str):
-    """What an empty control shows is read from the model, so it cannot disagree with validation."""
     assert (fields_by_name(model)[name].kind, fields_by_name(model)[name].hint) == (kind, hint)
 
 
 def test_only_what_was_filled_in_is_sent():
-    """An empty control puts nothing into the body."""
     raw = {("model",): "fam-2-5-pro", ("temperature",): "", ("thinking", "type"): "enabled", ("max_tokens",): " 64 "}
     body, faults = read_texts(request_fields(ENDPOINTS["messages"]), raw)
     assert body == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
@@ -101,7 +92,6 @@ def test_only_what_was_filled_in_is_sent():
     ],
 )
 def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: object):
-    """Numbers, switches, words and JSON."""
     read = fields_by_name(WebChatRequest)[name].read(text)
     assert (read, type(read)) == (value, type(value))
 
@@ -116,7 +106,6 @@ def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: o
     ],
 )
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):
-    """The fault says what was expected; the body is made without the field."""
     path = tuple(name.split("."))
     body, faults = read_texts(request_fields(ENDPOINTS["web"]), {path: text})
     assert body == {}
@@ -124,7 +113,6 @@ def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str
 
 
 def test_each_fault_of_validation_stands_at_its_field():
-    """Nested places, places inside JSON and faults of a group all find a control."""
     with pytest.raises(pydantic.ValidationError) as caught:
         WebChatRequest.model_validate(
             {
@@ -143,12 +131,10 @@ def test_each_fault_of_validation_stands_at_its_field():
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda endpoint: endpoint.name)
 def test_the_cap_and_the_conversation_are_fields(endpoint):
-    """What the composer treats apart is named by the model and exists."""
     assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(fields_by_name(endpoint.request))
 
 
 def test_a_fault_inside_a_list_says_where():
-    """The field is long; its place in it is part of the words."""
     whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
     with pytest.raises(pydantic.ValidationError) as caught:
         MessagesRequest.model_validate(whole)

@@ -1,7 +1,5 @@
 """Choosing another endpoint keeps what it can carry and names what it cannot."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -14,7 +12,6 @@ from famnb.widget.form.images import PromptImage
 
 
 def test_shared_fields_and_the_cap_move_along():
-    """Temperature keeps its name, the token cap takes the target's; the model stays where it is served."""
     kept, losses = carry_over(
         {("model",): "fam-2-5-pro", ("temperature",): "0.7", ("max_tokens",): "100", ("top_p",): ""},
         ENDPOINTS["messages"],
@@ -25,13 +22,11 @@ def test_shared_fields_and_the_cap_move_along():
 
 
 def test_a_text_that_is_wrong_moves_along_too():
-    """The form shows the fault at the other endpoint too."""
     kept, _ = carry_over({("temperature",): "warm"}, ENDPOINTS["messages"], ENDPOINTS["chat"])
     assert kept == {("temperature",): "warm"}
 
 
 def test_a_thinking_budget_becomes_the_nearest_effort():
-    """And the loss is said."""
     raw = {("thinking", "type"): "enabled", ("thinking", "budget_tokens"): "2048"}
     kept, losses = carry_over(raw, ENDPOINTS["messages"], ENDPOINTS["responses"])
     assert kept == {("reasoning", "effort"): "medium"}
@@ -39,7 +34,6 @@ def test_a_thinking_budget_becomes_the_nearest_effort():
 
 
 def test_what_has_no_place_is_named():
-    """Each field that is left behind has its sentence."""
     raw = {("tools",): "[]", ("stream_options", "include_usage"): "true"}
     kept, losses = carry_over(raw, ENDPOINTS["web"], ENDPOINTS["messages"])
     assert kept == {}
@@ -47,7 +41,6 @@ def test_what_has_no_place_is_named():
 
 
 def test_a_schema_moves_to_the_place_it_has_at_the_other_endpoint():
-    """`text.format` and `response_format` mean the same; only what is left of `text` is named."""
     raw = {("text", "format", "type"): "json_schema", ("text", "format", "schema"): "{}", ("text", "verbosity"): "low"}
     kept, losses = carry_over(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
     assert kept == {("response_format", "type"): "json_schema", ("response_format", "json_schema", "schema"): "{}"}
@@ -58,14 +51,12 @@ def test_a_schema_moves_to_the_place_it_has_at_the_other_endpoint():
 
 
 def test_a_chosen_model_that_is_not_served_there_is_named():
-    """A default that changes is no loss; a choice that cannot be kept is one."""
     assert carry_over({("model",): "fam-2-5-pro"}, ENDPOINTS["messages"], ENDPOINTS["chat"]) == ({}, ())
     _, (loss,) = carry_over({("model",): "acme/big"}, ENDPOINTS["chat"], ENDPOINTS["web"])
     assert loss == "`acme/big` is left out: web does not serve it"
 
 
 def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
-    """Where it is a message of the conversation, there is no place for it; elsewhere it is sent."""
     messages = {("messages",): '[{"role": "user", "content": "hi"}]'}
 
     def remarks(endpoint: str, raw: dict[tuple[str, ...], str]) -> list[str]:
@@ -93,7 +84,6 @@ def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
     ],
 )
 def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[str, object], words: str):
-    """The known traps of each endpoint."""
     body = compose(endpoint, "hi").body()
     request = compose(endpoint, "hi", **fields) if fields.get("thinking") == 1024 else None
     assert words in (request or ENDPOINTS[endpoint].request(**{**body, **fields})).hints()[0]
@@ -109,12 +99,10 @@ def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[st
     ],
 )
 def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str, object]):
-    """Remarks are worth reading because they are rare."""
     assert compose(endpoint, "hi", **fields).hints() == []
 
 
 def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
-    """Written at one endpoint, it has its place at every other; a system message has none on messages."""
     messages = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
     kept, losses = carry_over({("messages",): messages}, ENDPOINTS["chat"], ENDPOINTS["responses"])
     assert (kept, losses) == ({("input",): messages}, ())
@@ -124,7 +112,6 @@ def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
 
 
 def test_fields_as_json_move_along_field_by_field():
-    """Those of the other endpoint stay, the others are named, and what is no JSON yet stays as it is."""
     raw = {EXACT: '{"reasoning": {}, "metadata": {"a": "b"}}'}
     kept, losses = carry_over(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
     assert json.loads(kept[EXACT]) == {"reasoning": {}}
@@ -143,10 +130,7 @@ def test_fields_as_json_move_along_field_by_field():
         ("web", "stream_options.include_usage", ("stream_options", "include_usage"), "web"),
     ],
 )
-def test_what_only_one_endpoint_has_is_said_wherever_one_goes(
-    source: str, field: str, path: tuple[str, ...], homes: str
-):
-    """Every other endpoint names the field and where it is at home."""
+def test_what_only_one_endpoint_has_is_said_wherever_one_goes(source, field, path, homes):
     for name, target in ENDPOINTS.items():
         if name != source:
             _, (loss,) = carry_over({path: "x"}, ENDPOINTS[source], target)
@@ -154,7 +138,6 @@ def test_what_only_one_endpoint_has_is_said_wherever_one_goes(
 
 
 def test_images_where_the_document_names_none_are_remarked_on():
-    """They are sent, since many services take them; that one may not is said before it does."""
     pictures = (PromptImage("https://example.org/cat.png"),)
     remarks_by_endpoint = {}
     for name, endpoint in ENDPOINTS.items():

@@ -1,7 +1,5 @@
 """Images of a prompt: taken by their content, sent as parts, and in no widget's state."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest
@@ -21,7 +19,6 @@ DATA = HEADS["png"] + b"\x00" * 3000
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_an_image_is_what_its_content_says(kind: str):
-    """Not what its name says; the data URL holds every byte."""
     data = HEADS[kind] + bytes(range(256))
     picture = images.image_from_file("holiday.bmp", data)
     assert picture.url.startswith(f"data:image/{kind};base64,")
@@ -38,14 +35,12 @@ def test_an_image_is_what_its_content_says(kind: str):
     ],
 )
 def test_anything_else_is_refused(data: bytes, words: str):
-    """With the name of the file, the limit and what to do."""
     with pytest.raises(InvalidRequest, match=f"cat.png: .*{words}"):
         images.image_from_file("cat.png", data)
 
 
 @pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
 def test_an_address_is_http_or_data(url: str):
-    """Anything else is refused with an example."""
     with pytest.raises(InvalidRequest, match="expected an address such as https://"):
         images.image_from_url(url)
     assert images.image_from_url(" https://example.org/cat.png ") == PromptImage("https://example.org/cat.png")
@@ -53,7 +48,6 @@ def test_an_address_is_http_or_data(url: str):
 
 
 def test_texts_for_widgets_name_the_data_and_get_it_back():
-    """The name is short and stands for the data in this process alone."""
     text = f'{{"url": "{images.image_from_file("a", DATA).url}"}}'
     named = images.hide_image_data(text)
     assert len(named) < 80

@@ -1,7 +1,5 @@
 """Differences between two answers: every word is accounted for, marked without colour, and inert."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -17,14 +15,12 @@ TEXTS = st.lists(st.sampled_from(["a", "b ", "c\n\n", " d", "<b>", "**e**", "é 
 
 @given(TEXTS, TEXTS)
 def test_what_is_not_gone_is_the_text_and_what_is_not_new_is_the_reference(reference: str, text: str):
-    """No word of either is lost or made up."""
     pieces = compare_words(reference, text)
     assert "".join(piece.text for piece in pieces if piece.kind != "gone").split() == text.split()
     assert "".join(piece.text for piece in pieces if piece.kind != "new").split() == reference.split()
 
 
 def test_only_words_that_differ_are_marked():
-    """In Markdown and plain text by signs; what they come to is said in words."""
     pieces = compare_words("the sky is blue today", "the sky is green today")
     assert [tuple(piece) for piece in pieces] == [
         ("same", "the sky is"),
@@ -38,7 +34,6 @@ def test_only_words_that_differ_are_marked():
 
 
 def test_hostile_words_are_inert():
-    """What a model says is escaped wherever it stands, also between marks and over several lines."""
     pieces = compare_words(
         "safe", "<script>alert(1)</script>\n<img src=x onerror=alert(2)> ![p](http://127.0.0.1:9/p.png) \x1b[1m"
     )
@@ -48,7 +43,6 @@ def test_hostile_words_are_inert():
 
 
 def test_rendered_answers_are_compared_by_their_words():
-    """Marks go into the markup of the answer, which stays whole; what is only markup is no difference."""
     reference = render_markdown("The sky is **blue** today.\n\n| a | b |\n|-|-|\n| one | two |\n\nBye")
     html, summary = diff.mark_html(
         reference, render_markdown("The sky is *blue* today, too.\n\n| a | b |\n|-|-|\n| one | 2 |")
@@ -64,14 +58,12 @@ def test_rendered_answers_are_compared_by_their_words():
 
 
 def test_what_is_missing_at_the_end_is_said_there():
-    """After the last word, where no text of the answer follows."""
     html, _ = diff.mark_html(render_markdown("one two"), render_markdown("one"))
     assert re.sub(r' style="[^"]*"', "", html).endswith("<del>two</del>")
 
 
 @given(TEXTS, TEXTS)
 def test_marked_html_has_the_words_of_the_answer_and_no_other_tags(reference: str, text: str):
-    """Whatever is compared: without the marks it is the answer again, word for word."""
     answer = render_markdown(text)
     html, _ = diff.mark_html(render_markdown(reference), answer)
     plain = re.sub(r"<del[^>]*>.*?</del>|</?ins[^>]*>", "", html, flags=re.DOTALL)
@@ -80,7 +72,6 @@ def test_marked_html_has_the_words_of_the_answer_and_no_other_tags(reference: st
 
 @pytest.mark.parametrize("words", ["same ", "n{} "])
 def test_long_answers_are_compared_up_to_a_bound(words: str):
-    """What is beyond is shown as it is, and said to be; equal texts are equal however they repeat."""
     text = "".join(words.format(n) for n in range(MAX_WORDS + 50))
     pieces = compare_words(text, text)
     assert [piece.kind for piece in pieces] == ["same", "rest"]

@@ -1,7 +1,5 @@
 """Code is coloured by kind, and never changed."""
 
-from __future__ import annotations
-
 import html as stdlib_html
 import re
 
@@ -13,7 +11,6 @@ from famnb.widget.html import highlight, sanitize
 
 
 def test_code_is_coloured_by_kind_in_its_language():
-    """Each kind is mixed from the text's own colour, so that it reads in any theme; the words stay as they were."""
     html = sanitize.render_markdown("```python\nreturn 'a < b'  # no\n```")
     span = '<span style="color:color-mix(in srgb,currentcolor 40%,#8b2fc9)">return </span>'
     assert span in html
@@ -30,11 +27,9 @@ def test_code_is_coloured_by_kind_in_its_language():
     ],
 )
 def test_other_code_stays_plain(code: str):
-    """A language that is not known, and what would take long to tell apart."""
     assert "<span" not in sanitize.render_markdown(code)
 
 
 @given(st.sampled_from(sorted(highlight.LANGUAGES)), st.text(alphabet="ab1 \n\"'`<>&/*#${}()[]=-\\\t", max_size=60))
 def test_highlighting_changes_no_character(language: str, code: str):
-    """Without its spans, highlighted code is the code."""
     assert stdlib_html.unescape(re.sub(r"</?span[^>]*>", "", highlight.spans(code, language))) == code

@@ -1,7 +1,5 @@
 """Foreign text is harmless in every form it is shown in."""
 
-from __future__ import annotations
-
 import html as stdlib_html
 import re
 
@@ -19,7 +17,6 @@ def links(html: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_html_of_hostile_markdown_is_inert(text: str):
-    """No element that acts or loads, and no link but to http, https or mailto."""
     html = sanitize.render_markdown(f"before {text} after")
     assert acts(html) == []
     assert all(href.startswith(("http://", "https://", "mailto:")) for href in links(html))
@@ -27,7 +24,6 @@ def test_html_of_hostile_markdown_is_inert(text: str):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
-    """Rendered with HTML on, as some viewers do, there is no element, no image and no script link."""
     viewer = sanitize.MarkdownIt("commonmark", {"html": True})
     viewer.validateLink = lambda _url: True
     html = viewer.render(sanitize.defuse_markdown(f"before {text} after\n\n{text}"))
@@ -37,13 +33,11 @@ def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
 
 @given(st.text(alphabet="<>![]()`*_\\&;:#/ \njavscriptmghoe=1\"'", max_size=80))
 def test_no_markdown_at_all_becomes_an_element_that_acts(text: str):
-    """Whatever the characters, clean HTML holds only the tags that Markdown needs."""
     assert acts(sanitize.render_markdown(text)) == []
     assert acts(sanitize.MarkdownIt("commonmark", {"html": True}).render(sanitize.defuse_markdown(text))) == []
 
 
 def test_a_good_link_opens_elsewhere_and_tells_nothing():
-    """A web link keeps its address, opens in a new tab, and passes no opener or referrer on."""
     html = sanitize.render_markdown("[site](https://example.com 'title')")
     assert 'href="https://example.com"' in html
     assert 'rel="noopener noreferrer"' in html
@@ -51,12 +45,10 @@ def test_a_good_link_opens_elsewhere_and_tells_nothing():
 
 
 def test_an_image_becomes_a_link_to_itself():
-    """What the model wanted to show can be reached, but not without the reader's wish."""
     assert "image: a cat</a>" in sanitize.render_markdown("![a cat](https://example.com/cat.png)")
 
 
 def test_markdown_is_still_markdown():
-    """Headings two levels down, emphasis, lists, tables with their alignment, code and strikethrough survive."""
     html = sanitize.render_markdown(
         "# Title\n\n**bold** ~~gone~~\n\n1. one\n\n|a|b|\n|--|--:|\n|1|2|\n\n```python\nx < y\n```"
     )
@@ -72,25 +64,21 @@ def test_markdown_is_still_markdown():
 
 
 def test_terminal_and_direction_controls_can_only_be_seen():
-    """An escape sequence shows as text, an override as its name, and invisible marks are gone."""
     assert sanitize.visible("\x1b[31mred\x07") == "␛[31mred␇"
     assert sanitize.visible("user\u202egnp.exe\u202c") == "user[U+202E]gnp.exe[U+202C]"
     assert sanitize.visible("a\u200eb\r\nc") == "ab\nc"
 
 
 def test_a_lone_surrogate_can_be_sent_and_saved():
-    """Half a character becomes the replacement character, which every encoder takes."""
     assert sanitize.visible("x\ud83dy").encode() == "x\ufffdy".encode()
 
 
 def test_a_code_block_that_was_cut_off_does_not_swallow_what_follows():
-    """A reply that stopped inside a fence gets its fence closed; a whole one gets nothing."""
     assert sanitize.defuse_markdown("```python\nx = 1") == "```python\nx = 1\n```"
     assert sanitize.defuse_markdown("```\nx\n```") == "```\nx\n```"
 
 
 def test_settled_text_is_all_but_the_last_block():
-    """A paragraph is settled once another block has begun; an open list or fence is not."""
     assert sanitize.stable_length("one\n\ntwo") == len("one\n\n")
     assert sanitize.stable_length("only one, still growing") == 0
     assert sanitize.stable_length("one\n\n```\ncode\n\nmore") == len("one\n\n")
@@ -121,14 +109,12 @@ def test_settled_text_is_all_but_the_last_block():
     )
 )
 def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
-    """Freezing the settled part changes nothing of what is shown."""
     text = "".join(pieces)
     cut = sanitize.stable_length(text)
     assert sanitize.render_markdown(text[:cut]) + sanitize.render_markdown(text[cut:]) == sanitize.render_markdown(text)
 
 
 def test_each_block_runs_in_the_direction_of_its_own_words():
-    """Arabic beside English, and code from left to right."""
     html = sanitize.render_markdown("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
     assert html.count('<p dir="auto" style="text-align:start">') == 2
     assert '<ul dir="auto">' in html
@@ -136,7 +122,6 @@ def test_each_block_runs_in_the_direction_of_its_own_words():
 
 
 def test_a_wide_table_scrolls_by_itself():
-    """Its cells stand left unless the text says otherwise."""
     html = sanitize.render_markdown("|a|b|\n|--|--:|\n|1|2|")
     assert html.startswith('<div style="overflow-x:auto"><table')
     assert '<td style="text-align:left">1</td>' in html
@@ -144,7 +129,6 @@ def test_a_wide_table_scrolls_by_itself():
 
 
 def test_a_literal_text_has_no_markup():
-    """In Markdown every sign of it shows as itself."""
     assert (
         sanitize.MarkdownIt().render(sanitize.escape_markdown("*a* <b> [c](d) `e`"))
         == "<p>*a* &lt;b&gt; [c](d) `e`</p>\n"
@@ -152,13 +136,11 @@ def test_a_literal_text_has_no_markup():
 
 
 def test_a_fenced_text_cannot_leave_its_fence():
-    """Backticks inside make the fence longer."""
     assert sanitize.fence("```\nout") == "````\n```\nout\n````"
 
 
 @given(st.text())
 def test_what_is_put_into_a_template_is_text(text: str):
-    """Whichever way it goes in; HTML that is safe already goes in as it is."""
     template = sanitize.SafeHtml("<p>{}</p>")
     shown = f"<p>{sanitize.escape(text)}</p>"
     assert template.format(text) == shown

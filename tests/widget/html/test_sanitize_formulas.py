@@ -1,7 +1,5 @@
 """Formulas keep every character, and nothing else is taken for one."""
 
-from __future__ import annotations
-
 import pytest
 
 from famnb.widget.html import sanitize
@@ -31,14 +29,12 @@ def test_prices_are_not_typeset_and_formulas_may_be(text: str, html: str):
 )
 @pytest.mark.parametrize("before", ["", "so:\n", "- so\n  ", "> so\n> "])
 def test_a_formula_keeps_every_sign(formula: str, before: str):
-    """Nothing in it is Markdown: no backslash is lost, nothing is emphasised or listed, and no line is broken."""
     indent = before.split("\n")[-1]
     text = before + formula.replace("\n", f"\n{indent if indent.strip() in ('', '>') else ''}") + "\n\nend"
     assert formula in sanitize.render_markdown(text)
 
 
 def test_only_beginnings_of_formulas_take_no_longer_than_words():
-    """However many: each is looked for over some lines, not to the end of the text."""
     assert sanitize.render_markdown("\\[\n" * 20_000).count("<br>") == 19_999
 
 
@@ -51,5 +47,4 @@ def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
 
 
 def test_an_escaped_text_is_never_typeset():
-    """What shows exactly a text leaves no pair of signs of mathematics in one piece."""
     assert sanitize.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"

@@ -1,7 +1,5 @@
 """HTML in widgets is built from `SafeHtml` templates, so that no text can get into it unescaped."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

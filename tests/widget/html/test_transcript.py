@@ -1,7 +1,5 @@
 """A reply or a conversation as saved output: everything that is known, nothing that is not, in three forms."""
 
-from __future__ import annotations
-
 import dataclasses
 from decimal import Decimal
 
@@ -39,7 +37,6 @@ REPLY = Reply(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_transcript_says_what_was_asked_thought_answered_and_measured(form: str):
-    """Prompt, system text, thinking, answer, usage, timing and cost are in every form."""
     text = transcript.reply_bundle(REPLY)[form].replace("\\", "")
     for piece in (
         "messages · fam-2-5-pro",
@@ -58,7 +55,6 @@ def test_a_transcript_says_what_was_asked_thought_answered_and_measured(form: st
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_known_is_not_said(form: str):
-    """No zero stands in for a missing count, time or price."""
     bare = dataclasses.replace(REPLY, usage=Usage(), timing=Timing(), cost=None)
     text = transcript.reply_bundle(bare)[form]
     assert "usage not reported" in text
@@ -89,19 +85,16 @@ def test_an_estimated_count_is_marked():
 )
 @pytest.mark.parametrize("form", FORMS)
 def test_what_must_be_known_before_believing_it_is_said(form: str, changes: dict[str, object], words: str):
-    """Simulated, stopped, cut off, failed and doubtful replies say so in every form."""
     changed = transcript.reply_bundle(dataclasses.replace(REPLY, **changes))[form].replace("\\", "")
     assert words in changed
     assert words not in transcript.reply_bundle(REPLY)[form].replace("\\", "")
 
 
 def test_thinking_is_folded():
-    """In HTML the thinking is a closed details element with its summary."""
     assert "<details><summary" in transcript.reply_bundle(REPLY)["text/html"]
 
 
 def test_a_tool_call_shows_its_arguments():
-    """The call is named and its JSON laid out; invalid JSON is shown as it came."""
     call = Block(at=(0, 0), kind="tool_call", name="look_up", text='{"city":"Ghent"}')
     broken = dataclasses.replace(REPLY, blocks=(call, Block(at=(1, 0), kind="tool_call", name="f", text='{"a":')))
     text = transcript.reply_bundle(broken)["text/plain"]
@@ -111,7 +104,6 @@ def test_a_tool_call_shows_its_arguments():
 
 @pytest.mark.parametrize("place", ["prompt", "model", "thinking", "text", "tool", "fault", "warning"])
 def test_hostile_text_is_inert_wherever_it_stands(place: str):
-    """No text of a reply or a request reaches HTML or Markdown as markup of its own."""
     bad = "<script>alert(1)</script><img src=x onerror=alert(1)>"
     hostile = {
         "prompt": {"request": compose("messages", bad, system=bad)},
@@ -134,14 +126,12 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
     st.sampled_from(["text", "thinking", "tool_call", "refusal", "new"]),
 )
 def test_any_text_makes_a_transcript_that_can_be_saved(text: str, kind: str):
-    """Nothing a model says keeps its transcript from being made and encoded."""
     block = Block(at=(0, 0), kind=kind, text=text, name=text)
     for output in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
         output.encode()
 
 
 def test_a_session_has_the_latest_open_and_the_older_folded():
-    """The newest transcript comes first as it is; the others follow under their titles."""
     titled = [(name, dict.fromkeys(FORMS, f"body of {name}")) for name in ("first", "second", "third")]
     bundle = transcript.stack_bundles(titled)
     assert bundle["text/html"].startswith("body of third<details")
@@ -152,20 +142,17 @@ def test_a_session_has_the_latest_open_and_the_older_folded():
 
 
 def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
-    """Endpoint, state and the beginning of the prompt."""
     stopped = dataclasses.replace(REPLY, status="cancelled")
     assert transcript.title(stopped) == "messages · stopped after 3.1 s · “Why is the sky blue?”"
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
 def test_every_endpoint_shows_its_conversation(endpoint: str):
-    """System text and prompt are found wherever the endpoint keeps them."""
     asked = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
     assert "> system: the system\n\n> user: the prompt" in transcript.reply_bundle(asked)["text/plain"]
 
 
 def test_a_reply_without_a_request_still_shows():
-    """What was folded from events alone has no prompt to show."""
     assert transcript.reply_bundle(Reply(blocks=REPLY.blocks, status="completed"))["text/plain"].count("user:") == 0
 
 
@@ -180,12 +167,10 @@ def test_an_answer_in_json_keeps_its_indentation():
 
 @pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
 def test_an_empty_answer_is_said_to_be_empty(blocks: tuple[Block, ...]):
-    """Nothing at all would look like a fault of the view."""
     assert "The answer is empty." in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
 
 
 def test_a_tool_call_is_no_empty_answer():
-    """It has arguments where an answer has words, perhaps none."""
     call = dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="tool_call", name="now"),))
     assert "is empty" not in transcript.reply_bundle(call)["text/plain"]
 
@@ -202,7 +187,6 @@ def make_turn(said: str, text: str, before: Turn | None = None, **fields: object
 
 
 def test_a_conversation_shows_every_turn_in_order():
-    """Prompts, answers, and between them the calls with their arguments and results."""
     last = make_turn("And tomorrow?", "Colder.", make_turn("Weather?", "Cold.", rounds=(ROUND,)))
     plain = transcript.conversation_bundle(last.path)["text/plain"]
     pieces = [
@@ -220,7 +204,6 @@ def test_a_conversation_shows_every_turn_in_order():
 
 
 def test_what_a_tool_returned_is_inert():
-    """A result is as hostile as a model's words: no tag of it reaches the page."""
     evil = Result(call=CALL, content="<img src=x onerror=alert(1)>")
     turn = make_turn("<script>alert(1)</script>", "Fine.", rounds=(Round(ROUND.reply, (evil,)),))
     html = transcript.conversation_bundle([turn])["text/html"]
@@ -229,5 +212,4 @@ def test_what_a_tool_returned_is_inert():
 
 
 def test_a_conversation_without_turns_says_so():
-    """Nothing said is not nothing shown."""
     assert "Nothing has been said yet." in transcript.conversation_bundle([])["text/plain"]

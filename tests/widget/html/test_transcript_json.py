@@ -1,7 +1,5 @@
 """JSON laid out while it grows: the same as when it is whole, and only ever added to."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -19,7 +17,6 @@ VALUES = st.recursive(
 
 @given(VALUES.filter(lambda value: isinstance(value, list | dict)), st.data())
 def test_any_cut_is_laid_out_like_the_whole(value: object, data: st.DataObject):
-    """Whatever the spaces in it and wherever it is cut, it ends as json.dumps would indent it."""
     text = json.dumps(value, indent=data.draw(st.sampled_from([None, 1, 7])))
     cut = data.draw(st.integers(0, len(text)))
     layout = JsonLayout()
@@ -28,12 +25,10 @@ def test_any_cut_is_laid_out_like_the_whole(value: object, data: st.DataObject):
 
 
 def test_an_incomplete_text_is_readable():
-    """Names and values stand one to a line, also before the end is known."""
     assert JsonLayout().add('{"a":[1,{"b":"x, {') == '{\n  "a": [\n    1,\n    {\n      "b": "x, {'
 
 
 @pytest.mark.parametrize("text", ["Hello, {you}: fine", '{"a": 1', "[" * 100_000, "12", ""])
 def test_what_is_no_json_object_stays_as_it_is(text: str):
-    """A sentence with brackets, a text that was cut, and one nested too deeply are shown as they came."""
     assert indent_json(text) == text
     assert not is_json(text)

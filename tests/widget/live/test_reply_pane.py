@@ -1,7 +1,5 @@
 """What a page is sent of a reply adds up to what the stream said, however it is cut into flushes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -95,7 +93,6 @@ def begin(pane: ReplyPane, stream: ScriptedStream, text: str) -> Markdown:
 
 
 def test_thinking_is_open_until_the_answer_begins(pane: ReplyPane, stream: ScriptedStream):
-    """It folds with how long it took when the first word of the answer comes."""
     page = Page(pane)
     assert page.flush().blocks == ()
     stream.add(Started("id"), Opened(THINKING, "thinking"), Delta(THINKING, "thinking", "hmm"))
@@ -115,7 +112,6 @@ def test_thinking_is_open_until_the_answer_begins(pane: ReplyPane, stream: Scrip
 
 
 def test_thinking_of_unknown_length_folds_at_the_next_flush(pane: ReplyPane, stream: ScriptedStream):
-    """How long it took may follow the first word of the answer by a moment, or never be known."""
     page = Page(pane)
     stream.add(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
     assert page.flush().blocks[0].is_open
@@ -132,7 +128,6 @@ def test_deltas_between_two_flushes_are_one_change(pane: ReplyPane, stream: Scri
 
 
 def test_a_closed_block_is_rendered_as_a_whole(pane: ReplyPane, stream: ScriptedStream):
-    """A flush later, so that its last words need not wait; the final text of the wire wins over the deltas."""
     page = Page(pane)
     stream.add(Delta(TEXT, "text", "*on"), Closed(TEXT, "*one*"))
     page.flush()
@@ -142,7 +137,6 @@ def test_a_closed_block_is_rendered_as_a_whole(pane: ReplyPane, stream: Scripted
 
 
 def test_a_tool_call_is_laid_out_and_stays_text(pane: ReplyPane, stream: ScriptedStream):
-    """Arguments are JSON, not Markdown."""
     page = Page(pane)
     stream.add(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
     (call,) = page.flush().blocks
@@ -157,7 +151,6 @@ def test_a_tool_call_is_laid_out_and_stays_text(pane: ReplyPane, stream: Scripte
     st.lists(st.integers(1, 8), min_size=1),
 )
 def test_any_flushes_add_up_to_the_whole(pieces: list[str], strides: list[int]):
-    """Wherever they fall, what is frozen and what is not add up to the text, as does a late page's whole."""
     stream = ScriptedStream()
     pane = ReplyPane(stream, key="p", clock=lambda: 0.0)
     page = Page(pane)
@@ -185,7 +178,6 @@ def test_a_page_that_comes_late_is_told_everything_once(stream: ScriptedStream):
 
 
 def test_the_end_is_shown_in_the_words_of_the_reply(pane: ReplyPane, stream: ScriptedStream):
-    """Final texts, badges and figures come from the reply, not from what was shown on the way."""
     page = Page(pane)
     stream.add(Delta(TEXT, "text", "*x*"), Ended("length", "max_tokens"), Usage(output_tokens=3))
     page.flush()
@@ -211,7 +203,6 @@ def test_the_end_sends_no_text_again(pane: ReplyPane, stream: ScriptedStream):
 
 
 def test_growing_markdown_is_rendered_as_far_as_it_has_come(pane: ReplyPane, stream: ScriptedStream):
-    """A table, a list, code: clean HTML of what is not finished; prose goes out as its text, which looks the same."""
     body = begin(pane, stream, "Some")
     stream.add(Delta(TEXT, "text", " prose"))
     pane.advance()
@@ -230,7 +221,6 @@ def test_growing_markdown_is_rendered_as_far_as_it_has_come(pane: ReplyPane, str
 
 
 def test_what_the_page_has_is_not_sent_again(pane: ReplyPane, stream: ScriptedStream):
-    """Paragraphs without markup are sent by their length, and HTML by how much of the last draft it begins with."""
     body = begin(pane, stream, "A")
     stream.add(Delta(TEXT, "text", " “wave” \N{WATER WAVE}\n\n\nis ~"))
     pane.advance()

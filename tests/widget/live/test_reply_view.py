@@ -1,7 +1,5 @@
 """The live view of a call: what its messages hold, and what becomes of it on a page that was reloaded."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -64,14 +62,12 @@ def test_a_message_is_hardly_longer_than_the_text_that_it_brings():
 
 
 def test_that_a_reply_is_simulated_is_said_as_soon_as_it_is_known(view: Recording, stream: ScriptedStream):
-    """The answer's headers say who answers: the badge is there before the first word."""
     stream.exchange.service = "sim"
     view.flush()
     assert "simulated" in json.dumps(view.sent[-1]["patch"])
 
 
 def test_on_a_reloaded_page_a_reply_that_has_ended_says_how_to_save_it(view: Recording, stream: ScriptedStream):
-    """The first page has the transcript in the view's place, and needs no such words."""
     stream.end(status="completed")
     view.flush()
     assert "show it in a new cell" not in str(view.sent)
@@ -79,7 +75,6 @@ def test_on_a_reloaded_page_a_reply_that_has_ended_says_how_to_save_it(view: Rec
 
 
 def test_a_view_that_is_hidden_comes_back_with_a_reload(view: Recording, stream: ScriptedStream):
-    """What stands in an output meanwhile is not seen by a page that was away; the view is."""
     stream.add(Delta(TEXT, "text", "done")).end(status="completed")
     view.flush()
     view.hide()

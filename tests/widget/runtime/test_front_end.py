@@ -1,7 +1,5 @@
 """How the front end reaches a page, and the page the kernel."""
 
-from __future__ import annotations
-
 import inspect
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A reply as the value of a cell is its transcript, once."""
 
-from __future__ import annotations
-
 import ipywidgets
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -33,14 +31,12 @@ def bundles(shell: InteractiveShell) -> list[dict[str, str]]:
 
 
 def test_a_reply_shows_itself_as_a_transcript(shell: InteractiveShell):
-    """All three forms, and no second output beside them."""
     shell.run_cell("reply", store_history=True)
     assert [set(bundle) for bundle in bundles(shell)] == [{"text/html", "text/markdown", "text/plain"}]
     assert "the answer" in bundles(shell)[0]["text/html"]
 
 
 def test_a_reply_that_is_on_show_already_is_not_shown_again(shell: InteractiveShell):
-    """`client.ask(…)` as a cell's last line leaves one transcript; in a later cell the reply shows again."""
     shell.user_ns["ask"] = lambda: shown.mark_as_shown(REPLY) or REPLY
     shell.run_cell("ask()", store_history=True)
     assert bundles(shell) == []
@@ -60,7 +56,6 @@ def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
 
 
 def test_a_live_view_in_a_file_says_where_its_reply_is(shell: InteractiveShell):
-    """A notebook that is saved in mid-stream holds words of it, not the name of a class."""
     shown.Output().show(ReplyView(ScriptedStream().end(status="completed")), placeholder=UNFINISHED)
     (bundle,) = bundles(shell)
     assert bundle["text/plain"] == UNFINISHED

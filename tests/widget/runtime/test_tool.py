@@ -1,7 +1,5 @@
 """The protocol of a tool: numbered patches, everything when it is asked for, intents checked and answered."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -114,9 +112,7 @@ def test_an_intent_is_answered_after_the_patch_that_it_has_led_to(counter: Count
         ("divide", {"by": 0}, "ZeroDivisionError"),
     ],
 )
-def test_an_intent_that_fails_is_shown_until_the_next_one_succeeds(
-    counter: Counter, name: str, args: dict[str, object], sentence: str
-):
+def test_an_intent_that_fails_is_shown_until_the_next_one_succeeds(counter, name, args, sentence):
     patch, answer = counter.ask(name, **args)
     assert sentence in patch["error"]
     assert answer["ok"] is False
@@ -210,7 +206,6 @@ def test_no_text_is_held_in_a_trait(counter: Counter):
 
 
 def test_a_tool_that_cannot_be_drawn_stops_nothing(caplog: pytest.LogCaptureFixture):
-    """Its failure is logged once; its own streams still end, and other tools go on."""
     flusher = Flusher(period_s=0.001)
     tools = [Counter(flusher=flusher), Counter(flusher=flusher)]
     tools[0].send = lambda *_: 1 / 0
@@ -225,7 +220,6 @@ def test_a_tool_that_cannot_be_drawn_stops_nothing(caplog: pytest.LogCaptureFixt
 
 
 def test_a_tool_can_be_given_the_next_stream_as_soon_as_one_has_ended():
-    """The flusher does not forget a tool that has something to do again."""
     counter = Counter(flusher=Flusher(period_s=0.001))
     over = threading.Event()
 

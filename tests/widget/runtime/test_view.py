@@ -1,7 +1,5 @@
 """Deltas name only what has changed, and what is the same object is not looked into."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
