@@ -5,6 +5,7 @@ from typing import Any
 from . import errors as errors
 from . import plot as plot
 from . import profiles as profiles
+from . import prompts as prompts
 from .api import AsyncClient as AsyncClient
 from .api import Client as Client
 from .api import connect as connect
@@ -28,6 +29,7 @@ from .request import MessagesRequest as MessagesRequest
 from .request import ResponsesRequest as ResponsesRequest
 from .request import WebChatRequest as WebChatRequest
 from .request import tool as tool
+from .saved_files import open as open
 from .service import serve as serve
 from .widget.board.board import Board as Board
 from .widget.composer.composer import Composer as Composer

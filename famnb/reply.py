@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from famnb.errors import FamnbError
+from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import (
     ATTACHED_KINDS,
     Address,
@@ -69,6 +69,13 @@ class Block(msgspec.Struct, frozen=True):
             return None, False
 
 
+class NoteBook(Protocol):
+    """What keeps notes on calls: the ledger."""
+
+    def note(self, call: str, text: str) -> None:
+        """Note something on the call of that id."""
+
+
 # A dataclass rather than a struct: there is one a call, and a struct cannot leave single fields out of a comparison.
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reply:
@@ -98,6 +105,8 @@ class Reply:
     """What the service wants back with the answer, in the order of the blocks; requests of its own kind write it."""
     call_id: str | None = dataclasses.field(default=None, compare=False)
     """The call's id in the ledger."""
+    ledger: NoteBook | None = dataclasses.field(default=None, compare=False)
+    """The ledger that has the call; None where nothing has recorded it."""
     endpoint: str = dataclasses.field(default="", compare=False)
     request: Any = dataclasses.field(default=None, compare=False)
     """The request that was sent."""
@@ -151,6 +160,16 @@ class Reply:
             except _DECODE_ERRORS:
                 bodies.append(data.decode(errors="replace"))
         return bodies if self.streamed else (bodies[0] if bodies else None)
+
+    def note(self, text: str) -> None:
+        """Note something on the call, in place of an earlier note: the column `note` of `famnb.calls`.
+
+        An empty text deletes it. Raises InvalidRequest for a reply that was not recorded, LedgerError if the ledger
+        cannot be written.
+        """
+        if self.ledger is None or self.call_id is None:
+            raise InvalidRequest("note: this reply was not recorded, so there is no call to note it on")
+        self.ledger.note(self.call_id, text)
 
     def __str__(self) -> str:
         return self.text

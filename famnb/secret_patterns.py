@@ -81,6 +81,18 @@ def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]
     return results
 
 
+def mask_keys(text: str) -> str:
+    """Return a text with MASK in the place of every key of the environment, and of all that has the shape of one."""
+    spans = sorted(
+        (start, end, not n) for _, key in find_keys(text, known_keys()) for n, (start, end) in enumerate(key)
+    )
+    pieces, position = [], 0
+    for start, end, is_first in spans:
+        pieces += [text[position:start], MASK if is_first else ""]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
 class _CutText:
     """A text without what `cut` matches; `spans` leads back to the places in the whole text."""
 

@@ -40,7 +40,7 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
     # A whole body is one piece, which `Credential.mask_bytes` has seen.
     if not exchange.streamed or not any(map(find, texts)):
         return
-    reads = _redact_reads(exchange.endpoint, reply.reads, find)
+    reads = redact_reads(exchange.endpoint, reply.reads, find)
     redacted = reply_from_reads(
         exchange.endpoint,
         streamed=exchange.streamed,
@@ -54,8 +54,8 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
     exchange.reply = dataclasses.replace(reply, **changed)
 
 
-def _redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[Read]:
-    """The reads with MASK in the event that had the key's beginning, and PIECE_MASK where more of it was."""
+def redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[Read]:
+    """Return the reads with MASK in the event that had the key's beginning, and PIECE_MASK where more of it was."""
     data = [list(read.data) for read in reads]
     reader = endpoint.dialect.reader()
     # Signatures apart: a block's text and its signature are two texts, and a key may be in either.

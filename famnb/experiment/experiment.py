@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -59,14 +59,16 @@ from famnb.experiment.scoring import (
     score_locally,
     scores_by_cell,
 )
+from famnb.experiment.shared import read_shared
 from famnb.experiment.summary import COST_COLUMNS, Summary, format_costs, sum_costs, summary
 from famnb.experiment.toml_file import write_experiment_file
 from famnb.experiment.variants import Variant, Variants, parse_variants
 from famnb.formatting import format_count
 from famnb.frame.calls import CallsFrame
-from famnb.profiles import DEFAULT
+from famnb.profiles import DEFAULT, find_endpoints
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore, RecordedVote
+from famnb.record.shared import open_shared
 from famnb.validation import check_integer, check_number, check_text
 
 
@@ -118,13 +120,32 @@ class BaseExperiment:
         self.scorers: tuple[Scorer | Judge, ...] = parse_scorers(scorers)
         self._client = client
         self._run: Run | None = None
-        self._replayed: dict[str, str] = {}
+        self.replayed: dict[str, str] = {}
         """The recorded call that answered a cell, by the cell's key; the ledger has no further row of these."""
-        self._real: set[str] = set()
+        self.real_services: set[str] = set()
         """Services that answered as simulations once, and now say that they are real."""
+        self._opened: Ledger | None = None
+        """The ledger of the file that it was opened from."""
         self._check_ledgers()
         for loss in dict.fromkeys(loss for variant in self.variants for loss in variant.losses):
             warnings.warn(f"{self.name}: {loss}", stacklevel=2)
+
+    @classmethod
+    def from_report(cls, data: bytes) -> Self:
+        """Return the experiment in the data of a report: `famnb.open` reads them. Raises InvalidRequest."""
+        shared = read_shared(data)
+        experiment = cls.__new__(cls)
+        experiment.name, experiment.fields = shared.name, shared.fields
+        experiment.prompts, experiment.variants = shared.plan_prompts(), shared.plan_variants()
+        experiment.repeats, experiment.warmup, experiment.seed = shared.repeats, shared.warmup, shared.seed
+        experiment.scorers = (*shared.scorers, *shared.judges)
+        experiment.replayed, experiment.real_services = shared.replayed, set(shared.real)
+        experiment._endpoints = find_endpoints(shared.profile)
+        experiment._client = experiment._run = None
+        experiment._opened = open_shared(shared.record)
+        # As they were planned: what is asked of which service is not known without the clients.
+        experiment.__dict__["cells"] = shared.plan_cells()
+        return experiment
 
     def __repr__(self) -> str:
         counts = (len(self.prompts), "prompt"), (len(self.variants), "variant"), (self.repeats, "repeat")
@@ -153,7 +174,7 @@ class BaseExperiment:
     @property
     def ledger(self) -> Ledger:
         """The ledger that its clients record in. Raises InvalidRequest for a client that does not record."""
-        return _ledger_of(self.client)
+        return self._opened or _ledger_of(self.client)
 
     def _check_ledgers(self) -> None:
         """Raise InvalidRequest unless all clients record in one ledger."""
@@ -218,12 +239,12 @@ class BaseExperiment:
         Nothing is sent. Raises LedgerError if the ledger cannot be read.
         """
         check_integer("concurrency", concurrency, minimum=1)
-        state = read_resume_state(self.ledger, self.name, real=self._real)
+        state = read_resume_state(self.ledger, self.name, real=self.real_services)
         done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=False)}
         return forecast(
             self.cells,
             read_history(self.ledger, {model_of(cell.request) for cell in self.cells}),
-            done=done | self._replayed.keys(),
+            done=done | self.replayed.keys(),
             variants=[variant.label for variant in self.variants],
             concurrency=min(concurrency, self._connections()),
         )
@@ -496,6 +517,11 @@ class BaseExperiment:
         worker_key: Callable[[], str] | None,
     ) -> Run:
         # Everything that can be refused is checked before the first call, cheap checks first.
+        if self._opened is not None:
+            raise InvalidRequest(
+                f"{self.name} was opened from a file, which holds what was recorded: to ask more, make the experiment "
+                "again with famnb.Experiment(exp.prompts, exp.variants, name=…, client=…)"
+            )
         concurrency = check_integer("concurrency", concurrency, minimum=1)
         if rate is not None:
             rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
@@ -511,7 +537,7 @@ class BaseExperiment:
             # Under the lock, so that no other run answers a cell between this look and the first call.
             state = self._read_current_state()
             done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
-            todo = [cell for cell in self.cells if cell.key not in done | self._replayed.keys()]
+            todo = [cell for cell in self.cells if cell.key not in done | self.replayed.keys()]
             budget = None if limit is None else self._budget(limit, worst, state)
             if budget is not None and todo:
                 budget.check_fits(todo[0].key)
@@ -525,7 +551,7 @@ class BaseExperiment:
             )
             executor: Executor
             if on is None:
-                executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self._replayed)
+                executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self.replayed)
                 # The others would wait for a connection and time out.
                 if concurrency > (limit_of_client := self._connections()):
                     warnings.warn(
@@ -558,8 +584,8 @@ class BaseExperiment:
         doubtful = {cell.service for cell in self.cells if not services.is_simulated(cell.service)}
         for service in filter(state.is_simulated, doubtful):
             if services.probe_simulation(services.address_of(service)) is False:
-                self._real.add(service)
-        return read_resume_state(self.ledger, self.name, real=self._real) if self._real else state
+                self.real_services.add(service)
+        return read_resume_state(self.ledger, self.name, real=self.real_services) if self.real_services else state
 
     def _budget(self, limit: Decimal, worst: dict[str, Decimal], state: ResumeState) -> Budget:
         """The budget with what earlier runs cost counted; simulated calls count in it if all are simulated."""
@@ -578,8 +604,8 @@ class BaseExperiment:
             self._plan,
             ledger=self.ledger,
             name=self.name,
-            replayed=dict(self._replayed),
-            real=self._real,
+            replayed=dict(self.replayed),
+            real=self.real_services,
             columns=columns,
         )
 

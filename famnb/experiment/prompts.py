@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from famnb.errors import InvalidRequest
+from famnb.prompts import SavedPrompt
 
 FILE_SUFFIXES = (".csv", ".jsonl")
 _MAX_VALUE_CHARS = 2**31 - 1
@@ -161,7 +162,7 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
             for label, row in zip(source.index, frame.to_dict("records"), strict=True):
                 yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
         case str() if "\n" in source or not (source.lower().endswith(FILE_SUFFIXES) or os.path.isfile(source)):  # noqa: PTH113 - takes any text
-            yield "prompts, row 1", {"prompt": source}
+            yield "prompts, row 1", _check_row("prompts, row 1", source)
         case str() | os.PathLike():
             for location, row in read_rows(Path(source)):
                 yield location, _check_row(location, row)
@@ -179,6 +180,9 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
 
 def _check_row(location: str, item: Any) -> Row | Prompt:
     match item:
+        case SavedPrompt():
+            # Frames then tell the versions of a prompt apart by name.
+            return {"id": f"{item.name} v{item.version}", "prompt": str(item)}
         case str():
             return {"prompt": item}
         case Mapping() | Prompt():

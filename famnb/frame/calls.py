@@ -311,7 +311,7 @@ def _peer_latencies(
 
 SHOWN_COLUMNS = (
     *("model", "endpoint", "variant", "prompt_id", "status", "error", "ttft_s", "e2e_s"),
-    *("input_tokens", "output_tokens", "cost_usd", "prompt", "started_at", "call_id"),
+    *("input_tokens", "output_tokens", "cost_usd", "prompt", "note", "started_at", "call_id"),
 )
 """The columns that a CallsFrame shows, and after `cost_usd` scores; one without any value is left out."""
 _IDENTIFYING_COLUMNS = {"model", "endpoint", "status", "ttft_s", "e2e_s", "cost_usd", "prompt", "call_id"}

@@ -131,6 +131,7 @@ CALLS: tuple[Column, ...] = (
     *(_count_column(count) for count in BOUNDED_COUNTS),
     Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
     Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
+    Column("note", "string", "", "What was noted on the call, by `reply.note` or in a tool; missing if nothing was."),
     Column(
         "started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock.", sql="started_us"
     ),

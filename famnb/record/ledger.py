@@ -21,7 +21,7 @@ from famnb.client import connected
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
-from famnb.errors import InvalidArgument, LedgerError, UnknownName
+from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import schema, serialize, sql, token_estimates
 from famnb.record.owner import OwnerProcess, this_process
@@ -31,6 +31,7 @@ from famnb.record.recorded_call import RecordedCall
 from famnb.record.writer import Prepare, within_patience, writer
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.secret_patterns import mask_keys
 from famnb.timing import Read
 
 # Imported late, by the methods that call them: a first client only records.
@@ -117,7 +118,11 @@ class Ledger:
         self._open.pop(exchange.id, None)
         # Here and not on the writer's thread, since the caller gets this reply at once; what is written is the same.
         exchange.reply = dataclasses.replace(
-            exchange.reply, call_id=exchange.id, service=exchange.service, cost=self.cost(exchange, exchange.reply)
+            exchange.reply,
+            call_id=exchange.id,
+            service=exchange.service,
+            cost=self.cost(exchange, exchange.reply),
+            ledger=self,
         )
         return self._submit(functools.partial(serialize.close_call, exchange, this_process()))
 
@@ -128,6 +133,24 @@ class Ledger:
         if not rows:
             raise UnknownName(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(rows[0])
+
+    def note(self, call: str | Reply | RecordedCall, text: str) -> None:
+        """Note something on a call, by its id or its reply, in place of an earlier note; an empty text deletes it.
+
+        It is the column `note` of `famnb.calls`. What looks like a key is masked. Raises KeyError if no call has that
+        id, InvalidRequest for what is no text and for a reply that was not recorded, LedgerError if it cannot be kept.
+        """
+        call_id = call if isinstance(call, str) else call.call_id
+        if call_id is None:
+            raise InvalidRequest("note: this reply was not recorded, so there is no call to note it on")
+        if not isinstance(text, str):
+            raise InvalidArgument(f"note: expected a text, got {text!r:.80}")
+        note = mask_keys(" ".join(text.split())) or None
+        self._submit(lambda: [("UPDATE calls SET note = ? WHERE id = ?", (serialize.storable(note), call_id))])
+        if self.call(call_id).note != (note or ""):
+            raise LedgerError(
+                f"the note could not be written to {self.path}: make room or unlock the file, and try again"
+            )
 
     def each(self, call_ids: Iterable[str]) -> Iterator[RecordedCall]:
         """Yield recorded calls in the order given, by a few queries for many of them; ids not there are left out."""
@@ -141,7 +164,7 @@ class Ledger:
             reads = dict(self.reads(rows))
             for row in (rows[call_id] for call_id in ids if call_id in rows):
                 load = functools.partial(tuple, reads.get(row["id"], ()))
-                yield _recorded_call(row, bodies.get(row["request_key"]), load)
+                yield self._recorded_call(row, bodies.get(row["request_key"]), load)
 
     def select(self, where: str = "1", values: Sequence[Any] = (), *, limit: int | None = None) -> list[sqlite3.Row]:
         """Return rows of the calls table, newest last, at most the `limit` newest; none if there is no file yet.
@@ -286,6 +309,10 @@ class Ledger:
         """True also for an empty ledger, so that `if ledger` asks whether there is one."""
         return True
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy, such as that of a reply in another process, is of the same file.
+        return type(self), (self.path,)
+
     def __repr__(self) -> str:
         path = f"~/{self.path.relative_to(Path.home())}" if self.path.is_relative_to(Path.home()) else str(self.path)
         try:
@@ -361,7 +388,11 @@ class Ledger:
         call_id, key = row["id"], row["request_key"]
         requests = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
         body = requests[0]["body"] if requests else None
-        return _recorded_call(row, body, lambda: next((reads for _, reads in self.reads([call_id])), ()))
+        return self._recorded_call(row, body, lambda: next((reads for _, reads in self.reads([call_id])), ()))
+
+    def _recorded_call(self, row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
+        values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
+        return RecordedCall(row=values, body=serialize.decode_body(row["id"], body), load=load, ledger=self)
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
         """Return the cost of a call with this reply, finished or not, by the price book and the latest fit.
@@ -405,11 +436,6 @@ class Ledger:
                         connection.execute(token_estimates.RATIOS, (model, token_estimates.REPLIES)).fetchall()
                     )
                     self._fits[model] = time.monotonic(), fits
-
-
-def _recorded_call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
-    values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-    return RecordedCall(row=values, body=serialize.decode_body(row["id"], body), load=load)
 
 
 def _standing_of_running(pid: int | None, born: float | None, host: str | None) -> str:

@@ -175,8 +175,8 @@ CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
 _CALLS = f"""
     CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM (
         FROM read_parquet({{files}}, union_by_name = true, hive_partitioning = false, filename = 'exported_to')
-        UNION ALL BY NAME SELECT NULL::VARCHAR AS billing WHERE false) {{once}}"""  # noqa: S608 - own names
-# The last line adds the column that files of earlier versions lack.
+        UNION ALL BY NAME SELECT NULL::VARCHAR AS billing, NULL::VARCHAR AS note WHERE false) {{once}}"""  # noqa: S608 - own names
+# The last line adds the columns that files of earlier versions lack.
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY id ORDER BY exported_to DESC) = 1"
 """A call in several files counts once, as the last file by name has it. Filters are applied after it, so each time the
 same file decides; but they cannot skip parts of files then, which is slow, so it is added only if there are any."""

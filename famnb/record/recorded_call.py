@@ -22,7 +22,7 @@ from famnb.formatting import escape_controls
 from famnb.profiles import find_endpoints
 from famnb.record import serialize
 from famnb.record.price import Cost, ServiceNames, service_names
-from famnb.reply import Reply
+from famnb.reply import NoteBook, Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing
 
@@ -40,6 +40,8 @@ class RecordedCall:
     """The request's JSON body."""
     load: Callable[[], tuple[Read, ...]]
     """Fetches what came from the socket, on first use."""
+    ledger: NoteBook | None = None
+    """The ledger that it was read from."""
 
     @property
     def call_id(self) -> str:
@@ -84,6 +86,11 @@ class RecordedCall:
         return {name: str(value) for name, value in decoded.items() if value is not None}
 
     @property
+    def note(self) -> str:
+        """What was noted on it (`Ledger.note`); empty if nothing was."""
+        return self.row.get("note") or ""
+
+    @property
     def cost(self) -> Cost | None:
         """The cost as computed when the call ended; None if it was not known."""
         figures = [self.row[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd")]
@@ -122,6 +129,7 @@ class RecordedCall:
             error=self.error,
             service=self.row["service"],
             profile=self.row["profile"] or "",
+            ledger=self.ledger,
         )
 
     @property

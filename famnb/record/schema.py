@@ -5,6 +5,7 @@ requests  request bodies, each once however often it was sent
 pieces    what came from the socket and when, compressed; one piece a call once it is over
 scores    scores of calls, one row a call and scorer
 votes     votes between two planned cells, one row a voter and pair
+prompts   saved prompts, one row a name and version
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Migration = Callable[[sqlite3.Connection], None]
 
 APPLICATION_ID = 0x46414D4C
 """The `application_id` in SQLite's file header: FAML."""
-TABLES = ("calls", "requests", "pieces", "scores", "votes")
+TABLES = ("calls", "requests", "pieces", "scores", "votes", "prompts")
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
@@ -75,7 +76,16 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
+def _add_notes_and_prompts(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE calls ADD COLUMN note TEXT")
+    connection.execute("""
+        CREATE TABLE prompts (
+            name TEXT NOT NULL, version INTEGER NOT NULL, text TEXT NOT NULL, note TEXT NOT NULL,
+            at_us INTEGER NOT NULL, PRIMARY KEY (name, version)
+        ) WITHOUT ROWID""")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create_tables, _add_notes_and_prompts)
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 

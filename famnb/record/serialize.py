@@ -245,7 +245,8 @@ def _delete_pieces(call_id: str) -> Statement:
 
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
-    return sql.insert("calls", tuple(values), otherwise="REPLACE"), tuple(map(storable, values.values()))
+    # Not REPLACE: a note that was made while the call ran stays.
+    return sql.upsert("calls", tuple(values), key="id"), tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:

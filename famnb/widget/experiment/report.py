@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from famnb import plot
-from famnb.atomic_write import atomic_write
 from famnb.errors import LedgerError
 from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
@@ -28,6 +27,7 @@ from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bou
 from famnb.experiment.narrative import format_difference, format_p, format_sureness
 from famnb.experiment.plan import model_of, varying_fields
 from famnb.experiment.resume import ANSWERED, failures
+from famnb.experiment.shared import share
 from famnb.experiment.summary import UNKNOWN, Summary, break_down, drop_warmups, format_costs, grouping_tags, sum_costs
 from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
@@ -41,14 +41,9 @@ from famnb.formatting import (
 )
 from famnb.frame.columns import tag_column_name
 from famnb.record import price_book, prices
-from famnb.widget.experiment.report_page import (
-    ReportSection,
-    facts_html,
-    figure_html,
-    page_html,
-    table_html,
-)
+from famnb.widget.experiment.report_page import facts_html, figure_html, table_html
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 
 # With these limits the page of an experiment of any size opens at once; the ledger has everything.
@@ -90,13 +85,7 @@ def save(experiment: BaseExperiment, path: str | os.PathLike[str], **options: An
 
     Raises OSError, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
     """
-    target = Path(path).expanduser()
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
-    report = report_html(experiment, **options)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(target, report.encode(), shared=True)
-    return target
+    return write_page(path, report_html(experiment, **options))
 
 
 def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
@@ -106,24 +95,25 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     rows = drop_warmups(frame)
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
-        ReportSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
-        ReportSection("Figures of each variant", _variant_figures(summary)),
-        ReportSection("Pictures", SafeHtml().join(_pictures(rows, summary, options))),
-        ReportSection("By tag", SafeHtml().join(_tag_tables(experiment, frame, summary, options))),
-        ReportSection("Answers", _sample_answers(experiment, answered, summary.primary)),
-        ReportSection("Plan and settings", _setup(experiment)),
-        ReportSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
-        ReportSection("Failures", _failures(rows)),
-        ReportSection("Prices", _prices(experiment)),
-        ReportSection("How to read it", _methods(summary)),
-        ReportSection("Made with", _environment(frame)),
+        PageSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
+        PageSection("Figures of each variant", _variant_figures(summary)),
+        PageSection("Pictures", SafeHtml().join(_pictures(rows, summary, options))),
+        PageSection("By tag", SafeHtml().join(_tag_tables(experiment, frame, summary, options))),
+        PageSection("Answers", _sample_answers(experiment, answered, summary.primary)),
+        PageSection("Plan and settings", _setup(experiment)),
+        PageSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
+        PageSection("Failures", _failures(rows)),
+        PageSection("Prices", _prices(experiment)),
+        PageSection("How to read it", _methods(summary)),
+        PageSection("Made with", _environment(frame)),
     ]
     written_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return page_html(
         experiment.name,
         _head(experiment, summary, frame, written_at),
         [section for section in sections if section.html],
-        f"Written by famnb on {written_at}. This file is complete in itself: it loads nothing and runs nothing.",
+        foot=f"Written by famnb on {written_at}.",
+        data=share(experiment),
     )
 
 

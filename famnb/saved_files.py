@@ -1,0 +1,38 @@
+"""`famnb.open`: what was saved as one HTML file, as the widget or experiment that it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from famnb.errors import InvalidRequest
+from famnb.experiment_api import Experiment
+from famnb.widget.html.page import read_data
+
+
+class _Kind(msgspec.Struct):
+    kind: str
+
+
+def open(path: str | os.PathLike[str]) -> Any:
+    """Open a file that `exp.report` wrote, as the Experiment that it was.
+
+    It has what was recorded, replies, figures, scores and notes included, wherever and by whomever it was saved, and
+    nothing of it is added to your ledger. It can be summarised, drawn, scored and voted on, and not run; another report
+    has what was added. Raises InvalidRequest for a file that holds nothing to open or is damaged, OSError for one that
+    cannot be read.
+    """
+    data = read_data(path)
+    openers: dict[str, Callable[[], Any]] = {
+        "experiment": lambda: Experiment.from_report(data),
+    }
+    try:
+        kind = msgspec.json.decode(data, type=_Kind).kind
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"{path}: the file is damaged ({error})") from None
+    if kind not in openers:
+        raise InvalidRequest(f"{path}: holds a {kind!r:.40}, which this famnb does not know: update famnb")
+    return openers[kind]()

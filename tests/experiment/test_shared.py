@@ -1,0 +1,86 @@
+"""An experiment in a report, opened again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.errors import InvalidRequest
+
+SCORERS = [
+    famnb.scorers.contains("a"),
+    famnb.scorers.function(lambda reply, _: len(reply.text), name="length"),
+    famnb.scorers.judge("fam-2-5-pro"),
+]
+
+
+@pytest.fixture
+def experiment(client: famnb.Client) -> famnb.Experiment:
+    """An experiment of eight cells, scored and voted on, which a note and a key of somebody are in."""
+    experiment = famnb.Experiment(
+        [{"id": "sky", "prompt": "Why is the sky blue?", "expected": "a"}, "Is sk-abcdefghijklmnop123456 a key?"],
+        famnb.grid(model=["fam-2-5-pro", "fam-mini"]),
+        repeats=2,
+        scorers=SCORERS,
+        name="shared",
+        client=client,
+        max_tokens=50,
+    )
+    experiment.run()
+    experiment.score()
+    client.ledger.note(experiment.answers()[0].call_id, "good")
+    ballot = experiment.vote()
+    ballot.vote("left")
+    return experiment
+
+
+def test_an_experiment_is_opened_as_it_was(experiment: famnb.Experiment, tmp_path: Path, monkeypatch):
+    """On another machine: another ledger, no client, no scorer."""
+    experiment.report(tmp_path / "report.html")
+    frame, summary, votes = experiment.frame(), str(experiment.summary()), experiment.votes()
+    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "another.sqlite"))
+    opened = famnb.open(tmp_path / "report.html")
+    private = ["url", "request_id", "prompt"]
+    pd.testing.assert_frame_equal(opened.frame().drop(columns=private), frame.drop(columns=private))
+    assert opened.frame()["note"].dropna().tolist() == ["good"]
+    assert str(opened.summary()) == summary
+    pd.testing.assert_frame_equal(opened.votes(), votes)
+    assert famnb.calls().empty
+    opened.report(tmp_path / "again.html")
+    assert str(famnb.open(tmp_path / "again.html").summary()) == summary
+
+
+def test_no_key_and_no_address_is_in_the_file(experiment: famnb.Experiment, tmp_path: Path, server):
+    """Neither in the data nor in the bytes that came."""
+    experiment.report(tmp_path / "report.html")
+    template = (tmp_path / "report.html").read_text().partition("<template")[2]
+    assert "sk-abcdefghijklmnop123456" not in template
+    assert server.key not in template
+    assert server.url not in template
+    opened = famnb.open(tmp_path / "report.html")
+    replies = [call.reply for call in opened.ledger.each(opened.frame()["call_id"])]
+    assert not any("sk-abcdefghijklmnop123456" in reply.text for reply in replies)
+
+
+def test_what_was_opened_is_not_run(experiment: famnb.Experiment, tmp_path: Path):
+    experiment.report(tmp_path / "report.html")
+    with pytest.raises(InvalidRequest, match="opened from a file"):
+        famnb.open(tmp_path / "report.html").run()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<p>nothing</p>", "holds nothing to open"),
+        ('<template id="famnb-data">{</template>', "damaged"),
+        ('<template id="famnb-data">{"kind": "experiment"}</template>', "damaged"),
+        ('<template id="famnb-data">{"kind": "film"}</template>', "a 'film', which this famnb does not know"),
+    ],
+)
+def test_what_is_no_saved_file_is_refused(text: str, message: str, tmp_path: Path):
+    (tmp_path / "page.html").write_text(text)
+    with pytest.raises(InvalidRequest, match=message):
+        famnb.open(tmp_path / "page.html")
