@@ -144,9 +144,9 @@ def diff(name: str, old: int, new: int | None = None, *, ledger: LedgerSource = 
 
     Raises UnknownName if there is no such version.
     """
-    versions = get(name, old, ledger=ledger), get(name, new, ledger=ledger)
-    titles = [f"{version.name} v{version.version}" for version in versions]
-    lines = difflib.unified_diff(versions[0].splitlines(), versions[1].splitlines(), *titles, lineterm="")
+    first, second = get(name, old, ledger=ledger), get(name, new, ledger=ledger)
+    titles = f"{name} v{first.version}", f"{name} v{second.version}"
+    lines = difflib.unified_diff(first.splitlines(), second.splitlines(), titles[0], titles[1], lineterm="")
     return PromptDiff("\n".join(lines))
 
 
