@@ -45,9 +45,9 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.frame.calls import calls as read_calls
-from famnb.frame.filters import Moment
 from famnb.profiles import find_endpoints
 from famnb.record import Ledger, prices
+from famnb.record.filters import Moment
 from famnb.record.price import MILLION, Price
 from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars

@@ -1,6 +1,6 @@
 """The frame of calls: one row a call, metrics as stored, missing counts estimated, costs by the price book.
 
-calls() ── filters.where ── columnar_reader.read_columns (SQL) ── fill_estimates ── costs ── CallsFrame
+calls() ── filters.where ── ColumnReader.read (SQL) ── fill_estimates, of calls that lack counts ── costs ── CallsFrame
                                       └ with another tool's definition: the reads of each call ── latencies
 
 `CallsFrame` is a DataFrame that shows the columns people look for first. A plain one of sixty columns shows its first
@@ -26,14 +26,24 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.events import COUNTS, Billing, Usage
 from famnb.formatting import FormatValue, escape_html, format_count, format_estimate, format_number, format_usd
-from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
+from famnb.frame.columnar_reader import (
+    CodedWords,
+    ColumnArrays,
+    ColumnReader,
+    SelectedColumn,
+    as_floats,
+    as_integers,
+    open_reader,
+    source_of,
+    to_pandas,
+)
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
-from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
-from famnb.frame.filters import Moment, OneOrMore, source_of, where
+from famnb.frame.fill_estimates import LACKING, NEEDED_COLUMNS, CountBounds, fill_counts
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
+from famnb.record.filters import Filters, Moment, OneOrMore, where
 from famnb.record.ledger import HasLedger
 from famnb.record.parquet import Parquet
 from famnb.record.price import ServiceNames, service_names
@@ -87,24 +97,20 @@ def calls(
         raise InvalidRequest("columns: expected at least one; None is all of them")
     chosen = CALLS if names is None else tuple(_BY_NAME[name] for name in names if name in _BY_NAME)
     source = source_of(ledger)
-    condition, values = where(
-        since=since,
-        until=until,
-        model=model,
-        endpoint=endpoint,
-        profile=profile,
-        experiment=experiment,
-        variant=variant,
-        tag=tag,
-        status=status,
-    )
+    filters: Filters = {"since": since, "until": until, "model": model, "endpoint": endpoint, "profile": profile}
+    filters |= {"experiment": experiment, "variant": variant, "tag": tag, "status": status}
+    condition, values = where(filters)
     # Counts and costs need columns of their own and much of the time.
-    needs_costs = any(column.name in _COSTS for column in chosen)
-    needs_counts = needs_costs or any(column.name in _COMPUTED for column in chosen)
+    costs = [column.name for column in chosen if column.name in _COSTS]
+    computed = dict.fromkeys(column.name for column in chosen if column.name in _COMPUTED)
+    if costs:
+        computed |= dict.fromkeys((*_PRICED_COUNTS, *_BOUNDS))
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
-    if needs_counts:
-        selected += NEEDED_COLUMNS
-    if needs_costs:
+    bounded = {count for count in BOUNDED_COUNTS if not computed.keys().isdisjoint((f"{count}_low", f"{count}_high"))}
+    selected += [SelectedColumn(name, "integer") for name in {*computed, *bounded} & {*COUNTS}]
+    if computed:
+        selected.append(_PLACE)
+    if costs:
         selected += _NEEDED_FOR_COSTS
         if any(price.service for price in prices):
             selected += _NEEDED_FOR_SERVICES
@@ -114,9 +120,16 @@ def calls(
     needs_tags = names is None or len(names) > len(chosen)
     if needs_tags:
         selected.append(_PROMPT_TAGS)
-    arrays = read_columns(source, selected, condition, values, limit)
-    if needs_counts:
-        _add_computed(arrays, source, with_costs=needs_costs)
+    with open_reader(source, condition, values, limit) as reader:
+        arrays = reader.read(selected)
+        if computed:
+            bounds = _fill_counts(arrays, reader, source)
+    if costs:
+        arrays |= _costs(arrays, bounds)
+    for name in _BOUNDS:
+        if name in computed:
+            count, _, end = name.rpartition("_")
+            arrays[name] = as_integers(bounds[count][end == "high"])
     table = {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}
     if needs_tags:
         table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
@@ -146,11 +159,14 @@ _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
 _COMPUTED = {*_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored, costs apart."""
+_PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+"""The counts that a cost depends on."""
+_PLACE = SelectedColumn("place", "integer")
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
 _NEEDED_FOR_COSTS = (
     SelectedColumn("started_us", "integer"),
     SelectedColumn("endpoint", "word"),
-    *(SelectedColumn(name, "word") for name in ("profile", "reply_model", "billing")),
+    *(SelectedColumn(name, "word") for name in ("model", "profile", "reply_model", "billing")),
     *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
 )
 
@@ -180,22 +196,33 @@ def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
     return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
 
 
-def _add_computed(arrays: ColumnArrays, source: Ledger | Parquet, *, with_costs: bool) -> None:
-    """Estimate missing counts in place, and add their bounds and, if they are wanted, the costs."""
-    bounds = fill_counts(arrays, source)
-    if with_costs:
-        arrays |= _costs(arrays, bounds)
-    for count in BOUNDED_COUNTS:
-        low, high = bounds.pop(count)
-        arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
+def _fill_counts(arrays: ColumnArrays, reader: ColumnReader, source: Ledger | Parquet) -> CountBounds:
+    """Fill in what calls lack of the counts and sources that were read, in place; return the bounds of the counts."""
+    lacking = reader.read([_PLACE, *NEEDED_COLUMNS], only=LACKING)
+    filled = fill_counts(lacking, source)
+    places = arrays["place"]
+    by_place = np.argsort(places)
+    rows = by_place[np.searchsorted(places, lacking["place"], sorter=by_place)]
+    bounds: CountBounds = {}
+    for count in COUNTS:
+        if count in arrays:
+            arrays[count][rows] = lacking[count]
+        if count in BOUNDED_COUNTS and count in arrays:
+            bounds[count] = as_floats(arrays[count]), as_floats(arrays[count])
+            for column, ends in zip(bounds[count], filled[count], strict=True):
+                column[rows] = ends
+        if (sources := arrays.get(f"{count}_source")) is not None:
+            # A call that is still running has no sources yet.
+            sources.codes[sources.codes < 0] = sources.code_of("absent")
+            found = lacking[f"{count}_source"]
+            codes = np.array([sources.code_of(word) for word in found.words], dtype=np.int32)
+            sources.codes[rows] = codes[found.codes]
+    return bounds
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     """The cost columns: as the service reported, by the price book of each call's day, or as stored when it ended."""
-    counts = {
-        name: as_floats(arrays[name])
-        for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
-    }
+    counts = {name: as_floats(arrays[name]) for name in _PRICED_COUNTS}
     written = counts["cache_write_tokens"]
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     models = _priced_models(arrays)
@@ -275,7 +302,7 @@ def _by_service(
     url_codes, urls = arrays["url"].codes[rows], arrays["url"].words
     profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].words
     rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
-    for url, profile in np.unique(np.stack([url_codes, profile_codes]), axis=1).T:
+    for url, profile in {*zip(url_codes.tolist(), profile_codes.tolist(), strict=True)}:
         # A call that was not sent has no address.
         address = urls[url] if url >= 0 else None
         names = service_names(address, profiles[profile] if profile >= 0 else DEFAULT)

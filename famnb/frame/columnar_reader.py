@@ -1,26 +1,34 @@
 """Reads calls from a ledger or from exported files into NumPy columns.
 
 Rows are read in chunks, so that only one chunk's cells are Python objects at once: a million calls of sixty columns
-would take gigabytes of them.
+would take gigabytes of them. Columns of a ledger that many calls have in common are read once for each of its kinds,
+and spread over the calls by number.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import itertools
+import glob
+import os
+import re
+import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from famnb.errors import LedgerError
 from famnb.frame.columns import Column
-from famnb.record import Ledger, ledger, parquet
+from famnb.record import Ledger, ledger, parquet, schema
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.record.parquet import Parquet
 
 # The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces to join.
-CHUNK = 10_000
+CHUNK = 2000
 """Rows that are Python objects at once."""
 # NumPy's integers have no missing value; no count or time is the least of them.
 ABSENT = -(2**63)
@@ -55,6 +63,15 @@ class CodedWords:
         if word not in self.words:
             self.words.append(word)
         return self.words.index(word)
+
+    def take(self, positions: npt.NDArray[Any]) -> CodedWords:
+        """Return the elements at these positions, with the words that occur there."""
+        codes = self.codes[positions]
+        used = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.words) + 1)[1:])
+        # The -1 at the end is where the code -1 of a missing word points.
+        new_codes = np.full(len(self.words) + 1, -1, dtype=np.int32)
+        new_codes[used] = np.arange(len(used))
+        return CodedWords(new_codes[codes], [self.words[code] for code in used])
 
     def isin(self, words: Container[str]) -> npt.NDArray[np.bool_]:
         """Return which elements are one of some words."""
@@ -92,6 +109,18 @@ class SelectedColumn:
         return cls(column.sql or column.name, kind)
 
     @property
+    def is_common(self) -> bool:
+        """Whether a ledger has it once for each of its kinds of calls."""
+        return not schema.KIND_COLUMNS.keys().isdisjoint(names := set(re.findall(r"\w+", self.sql))) and (
+            schema.ROW_COLUMNS.keys().isdisjoint(names)
+        )
+
+    @property
+    def sqlite(self) -> str:
+        """The expression for SQLite."""
+        return f"IFNULL({self.sql}, {ABSENT})" if self.kind == "integer" else self.sql
+
+    @property
     def duckdb(self) -> str:
         """The expression for DuckDB, which needs casts: it tells integers and booleans from numbers."""
         match self.kind:
@@ -107,98 +136,151 @@ ColumnArrays: TypeAlias = dict[str, Any]
 """Whole columns by their SQL: float64 with NaN, int64 with ABSENT, `CodedWords`, or a pandas array of strings."""
 
 
-def read_columns(
-    source: Ledger | Parquet, fields: Iterable[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
-) -> ColumnArrays:
-    """Read columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
-    distinct = list({field.sql: field for field in fields}.values())
-    columns = [_GrowingColumn(field.kind) for field in distinct]
-    read_chunks = _read_ledger if isinstance(source, Ledger) else _read_parquet
-    for chunk in read_chunks(source, distinct, condition, values, limit):  # type: ignore[arg-type]  # each has its own
-        for column, cells in zip(columns, chunk, strict=True):
-            column.append(cells)
-    return {field.sql: column.take() for field, column in zip(distinct, columns, strict=True)}
+def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
+    """Return what calls are read from: a ledger, or the exported files that a path or a glob names."""
+    match source:
+        case str() | os.PathLike() if Path(source).expanduser().is_dir():
+            raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
+        # A ledger may have brackets in its path, which are no glob if there is such a file.
+        case str() | os.PathLike() if os.fspath(source).endswith(".parquet") or (
+            glob.has_magic(os.fspath(source)) and not Path(source).expanduser().exists()
+        ):
+            return Parquet(source)
+        case _:
+            return ledger_of(source)
 
 
-def _query(
-    columns: str, calls: str, condition: str, values: Sequence[Any], limit: int | None, *, order: str
-) -> tuple[str, Sequence[Any]]:
-    """The SQL that selects and orders calls, and its values; `limit` has an order of its own."""
-    sql = f"SELECT {columns} FROM ({calls}) WHERE {condition}"  # noqa: S608 - values are bound
-    if limit is not None:
-        newest = f"SELECT id FROM ({calls}) WHERE {condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-        sql, values = f"{sql} AND id IN ({newest})", (*values, *values, limit)
-        # The plus keeps SQLite from walking the index by time through all calls, when it can sort these few.
-        order = "+started_us, id"
-    return f"{sql} ORDER BY {order}", values
+@dataclasses.dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """Reads columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
+
+    connection: Any
+    """SQLite's for a ledger, DuckDB's for exported files; None for a ledger that is not there yet."""
+    condition: str
+    values: Sequence[Any]
+    limit: int | None
+
+    def read(self, fields: Iterable[SelectedColumn], *, only: str = "TRUE") -> ColumnArrays:
+        """Return these columns; `only` is an SQL condition that a call has to meet besides."""
+        distinct = {field.sql: field for field in fields}
+        if self.connection is None:
+            return {name: _GrowingColumn(field.kind).take() for name, field in distinct.items()}
+        if isinstance(self.connection, sqlite3.Connection):
+            return self._read_ledger(distinct, only)
+        return self._read_parquet(distinct, only)
+
+    def _query(self, columns: str, calls: str, only: str) -> tuple[str, list[Any]]:
+        query, values = f"SELECT {columns} FROM ({calls}) WHERE {self.condition} AND {only}", list(self.values)  # noqa: S608 - values are bound
+        if self.limit is not None:
+            newest = f"SELECT id FROM ({calls}) WHERE {self.condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+            query, values = f"{query} AND id IN ({newest})", [*values, *self.values, self.limit]
+        return query, values
+
+    def _read_ledger(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
+        common = {name: field for name, field in fields.items() if field.is_common}
+        time, kind = SelectedColumn("started_us", "integer"), SelectedColumn("kind", "integer")
+        own = {"started_us": time, "kind": kind} | {name: field for name, field in fields.items() if name not in common}
+        query, values = self._query(", ".join(field.sqlite for field in own.values()), ledger.CALLS_WITH_STANDING, only)
+        arrays = self._fetch(own, query, values)
+        expressions = ", ".join(["number", *(field.sqlite for field in common.values())])
+        kinds = self._fetch({"number": kind} | common, f"SELECT {expressions} FROM kinds", [])  # noqa: S608 - own names
+        numbers, row_kinds = kinds.pop("number"), arrays.pop("kind")
+        positions = np.zeros(numbers.max(initial=0) + 1, dtype=np.int32)
+        positions[numbers] = np.arange(len(numbers))
+        position = positions[row_kinds]
+        arrays |= {name: column.take(position) for name, column in kinds.items()}
+        # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as
+        # they were written.
+        if (np.diff(arrays["started_us"]) < 0).any():
+            order = np.argsort(arrays["started_us"], kind="stable")
+            arrays = {name: column.take(order) for name, column in arrays.items()}
+        return arrays
+
+    def _fetch(self, fields: Mapping[str, SelectedColumn], query: str, values: Sequence[Any]) -> ColumnArrays:
+        columns = {name: _GrowingColumn(field.kind) for name, field in fields.items()}
+        cursor = self.connection.cursor()
+        cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time
+        cursor.execute(query, values)
+        while rows := cursor.fetchmany(CHUNK):
+            for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=True):
+                column.append(cells)
+        return {name: column.take() for name, column in columns.items()}
+
+    def _read_parquet(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
+        expressions = ", ".join(f"{field.duckdb} AS c{number}" for number, field in enumerate(fields.values()))
+        query, values = self._query(expressions, parquet.CALLS_WITH_STANDING, only)
+        columns = {name: _GrowingColumn(field.kind) for name, field in fields.items()}
+        # The id decides between calls of one moment: DuckDB's threads would else give another order each time.
+        for chunk in parquet.fetch_chunks(self.connection, f"{query} ORDER BY started_us, id", values):
+            for number, column in enumerate(columns.values()):
+                column.append(chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]))
+        return {name: column.take() for name, column in columns.items()}
 
 
-def _read_ledger(
-    source: Ledger, columns: Sequence[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
-) -> Iterator[list[Cells]]:
-    """Yield chunks of a ledger's calls, each a list of columns; at least one, so that every column has a type."""
+@contextlib.contextmanager
+def open_reader(
+    source: Ledger | Parquet, condition: str = "TRUE", values: Sequence[Any] = (), limit: int | None = None
+) -> Iterator[ColumnReader]:
+    """Yield a reader for which the calls stay as they are, whatever others write meanwhile."""
     source.settle()
-    expressions = ", ".join(
-        f"IFNULL({column.sql}, {ABSENT})" if column.kind == "integer" else column.sql for column in columns
-    )
-    # By time alone, which the index gives; calls of one microsecond come as they were written. To sort those by id,
-    # SQLite would pass every row with all its columns through a sorter, an eighth of the time of the whole frame.
-    sql, values = _query(expressions, ledger.CALLS_WITH_STANDING, condition, values, limit, order="started_us")
-    storage = np.dtype([(column.sql, _STORAGE[column.kind]) for column in columns])
     with source.reading() as connection:
-        rows: Iterator[Any] = iter(())
         if connection is not None:
-            cursor = connection.cursor()
-            cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time and NumPy does not take it
-            rows = cursor.execute(sql, values)
-        while True:
-            chunk = np.fromiter(itertools.islice(rows, CHUNK), dtype=storage)
-            yield [chunk[column.sql] for column in columns]
-            if len(chunk) < CHUNK:
-                break
-
-
-def _read_parquet(
-    source: Parquet, columns: Sequence[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
-) -> Iterator[list[Cells]]:
-    """Yield chunks of exported calls, each a list of columns; at least one, so that every column has a type."""
-    expressions = ", ".join(f"{column.duckdb} AS c{number}" for number, column in enumerate(columns))
-    # The id decides between calls of one moment: DuckDB's threads would else give another order each time.
-    sql, values = _query(expressions, parquet.CALLS_WITH_STANDING, condition, values, limit, order="started_us, id")
-    yield [np.empty(0, dtype=_STORAGE[column.kind]) for column in columns]
-    for chunk in source.fetch_chunks(sql, values):
-        yield [chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]) for number, column in enumerate(columns)]
+            connection.execute("BEGIN")
+        try:
+            yield ColumnReader(connection, condition, values, limit)
+        finally:
+            if connection is not None:
+                # After a fault of the file there may be no transaction left.
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
 
 
 class _GrowingColumn:
     """A column that is filled chunk by chunk; of words only their codes are kept."""
 
     def __init__(self, kind: CellKind) -> None:
-        self._kind = kind
+        self.kind = kind
         self._codes: dict[Any, int] = {}
         self._pieces: list[Any] = []
 
-    def append(self, cells: Cells) -> None:
+    def append(self, cells: Cells | Sequence[Any]) -> None:
         """Add cells of a chunk."""
-        match self._kind:
+        match self.kind:
             case "word":
-                indices, words = pd.factorize(cells)
+                indices, words = pd.factorize(np.asarray(cells, dtype=object))
                 codes = [self._codes.setdefault(word, len(self._codes)) for word in words]
                 # The -1 at the end is where the index -1 of a missing word points.
                 self._pieces.append(np.array([*codes, -1], dtype=np.int32)[indices])
             case "text":
-                self._pieces.append(pd.array(cells, dtype="string"))
+                self._pieces.append(pd.array(np.asarray(cells, dtype=object), dtype="string"))
+            case "real":
+                self._pieces.append(np.array(cells, dtype=np.float64))
             case _:
-                # A copy: the chunk's memory, with the cells of all other columns, is given back then.
-                self._pieces.append(cells.copy())
+                self._pieces.append(np.array(cells, dtype=np.int64))
 
     def take(self) -> Any:
         """Return the whole column."""
-        if self._kind == "text":
+        if not self._pieces:
+            self.append(())
+        pieces, self._pieces = self._pieces, []
+        if self.kind == "text":
             # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
-            return type(self._pieces[0])._concat_same_type(self._pieces)
-        values = np.concatenate(self._pieces)
-        return CodedWords(values, list(self._codes)) if self._kind == "word" else values
+            return type(pieces[0])._concat_same_type(pieces)
+        values = np.concatenate(pieces)
+        return CodedWords(values, list(self._codes)) if self.kind == "word" else values
+
+
+def as_floats(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return counts as floats, NaN where they are missing."""
+    values = counts.astype(np.float64)
+    values[counts == ABSENT] = np.nan
+    return values
+
+
+def as_integers(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return counts as integers, ABSENT where they are NaN."""
+    # ABSENT is a power of two, which a float holds exactly.
+    return np.where(np.isnan(counts), ABSENT, counts).astype(np.int64)
 
 
 def to_pandas(column: Column, values: Any) -> Any:

@@ -1,8 +1,8 @@
 """The columns of every frame: name, type, unit and meaning, which fill the docstrings and `describe`.
 
 To add a column of `calls`: a `Column` here, with `sql=` if it is an expression. If the ledger does not store its value
-yet: a step at the end of `MIGRATIONS` in `record/schema.py` (old rows are filled in if possible), and the value in
-`record/serialize.py`, under the same name.
+yet: a name in `record/schema.py` with a step at the end of `MIGRATIONS` (old rows are filled in if possible), and the
+value in `record/serialize.py`, under the same name.
 """
 
 from __future__ import annotations
@@ -146,6 +146,19 @@ CALLS: tuple[Column, ...] = (
         "Whether it only warmed the service up; missing outside of an experiment. Figures of measures leave it out.",
     ),
     Column("tag", "category", "", "The caller's own tag."),
+    Column(
+        "temperature",
+        "Float64",
+        "",
+        "What the request set; missing where it left that to the service, as with the next.",
+    ),
+    Column("top_p", "Float64", "", "The share of likeliest tokens that are sampled from, as the request set it."),
+    Column(
+        "max_tokens", "Int64", "tokens", "The limit that the request set, under whatever name its endpoint has for it."
+    ),
+    Column("thinking", "Int64", "tokens", "The budget of thinking that is shown; missing where none was asked for."),
+    Column("effort", "category", "", "The effort of reasoning that the request set."),
+    Column("verbosity", "category", "", "How long the answer is to be, as the request set it."),
     Column("finish_reason", "category", "", "Why generation ended, in the same words on every endpoint."),
     Column("stop_reason", "category", "", "The same in the service's own word."),
     Column(

@@ -12,8 +12,8 @@ from famnb import endpoints
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidArgument, UnknownName
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
+from famnb.frame.columnar_reader import source_of
 from famnb.frame.columns import DELTAS, build_frame, format_columns
-from famnb.frame.filters import source_of
 from famnb.record import Ledger, RecordedCall, sql
 from famnb.record.ledger import HasLedger
 from famnb.reply import Reply

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from famnb.events import COUNTS
-from famnb.frame.columnar_reader import ABSENT, ColumnArrays, SelectedColumn
+from famnb.frame.columnar_reader import ABSENT, ColumnArrays, SelectedColumn, as_floats
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.record import Ledger, token_estimates
 from famnb.record.parquet import Parquet
@@ -31,6 +31,8 @@ NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
     *(SelectedColumn(name, "word") for name in ("standing", "model", "service")),
 )
 """What `fill_counts` reads."""
+LACKING = "(input_tokens IS NULL OR output_tokens IS NULL OR input_tokens + output_tokens <> total_tokens)"
+"""The calls whose counts are estimated or in doubt, in SQL: of all others each count is what its bounds are."""
 
 
 def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
@@ -72,19 +74,6 @@ def _widen_contradictory(columns: ColumnArrays, bounds: CountBounds) -> None:
         parts = token_estimates.parts_by_total(inputs[rows], outputs[rows], total[rows], ARRAYS)
         for count, (low, high) in zip(BOUNDED_COUNTS, parts, strict=True):
             bounds[count][0][rows], bounds[count][1][rows] = low, high
-
-
-def as_floats(counts: npt.NDArray[np.int64]) -> FloatColumn:
-    """The counts as floats, NaN where they are missing."""
-    values = counts.astype(np.float64)
-    values[counts == ABSENT] = np.nan
-    return values
-
-
-def as_integers(counts: FloatColumn) -> npt.NDArray[np.int64]:
-    """The counts as integers, ABSENT where they are NaN."""
-    # ABSENT is a power of two, which a float holds exactly.
-    return np.where(np.isnan(counts), ABSENT, counts).astype(np.int64)
 
 
 def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> CountBounds:

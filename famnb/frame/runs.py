@@ -10,9 +10,9 @@ import pandas as pd
 from famnb.events import Status
 from famnb.frame.calls import calls
 from famnb.frame.columns import RUNS, format_columns
-from famnb.frame.filters import Filters
 from famnb.frame.spend import PRICING_COLUMNS, is_unpriced
 from famnb.record import Ledger
+from famnb.record.filters import Filters
 from famnb.record.ledger import HasLedger
 
 _KEYS = ["experiment", "variant", "profile", "endpoint", "model"]

@@ -12,8 +12,8 @@ import pandas as pd
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
 from famnb.frame.columns import SPEND, format_columns
-from famnb.frame.filters import Filters, OneOrMore
 from famnb.record import Ledger
+from famnb.record.filters import Filters
 from famnb.record.ledger import HasLedger
 from famnb.record.price import UNMADE_ERRORS
 
@@ -30,7 +30,6 @@ def spend(
     *,
     by: str | Iterable[str] = "day",
     tz: str = "UTC",
-    status: OneOrMore | None = None,
     **filters: Unpack[Filters],
 ) -> pd.DataFrame:
     """What calls cost, one row for each value of `by`, those without calls left out.
@@ -55,7 +54,6 @@ def spend(
     columns = [key for key in keys if key in COLUMNS]
     frame = calls(
         ledger,
-        status=status,
         **filters,
         columns=[*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS],
     )

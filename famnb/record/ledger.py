@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 import platformdirs
 
@@ -24,6 +24,7 @@ from famnb.client.replay import play
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import schema, serialize, sql, token_estimates
+from famnb.record.filters import Filters, where
 from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
 FIT_S = 60.0
 """How long a fit is used for the cost of new calls, in seconds."""
 
-CALLS_WITH_STANDING = """
-    SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
-        AS standing FROM calls"""
-"""The calls with one more column: their status, but `interrupted` for running calls of dead processes."""
+CALLS_WITH_STANDING = f"""
+    SELECT {", ".join((*schema.ROW_COLUMNS, *schema.KIND_COLUMNS))}, kind, call_rows.rowid AS place,
+        CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END AS standing
+    FROM {schema.CALLS}"""  # noqa: S608 - own names
+"""The calls with more columns: `standing`, their status, but `interrupted` for running calls of dead processes; the
+number of their kind; and `place`, a number by which two queries of one transaction know a call again."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -259,14 +262,16 @@ class Ledger:
 
         return maintenance.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
 
-    def export(self, path: str | os.PathLike[str]) -> int:
-        """Write all calls that are over, bytes included, to a Parquet file, for `load`; return how many.
+    def export(self, path: str | os.PathLike[str], **filters: Unpack[Filters]) -> int:
+        """Write the calls that are over, bytes included, to a Parquet file, for `load`; return how many.
 
+        The filters are those of `famnb.calls`: since, until, model, endpoint, profile, experiment, variant, tag,
+        status. `famnb.calls(…).to_parquet(path)` writes the columns of the frame instead.
         Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
         """
         from famnb.record import parquet
 
-        return parquet.export(self, Path(path))
+        return parquet.export(self, Path(path), *where(filters))
 
     def load(self, path: str | os.PathLike[str]) -> int:
         """Add the calls of a file that `export` wrote; return how many were new. A call that is there stays as it is.

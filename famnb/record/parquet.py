@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Bounded by memory, since a call's bytes come with it; larger groups of rows would compress a little better. Also below
-# 999, the values that SQLite before 3.32 binds in one statement.
-CHUNK = 900
-"""Calls held in memory at once, with all their bytes; also the rows of a group in the file."""
+# Larger groups of rows are smaller and quicker to read; but a call's bytes come with it, so memory is a bound as well.
+CHUNK = 20_000
+"""Calls held in memory at once, also the rows of a group in the file; fewer if they pass CHUNK_BYTES."""
+CHUNK_BYTES = 64_000_000
+"""Bytes of requests and streams held in memory at once."""
 VERSION = b"famnb_calls_version"
 VOTES = b"famnb_votes"
 """Names in the file's metadata."""
@@ -45,8 +46,8 @@ def _import_pyarrow() -> Any:
     return pa
 
 
-def export(ledger: maintenance.LedgerFile, path: Path) -> int:
-    """Write all calls that are over to a Parquet file; return how many."""
+def export(ledger: maintenance.LedgerFile, path: Path, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
+    """Write the calls that are over, and for which an SQL condition holds, to a Parquet file; return how many."""
     pa = _import_pyarrow()
     ledger.settle()
     # Beside the file and moved over it at the end. Not `atomic_write`, since all of it never is in memory.
@@ -59,9 +60,9 @@ def export(ledger: maintenance.LedgerFile, path: Path) -> int:
             connection.execute("BEGIN")  # one moment of the ledger, whatever others write meanwhile
             file_schema = _file_schema(pa, connection)
             with pa.parquet.ParquetWriter(partial, file_schema, compression="zstd") as writer:
-                for calls in _read_chunks(connection):
-                    writer.write_table(pa.Table.from_pylist(calls, schema=file_schema))
-                    written += len(calls)
+                for table in _read_tables(pa, connection, file_schema, condition, values):
+                    writer.write_table(table)
+                    written += table.num_rows
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -84,7 +85,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
             raise LedgerError(f"{path} was written by a newer famnb: update famnb")
         try:
             with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-                names, columns = {*file.schema_arrow.names}, _column_names(connection, "calls")
+                names, columns = {*file.schema_arrow.names}, (*schema.ROW_COLUMNS, *schema.KIND_COLUMNS)
                 extra = {BODY, PIECES, SCORES}
                 if differing := ({"id", "request_key"} | extra) - names | names - {*columns} - extra:
                     reason = f"its columns differ in {', '.join(sorted(differing))}"
@@ -93,7 +94,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
                     _insert_rating(connection, "votes", vote)
                 return sum(
                     _add_calls(connection, batch.to_pylist())
-                    for batch in file.iter_batches(CHUNK)
+                    for batch in file.iter_batches(sql.CHUNK)
                     if batch.num_rows > 0
                 )
         except sqlite3.Error as error:
@@ -101,57 +102,93 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
 
 
 def _file_schema(pa: Any, connection: sqlite3.Connection) -> Any:
-    """The columns of the file, named and typed as those of the calls table."""
+    """The columns of the file, named and typed as those of the calls and scores."""
     arrow_types = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
-    fields, score_fields = (
-        [(column["name"], arrow_types[column["type"]]) for column in connection.execute(f"PRAGMA table_info({table})")]
-        for table in ("calls", "scores")
-    )
+    calls = {**schema.ROW_COLUMNS, **schema.KIND_COLUMNS}
+    fields = [(name, arrow_types[sql_type.partition(" ")[0]]) for name, sql_type in calls.items()]
+    score_fields = [(name, arrow_types[sql_type]) for name, sql_type in _columns(connection, "scores").items()]
     extra = [(BODY, pa.string()), (PIECES, pa.list_(pa.binary())), (SCORES, pa.list_(pa.struct(score_fields)))]
-    votes = [dict(row) for row in connection.execute("SELECT * FROM votes")]
+    cursor = connection.execute("SELECT * FROM votes")
+    names = [column[0] for column in cursor.description]
+    votes = [dict(zip(names, row, strict=True)) for row in cursor]
     metadata = {VERSION: str(schema.version(connection)).encode(), VOTES: msgspec.json.encode(votes)}
     return pa.schema([*fields, *extra], metadata=metadata)
 
 
-def _read_chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]]]:
-    """The calls that are over, oldest first, with request, bytes and scores."""
+def _read_tables(
+    pa: Any, connection: sqlite3.Connection, file_schema: Any, condition: str, values: Sequence[Any]
+) -> Iterator[Any]:
+    """Yield Arrow tables of the calls that are over, oldest first, with request, bytes and scores."""
+    reader = connection.cursor()
+    reader.row_factory = None  # plain tuples, which cost less than a `sqlite3.Row`
+    kinds = reader.execute(f"SELECT number, {', '.join(schema.KIND_COLUMNS)} FROM kinds").fetchall()  # noqa: S608 - own names
+    positions = {row[0]: position for position, row in enumerate(kinds)}
+    common = {
+        name: pa.array([row[index] for row in kinds], file_schema.field(name).type)
+        for index, name in enumerate(schema.KIND_COLUMNS, 1)
+    }
     query = f"""
-        SELECT calls.*, requests.body AS {BODY} FROM calls LEFT JOIN requests ON requests.key = calls.request_key
-        WHERE status <> 'running' ORDER BY started_us, id"""  # noqa: S608 - own text
-    cursor = connection.execute(query)
-    while rows := cursor.fetchmany(CHUNK):
-        calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in rows}
-        ids, marks = list(calls), sql.placeholders(calls)
-        pieces = f"SELECT call_id, reads FROM pieces WHERE call_id IN {marks} ORDER BY seq"  # noqa: S608 - placeholders
-        for call_id, reads in connection.execute(pieces, ids):
-            calls[call_id][PIECES].append(reads)
-        scores = f"SELECT * FROM scores WHERE call_id IN {marks} ORDER BY scorer"  # noqa: S608 - placeholders
-        for score in connection.execute(scores, ids):
-            calls[score["call_id"]][SCORES].append(dict(score))
-        yield list(calls.values())
+        SELECT kind, requests.body, {", ".join(schema.ROW_COLUMNS)} FROM (
+            SELECT *, status AS standing FROM {schema.CALLS}
+        ) LEFT JOIN requests ON requests.key = request_key
+        WHERE status <> 'running' AND {condition} ORDER BY started_us, id"""  # noqa: S608 - values are bound
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    cursor.execute(query, values)
+    while True:
+        rows, pieces, scores = list[Any](), list[list[bytes]](), list[list[dict[str, Any]]]()
+        size = 0
+        while len(rows) < CHUNK and size < CHUNK_BYTES and (batch := cursor.fetchmany(sql.CHUNK)):
+            ids = [row[2] for row in batch]
+            marks = sql.placeholders(ids)
+            own_pieces: dict[str, list[bytes]] = {call_id: [] for call_id in ids}
+            own_scores: dict[str, list[dict[str, Any]]] = {call_id: [] for call_id in ids}
+            query = f"SELECT call_id, reads FROM pieces WHERE call_id IN {marks} ORDER BY call_id, seq"  # noqa: S608 - placeholders
+            for call_id, reads in reader.execute(query, ids):
+                own_pieces[call_id].append(reads)
+                size += len(reads)
+            query = f"SELECT * FROM scores WHERE call_id IN {marks} ORDER BY call_id, scorer"  # noqa: S608 - placeholders
+            for score in connection.execute(query, ids):
+                own_scores[score["call_id"]].append(dict(score))
+            size += sum(len(row[1] or "") for row in batch)
+            rows += batch
+            pieces += own_pieces.values()
+            scores += own_scores.values()
+        if not rows:
+            return
+        numbers, bodies, *columns = zip(*rows, strict=True)
+        own_rows = pa.array([positions[number] for number in numbers])
+        arrays: dict[str, Any] = dict(zip(schema.ROW_COLUMNS, columns, strict=True))
+        arrays |= {name: values.take(own_rows) for name, values in common.items()}
+        arrays |= {BODY: bodies, PIECES: pieces, SCORES: scores}
+        yield pa.table(
+            [
+                values if isinstance(values, pa.Array) else pa.array(values, field.type)
+                for field in file_schema
+                for values in [arrays[field.name]]
+            ],
+            schema=file_schema,
+        )
 
 
 def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:
-    """Add those of these calls that are not yet there, in one transaction; return how many they were."""
+    """Add those of these calls that are not yet there with all that belongs to them; return how many they were."""
     connection.execute("BEGIN IMMEDIATE")
-    added = sum(_insert_call(connection, call) for call in calls)
+    query = f"SELECT id FROM calls WHERE id IN {sql.placeholders(calls)}"  # noqa: S608 - placeholders
+    present = {call_id for (call_id,) in connection.execute(query, [call["id"] for call in calls])}
+    new_calls = {call["id"]: call for call in calls if call["id"] not in present}
+    for call_id, call in new_calls.items():
+        body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES)
+        connection.execute(sql.insert("calls", tuple(call), otherwise="IGNORE"), tuple(call.values()))
+        if body is not None:
+            connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (call["request_key"], body))
+        connection.executemany(
+            "INSERT INTO pieces VALUES (?, ?, ?)", [(call_id, seq, reads) for seq, reads in enumerate(pieces)]
+        )
+        for score in scores:
+            _insert_rating(connection, "scores", score)
     connection.execute("COMMIT")
-    return added
-
-
-def _insert_call(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
-    """Add a call with all that belongs to it; return 0, and add nothing, if it is there already."""
-    body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES)
-    if not connection.execute(sql.insert("calls", tuple(call), otherwise="IGNORE"), tuple(call.values())).rowcount:
-        return 0
-    if body is not None:
-        connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (call["request_key"], body))
-    connection.executemany(
-        "INSERT INTO pieces VALUES (?, ?, ?)", [(call["id"], seq, reads) for seq, reads in enumerate(pieces)]
-    )
-    for score in scores:
-        _insert_rating(connection, "scores", score)
-    return 1
+    return len(new_calls)
 
 
 def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
@@ -159,24 +196,24 @@ def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str,
 
     A column that the table does not have is left out: nothing checks these names, and they become SQL.
     """
-    names = [name for name in _column_names(connection, table) if name in values]
+    names = [name for name in _columns(connection, table) if name in values]
     connection.execute(sql.insert(table, tuple(names), otherwise="IGNORE"), [values[name] for name in names])
 
 
-def _column_names(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str]:
+    """The columns of a table with their SQL types."""
+    return {row[1]: row[2] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 VECTORS = 5
-"""Vectors of DuckDB, of 2,048 rows each, that are fetched at once: about `columnar_reader.CHUNK` rows."""
-CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
-"""The calls with the column `standing` that a ledger's have: exported calls are over, so it is their status."""
+"""Vectors of DuckDB, of 2,048 rows each, that are fetched at once."""
+CALLS_WITH_STANDING = """
+    SELECT *, status AS standing, row_number() OVER (ORDER BY started_us, id) AS place FROM calls"""
+"""The calls with the two columns that a ledger's have: exported calls are over, so `standing` is their status."""
 
 _CALLS = f"""
-    CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM (
-        FROM read_parquet({{files}}, union_by_name = true, hive_partitioning = false, filename = 'exported_to')
-        UNION ALL BY NAME SELECT NULL::VARCHAR AS billing, NULL::VARCHAR AS note WHERE false) {{once}}"""  # noqa: S608 - own names
-# The last line adds the columns that files of earlier versions lack.
+    CREATE TEMP VIEW calls AS SELECT * EXCLUDE ({BODY}, {SCORES}) FROM read_parquet(
+        {{files}}, union_by_name = true, hive_partitioning = false, filename = 'exported_to') {{once}}"""  # noqa: S608 - own names
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY id ORDER BY exported_to DESC) = 1"
 """A call in several files counts once, as the last file by name has it. Filters are applied after it, so each time the
 same file decides; but they cannot skip parts of files then, which is slow, so it is added only if there are any."""
@@ -216,13 +253,6 @@ class Parquet:
                 yield connection
             except self._duckdb.Error as error:
                 raise LedgerError(f"the Parquet files {self.path} cannot be read: {error}") from error
-
-    def fetch_chunks(self, query: str, values: Sequence[Any]) -> Iterator[pd.DataFrame]:
-        """Yield the rows of a query, some thousand at a time."""
-        with self.reading() as connection:
-            cursor = connection.execute(query, list(values))
-            while len(chunk := cursor.fetch_df_chunk(VECTORS)):
-                yield chunk
 
     def select(
         self, where: str = "TRUE", values: Sequence[Any] = (), *, limit: int | None = None
@@ -267,6 +297,13 @@ class Parquet:
         has_doubles = f"SELECT count(*) > count(DISTINCT id) FROM read_parquet({files})"  # noqa: S608 - quoted
         once = _ONCE if len(self.files) > 1 and connection.execute(has_doubles).fetchone()[0] else ""
         connection.execute(_CALLS.format(files=files, once=once))
+
+
+def fetch_chunks(connection: Any, query: str, values: Sequence[Any]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a query of DuckDB's, some thousand at a time."""
+    cursor = connection.execute(query, list(values))
+    while len(chunk := cursor.fetch_df_chunk(VECTORS)):
+        yield chunk
 
 
 def _import_duckdb() -> Any:

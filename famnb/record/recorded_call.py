@@ -94,7 +94,7 @@ class RecordedCall:
     def cost(self) -> Cost | None:
         """The cost as computed when the call ended; None if it was not known."""
         figures = [self.row[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd")]
-        return Cost(*map(Decimal, figures)) if all(figures) else None
+        return None if None in figures else Cost(*(Decimal(str(figure)) for figure in figures))
 
     @cached_property
     def request(self) -> Request:

@@ -97,8 +97,9 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         **{name: getattr(reply.timing, name) for name in TIMINGS},
         **counts,
         **sources,
-        **{f"cost{end}usd": reply.cost and f"{getattr(reply.cost, name):f}" for end, name in _COST_ENDS.items()},
-        "reported_cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        # As floats, which SQL can add up; the shortest text of one has the digits of the Decimal again, up to fifteen.
+        **{f"cost{end}usd": reply.cost and float(getattr(reply.cost, name)) for end, name in _COST_ENDS.items()},
+        "reported_cost_usd": None if usage.cost_usd is None else float(usage.cost_usd),
         "billing": None if usage.billing == Billing() else msgspec.json.encode(usage.billing).decode(),
     }
 
@@ -194,11 +195,19 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "prompt_hash": prompt.digest,
         "input_chars": input_chars(request),
         "hidden_cap": hidden_cap(request),
+        **_settings_columns(request),
         **{name: labels.get(name) for name in LABEL_COLUMNS},
         "repeat": int(repeat) if (repeat := labels.get("repeat", "")).isdecimal() else None,
         "warmup": {"true": 1, "false": 0}.get(labels.get("warmup", "")),
         "labels": _json(dict(labels)),
     }
+
+
+def _settings_columns(request: Request) -> dict[str, Any]:
+    """What was asked of the generation, under the same names for every endpoint; what was left open is None."""
+    settings, caps = request.settings(), request.set_caps
+    names = ("temperature", "top_p", "thinking", "effort", "verbosity")
+    return {**{name: getattr(settings, name) for name in names}, "max_tokens": request.get(caps[0]) if caps else None}
 
 
 def _progress_columns(exchange: Exchange) -> dict[str, Any]:
@@ -245,8 +254,7 @@ def _delete_pieces(call_id: str) -> Statement:
 
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
-    # Not REPLACE: a note that was made while the call ran stays.
-    return sql.upsert("calls", tuple(values), key="id"), tuple(map(storable, values.values()))
+    return sql.insert("calls", tuple(values), otherwise="ABORT"), tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:

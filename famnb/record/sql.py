@@ -19,13 +19,6 @@ def placeholders(values: Collection[Any]) -> str:
 
 # Cached, since the texts are of a few kinds, and each of thousands of records that wait for a full disk has one.
 @functools.lru_cache(maxsize=100)
-def upsert(table: str, columns: tuple[str, ...], *, key: str) -> str:
-    """Return an INSERT of a row, or an UPDATE of these columns of the row that has its `key`; the names are our own."""
-    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-    return f"{insert(table, columns, otherwise='ABORT')} ON CONFLICT ({key}) DO UPDATE SET {changes}"
-
-
-@functools.lru_cache(maxsize=100)
 def insert(table: str, columns: tuple[str, ...], *, otherwise: str) -> str:
     """Return an INSERT of a row into these columns; `otherwise`, such as REPLACE, is what to do if it is there.
 

@@ -190,12 +190,12 @@ def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pyt
     made = exchange()
     ledger.on_close(made)
     ledger.close()
-    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE calls ADD COLUMN mood TEXT"))
+    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE call_rows ADD COLUMN mood TEXT"))
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
-    assert ledger.call(made.id).row["mood"] is None
     assert ledger.call(made.id).reply == made.reply
     with sqlite3.connect(ledger.path) as connection:
         assert schema.version(connection) == len(steps)
+        assert connection.execute("SELECT mood FROM call_rows").fetchall() == [(None,)]
 
 
 def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:

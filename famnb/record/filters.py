@@ -1,32 +1,27 @@
-"""What a frame is read from, a ledger or exported files, and the SQL for filters of calls."""
+"""Filters of calls, as frames and exports take them, and the SQL that they are."""
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, get_args
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast, get_args
 
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import InvalidRequest, LedgerError
+from famnb.errors import InvalidRequest
 from famnb.events import Status
-from famnb.record import Ledger, serialize, sql
-from famnb.record.ledger import HasLedger, ledger_of
-from famnb.record.parquet import Parquet
+from famnb.record import serialize, sql
 
-Moment: TypeAlias = datetime | date | timedelta | np.datetime64 | str
+if TYPE_CHECKING:
+    import numpy as np
+
+Moment: TypeAlias = "datetime | date | timedelta | np.datetime64 | str"
 """A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
 OneOrMore: TypeAlias = str | Iterable[str]
 """A text, or several of which any will do."""
 
 
 class Filters(TypedDict, total=False):
-    """The filters of `calls` that other frames take too."""
+    """The filters of calls."""
 
     since: Moment | None
     until: Moment | None
@@ -36,50 +31,31 @@ class Filters(TypedDict, total=False):
     experiment: OneOrMore | None
     variant: OneOrMore | None
     tag: OneOrMore | None
+    status: OneOrMore | None
 
 
-def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
-    """Return what calls are read from: a ledger, or the exported files that a path or a glob names."""
-    match source:
-        case str() | os.PathLike() if Path(source).expanduser().is_dir():
-            raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
-        # A ledger may have brackets in its path, which are no glob if there is such a file.
-        case str() | os.PathLike() if os.fspath(source).endswith(".parquet") or (
-            glob.has_magic(os.fspath(source)) and not Path(source).expanduser().exists()
-        ):
-            return Parquet(source)
-        case _:
-            return ledger_of(source)
+def where(filters: Filters) -> tuple[str, list[Any]]:
+    """Return the SQL condition for filters, and its values.
 
-
-def where(
-    *,
-    since: Moment | None,
-    until: Moment | None,
-    model: OneOrMore | None,
-    endpoint: OneOrMore | None,
-    profile: OneOrMore | None,
-    experiment: OneOrMore | None,
-    variant: OneOrMore | None,
-    tag: OneOrMore | None,
-    status: OneOrMore | None,
-) -> tuple[str, list[Any]]:
-    """Return the SQL condition for these filters, and its values."""
+    Raises InvalidRequest for a value that cannot be one, TypeError for an unknown filter.
+    """
     conditions, values = ["TRUE"], list[Any]()
-    for name, comparison, moment in (("since", ">=", since), ("until", "<", until)):
-        if moment is not None:
-            conditions.append(f"started_us {comparison} ?")
-            values.append(serialize.microseconds(_parse_moment(name, moment)))
-    by_column = {"model": model, "endpoint": endpoint, "profile": profile, "experiment": experiment}
-    by_column |= {"variant": variant, "tag": tag, "status": status}
-    for name, texts in by_column.items():
-        if texts is not None:
-            allowed = _parse_texts(name, texts)
+    for name, value in filters.items():
+        if name not in Filters.__annotations__:
+            raise TypeError(f"{name!r} is not a filter of calls; there are {', '.join(Filters.__annotations__)}")
+        if value is None:
+            continue
+        if name in _COMPARISONS:
+            conditions.append(f"started_us {_COMPARISONS[name]} ?")
+            values.append(serialize.microseconds(_parse_moment(name, cast("Moment", value))))
+        else:
+            allowed = _parse_texts(name, cast("OneOrMore", value))
             conditions.append(f"{_COLUMNS.get(name, name)} IN {sql.placeholders(allowed)}")
             values += allowed
     return " AND ".join(conditions), values
 
 
+_COMPARISONS = {"since": ">=", "until": "<"}
 _VALUES = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
 """Filters whose values are known: another can never match, which is a slip rather than a filter."""
 _COLUMNS = {"status": "standing"}
@@ -100,9 +76,10 @@ def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
 def _parse_moment(name: str, moment: Moment) -> datetime:
     """The moment as a datetime with a time zone. Raises InvalidRequest if it is not a moment."""
     try:
-        # pandas knows NumPy's times as well; its "not a time" would compare with nothing.
-        value: Any = pd.Timestamp(moment) if isinstance(moment, np.datetime64) else moment
-        match None if value is pd.NaT else value:
+        # NumPy's own times have an `item`, which is a datetime to the microsecond; nanoseconds would be an integer.
+        value: Any = moment.astype("M8[us]").item() if hasattr(moment, "astype") else moment
+        # The "not a time" of pandas is a datetime that equals nothing, itself included.
+        match value if value == value else None:
             case timedelta():
                 then: datetime = datetime.now(UTC) - value
                 return then
@@ -112,7 +89,7 @@ def _parse_moment(name: str, moment: Moment) -> datetime:
                 return _with_zone(value)
             case date():
                 return datetime.combine(value, time(), UTC)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         pass
     expected = "a date or time such as '2026-01-31T12:00', or a timedelta back from now"
     raise InvalidRequest(f"{name}: expected {expected}; got {moment!r}")
