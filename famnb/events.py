@@ -133,6 +133,8 @@ class Billing(msgspec.Struct, frozen=True, omit_defaults=True):
     """The passes that are billed, where they are not those of the counts."""
     unpriced: tuple[str, ...] = ()
     """What is billed and has no price per token, in the service's own words."""
+    broken_tries: int = 0
+    """Streams of this call that broke off before their first content, and were asked for again: each may be billed."""
 
 
 class Usage(msgspec.Struct, frozen=True):

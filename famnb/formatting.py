@@ -183,6 +183,8 @@ def format_interval(interval: IntervalLike, format_value: FormatValue, *, factor
     if not math.isfinite(interval.value):
         bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""
         return f"not known{bound}"
+    if math.isinf(interval.high) and math.isfinite(interval.low):
+        return f"≥ {format_value(interval.low)}"
     mark = "" if is_same(factor, 1.0) else ESTIMATE_MARK
     if not interval.known:
         return f"{mark}{format_value(interval.value)}"
@@ -244,6 +246,8 @@ def format_range(low: float, high: float, format_value: FormatValue) -> str:
     """
     if is_same(low, high):
         return f"all {format_value(low)}"
+    if math.isinf(low) or math.isinf(high):
+        return "without a limit" if low == -high else f"≥ {format_value(low)}" if low > -high else f"≤ {format_value(high)}"
     for more_digits in range(_MAX_MORE_DIGITS + 1):
         first, last = (format_value(end, more_digits=more_digits) for end in (low, high))
         if first != last:

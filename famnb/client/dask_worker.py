@@ -48,6 +48,7 @@ record what they cost."""
 STATE_FIELDS = (
     "started_at",
     "attempts",
+    "broken_tries",
     "http_status",
     "request_id",
     "service",

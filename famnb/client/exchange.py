@@ -46,6 +46,8 @@ class Exchange:
     """Takes the key out of a text that is recorded; a prompt may hold it by mistake."""
     attempts: int = 0
     """Requests sent, retries included."""
+    broken_tries: int = 0
+    """How many of them a service began to answer before the last, each of which it may bill."""
     http_status: int | None = None
     request_id: str | None = None
     """The service's `x-request-id`, or `request-id`."""

@@ -295,6 +295,7 @@ class LiveCall:
         """Forget the previous attempt, and start the clock, unless that attempt got no answer: its time counts."""
         exchange = self.exchange
         exchange.attempts += 1
+        exchange.broken_tries += exchange.http_status is not None and 200 <= exchange.http_status < 300
         self.is_unanswered = self.is_unanswered and exchange.http_status is None
         if not self.is_unanswered:
             exchange.connect_ns, self.sent_ns = None, self.now_ns()

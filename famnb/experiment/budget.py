@@ -2,7 +2,8 @@
 
 counted (ended calls, of earlier runs too) + reserved (calls in flight, at most) + the next call, at most <= limit
 
-A try that the client repeats within one call has brought no content; it counts as not billed.
+Token counts that were not reported have no upper end but the cap of the request, and a try that the client repeats may be
+billed if the service had begun to answer.
 """
 
 from __future__ import annotations
@@ -141,6 +142,8 @@ def is_unavailable(status: str, error: str | None, http_status: int | None) -> b
 def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
     """What an ended call counts for in USD: its cost, or `worst` if it may have cost something that is not known."""
     http_status = outcome.http_status
+    # The high end of a call whose stream broke off and was asked for again is not known: each try may be billed.
+    worst *= max(outcome.attempts, 1)
     match outcome.status:
         case _ if outcome.replayed:
             return Decimal()

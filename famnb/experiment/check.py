@@ -24,6 +24,7 @@ from famnb.experiment.score import Span
 from famnb.experiment.summary import drop_warmups
 from famnb.formatting import escape_html, format_interval, format_level, html_paragraphs
 from famnb.frame.spend import is_unpriced
+from famnb.record.token_estimates import USAGE_HINT
 from famnb.validation import check_number
 
 Outcome: TypeAlias = Literal["pass", "fail", "unknown"]
@@ -123,7 +124,7 @@ def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: b
     # As of a maximum: a minimum is one with all signs turned.
     low, high = (interval.low, interval.high) if bound == "max" else (-interval.high, -interval.low)
     limit = limit if bound == "max" else -limit
-    if not interval.known:
+    if math.isnan(low) or math.isnan(high):
         return "unknown"
     if low > limit:
         return "fail"
@@ -139,7 +140,9 @@ def _explain(
         return f"{title} not known (n = {interval.n:,}); {asked}: unknown"
     figure = format_interval(interval, metric.format_value)
     reasons = list(gaps) if outcome == "unknown" else []
-    if not interval.known:
+    if math.isinf(interval.high):
+        reasons.append(f"tokens that were not reported have no upper end; {USAGE_HINT}")
+    elif not interval.known:
         reasons.append(f"n = {interval.n:,} is too few for a {format_level(interval.level)} interval")
     elif outcome == "unknown" and not gaps:
         reasons.append(f"the limit is within the {format_level(interval.level)} interval")

@@ -79,8 +79,8 @@ def compare_variants(
     `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
     the mean of the prompts' differences, the difference of shares of calls or that of 95th percentiles of calls;
     `low` and `high` are the ends of its interval, `first_value` and `second_value` what it is the difference of.
-    `ratio` is the geometric mean over prompts of second / first; of costs, it and not the difference is what is
-    judged, as the `statistic` says, and is clear only if the sums do not say the contrary. `estimated` says that
+    `ratio` is the geometric mean over prompts of second / first; of costs it is the ratio of all that an answer costs,
+    failed calls included, and it and not the difference is judged, as the `statistic` says. `estimated` says that
     inputs are known between bounds only: ends and p-value are then those of the least favourable bounds. `p_adjusted`
     is Holm's for the `comparisons` that are judged together: those of the `primary` metric, or all others. `notable`
     is a tenth of the first variant's mean, rounded; `needed`, where the difference is not clear, the pairs that would
@@ -126,9 +126,7 @@ def judge(records: Sequence[dict[str, Any]], level: float) -> pd.DataFrame:
         adjusted = stats.holm([record["p_value"] for record in family])
         comparisons = sum(record["n"] > 0 for record in family)
         for record, p_value in zip(family, adjusted, strict=True):
-            # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
-            contradicts = record["statistic"] == RATIO and (record["ratio"] - 1) * record["difference"] < 0
-            clear = bool(is_clear(p_value, record["n"], level)) and not contradicts
+            clear = bool(is_clear(p_value, record["n"], level))
             record |= {"p_adjusted": p_value, "comparisons": comparisons, "clear": clear}
             record["needed"] = None if clear else _pairs_needed(record, level)
     columns = {name: pd.Series([record[name] for record in records], dtype=dtype) for name, dtype in COLUMNS.items()}
@@ -151,7 +149,7 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """What two variants' values of a metric, as `Measured.to_frame` has them, show: COLUMNS of one comparison."""
-    statistic, logs = metric.statistic, None
+    statistic, ratio = metric.statistic, None
     if statistic == PERCENTILE:
         difference = stats.paired_percentile(first["value"], second["value"], P95, level=level)
     elif is_yes_no(first, metric) and is_yes_no(second, metric):
@@ -161,12 +159,11 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
         first, second = average_repeats(first), average_repeats(second)
         difference = _paired(first, second, level)
         if statistic == RATIO:
+            ratio = stats.paired_ratio(first, second, level=level)
             # What costs nothing has no ratio.
-            if all((side > 0).all(axis=None) for side in (first, second)):
-                logs = _paired(first.apply(np.log), second.apply(np.log), level)
-            else:
-                statistic = MEAN
-    judged = difference if logs is None else logs
+            if ratio.n and math.isnan(ratio.value):
+                statistic, ratio = MEAN, None
+    judged = difference if ratio is None else ratio
     both = first.index.intersection(second.index)
     shared = [side["value"][side.index.isin(both)] for side in (first, second)]
     values = [
@@ -179,9 +176,9 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
         "difference": difference.value,
         "low": difference.low,
         "high": difference.high,
-        "ratio": difference.ratio.value,
-        "ratio_low": difference.ratio.low,
-        "ratio_high": difference.ratio.high,
+        "ratio": judged.ratio.value,
+        "ratio_low": judged.ratio.low,
+        "ratio_high": judged.ratio.high,
         "p_value": judged.p_value,
         "notable": notable,
         "statistic": statistic,
@@ -191,7 +188,7 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
         "caution": judged.caution,
         "sd": judged.sd,
         # What `sd` is to be compared with.
-        "effect": notable if logs is None else math.log1p(NOTABLE),
+        "effect": notable if ratio is None else math.log1p(NOTABLE),
     }
 
 
@@ -239,11 +236,13 @@ def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.
     if is_yes_no(calls, metric):
         mean = stats.share(calls["value"], clusters=calls.index, level=level)
         return dataclasses.replace(mean, n=mean.clusters)
-    ends = ("value",) * 3 if is_exact(calls) else ("value", "low", "high")
+    # A value without an upper end leaves the mean without one.
+    is_open = bool(np.isinf(calls["high"]).any())
+    ends = ("value",) * 3 if is_exact(calls) else ("value", "low", "value" if is_open else "high")
     means = {end: stats.mean(calls[end], clusters=calls.index, level=level) for end in dict.fromkeys(ends)}
     value, low, high = (means[end] for end in ends)
     # No count, amount or time is below 0, though the interval of a mean of few values may reach there.
-    lowest, highest = np.clip([low.low, high.high], *metric.span)
+    lowest, highest = np.clip([low.low, math.inf if is_open else high.high], *metric.span)
     return dataclasses.replace(value, low=float(lowest), high=float(highest), n=value.clusters)
 
 

@@ -626,6 +626,7 @@ class BaseExperiment:
         votes_cast = ratings.read_votes(self.ledger, self.name)
         for name, values in scores_by_cell(self.scorers, answers, scores, votes_cast).items():
             frame[f"score_{name}"] = pd.array([values.get(cell) for cell in frame["cell"]], dtype="Float64")
+        frame.attrs["score_spans"] = self.score_spans()
         return _Recorded(CallsFrame(frame), answers, tuple(scores), votes_cast)
 
     def _earlier_frame(self, name: str) -> pd.DataFrame:

@@ -31,6 +31,7 @@ import pandas as pd
 from scipy import stats
 
 from famnb.endpoints import ENDPOINTS
+from famnb.experiment.metrics import read_bounds
 from famnb.experiment.plan import Cell, model_of
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.services import address_of, call_address, is_simulated
@@ -45,13 +46,14 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.frame.calls import calls as read_calls
+from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.profiles import find_endpoints
 from famnb.record import Ledger, prices
 from famnb.record.filters import Moment
 from famnb.record.price import MILLION, Price
 from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars
-from famnb.record.token_estimates import PRIOR
+from famnb.record.token_estimates import USAGE_HINT
 from famnb.stats import Interval
 
 Floats = npt.NDArray[np.float64]
@@ -273,8 +275,8 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
     if any(past.is_estimated(name).any() for past in histories for name in ("input_tokens", "output_tokens")):
         notes.append(
-            "Some past calls came without token counts. Theirs are estimated from the length of the text; "
-            "the intervals are as much wider."
+            "Some past calls came without token counts. Theirs are estimated from the length of the text, and may be as "
+            f"many as the cap allows; the intervals are as much wider. {USAGE_HINT}."
         )
     return notes
 
@@ -289,8 +291,6 @@ MAX_DRAWS = 20_000_000
 """Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
 DRAWN_AT_ONCE = 256
 """Planned calls that are drawn at once, which bounds the memory."""
-LOW_FACTOR, HIGH_FACTOR = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
-"""Factors from a count that was estimated from the length of a text to the least and the most that it may be."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -370,8 +370,8 @@ class _ResampledCalls:
             similar.n / (similar.n - 1)
         )
         tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
-        tokens_per_char = tokens_per_char * _count_factors(similar.is_estimated("input_tokens"))
-        output_tokens = output_tokens * _count_factors(similar.is_estimated("output_tokens"))
+        tokens_per_char = tokens_per_char * similar.end_factors("input_tokens")
+        output_tokens = np.maximum(output_tokens, np.finfo(float).tiny) * similar.end_factors("output_tokens")
         # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
         self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
         self._drawn = rng.integers(similar.n, size=(runs, similar.n))
@@ -387,11 +387,6 @@ class _ResampledCalls:
         input_tokens = np.einsum("c,cre->er", chars, values[:, :, :3])
         output_tokens = np.minimum(values[:, :, 3:6], math.inf if token_cap is None else token_cap).sum(axis=0).T
         return input_tokens, output_tokens, values[:, :, 6]
-
-
-def _count_factors(estimated: Flags) -> Floats:
-    """Factors to the lowest, best and highest count of each call."""
-    return np.where(estimated, np.array([[LOW_FACTOR], [1.0], [HIGH_FACTOR]]), 1.0)
 
 
 MIN_CALLS = 5
@@ -414,8 +409,7 @@ _HISTORY_COLUMNS = (
     "e2e_s",
     "input_tokens",
     "output_tokens",
-    "input_tokens_source",
-    "output_tokens_source",
+    *(f"{count}_{detail}" for count in BOUNDED_COUNTS for detail in ("low", "high", "source")),
 )
 
 _SYSTEM_ROLES = ("system", "developer")
@@ -447,6 +441,12 @@ class SimilarCalls:
     def is_estimated(self, column: str) -> Flags:
         """Of which calls the tokens in a column were estimated from the length of the text."""
         return (self.rows[f"{column}_source"] == "estimated").to_numpy(dtype=bool)
+
+    def end_factors(self, column: str) -> Floats:
+        """Factors from each call's tokens to the fewest, the estimate and the most that they may be."""
+        counts = read_bounds(self.rows, column)
+        ends = np.stack([counts.low, counts.value, counts.high])
+        return np.where(self.is_estimated(column), ends / ends[1], 1.0)
 
 
 def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:

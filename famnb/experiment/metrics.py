@@ -1,6 +1,8 @@
 """The metrics that variants are compared by: how each is named and written, and its value in every call.
 
-ttft_s, cost_usd, score_exact, …   a column of the frame, of answered calls
+ttft_s, score_exact, …             a column of the frame, of answered calls
+cost_usd                           the cost per answered call: what failed calls cost is in it
+cost_per_call, cost_per_right      the cost per call that was tried, and per right answer by the first yes-or-no score
 success                            1 for a call that was answered, 0 for one that failed
 goodput                            1 for a call that was answered within every limit of `slo`, 0 for any other
 ttft_s_p95, …                      the 95th percentile of a column of times, which only many calls have together
@@ -23,6 +25,7 @@ from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, failures
 from famnb.experiment.score import YES_NO, Span
 from famnb.formatting import FormatValue, format_duration, format_number, format_points, format_share, format_usd
 from famnb.frame.columns import CALLS
+from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import PRIOR
 from famnb.validation import check_number
 
@@ -33,6 +36,9 @@ DEFAULT_COLUMNS = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
 """The columns that are compared unless others are named, beside scores."""
 SUCCESS = "success"
 GOODPUT = "goodput"
+COST = "cost_usd"
+COST_PER_CALL = "cost_per_call"
+COST_PER_RIGHT = "cost_per_right"
 SCORE_PREFIX = "score_"
 P95 = 0.95
 P95_SUFFIX = "_p95"
@@ -40,7 +46,7 @@ UNBOUNDED: Span = (-math.inf, math.inf)
 NOT_NEGATIVE: Span = (0.0, math.inf)
 
 MEAN = "mean of paired differences"
-RATIO = "ratio of geometric means"
+RATIO = "ratio of costs per answer"
 SHARE = "difference of shares"
 PERCENTILE = "difference of 95th percentiles"
 
@@ -54,7 +60,9 @@ _TITLES = {
     "output_tps": "output tokens a second",
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
-    "cost_usd": "cost",
+    COST: "cost",
+    COST_PER_CALL: "cost a call",
+    COST_PER_RIGHT: "cost a right answer",
     SUCCESS: "success rate",
     GOODPUT: "goodput",
 }
@@ -131,7 +139,7 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
     if name.startswith(SCORE_PREFIX):
         title, span = f"score {name.removeprefix(SCORE_PREFIX)}", (spans or {}).get(name, UNBOUNDED)
         return Metric(name=name, title=title, better="more", span=span)
-    unit = _UNITS.get(name, "")
+    unit = "USD" if name in (COST_PER_CALL, COST_PER_RIGHT) else _UNITS.get(name, "")
     format_value, better = _FORMATS.get(unit, (format_number, "neither"))
     return Metric(
         name=name,
@@ -141,7 +149,8 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
         better=better,
         span=NOT_NEGATIVE if unit else UNBOUNDED,
         # Of one variant a long answer costs many times a short one, while another's cost as many times as much for
-        # both: in differences the length of answers would hide that, in ratios it cancels.
+        # both: in differences the length of answers would hide that, in a ratio it cancels. That of sums, since a bill
+        # is one: a typical call may be cheaper where the bill is dearer.
         statistic=RATIO if unit == "USD" else MEAN,
     )
 
@@ -249,18 +258,76 @@ class Measured:
         return pd.DataFrame({name: end[counts] for name, end in columns.items()}, index=index)
 
 
-def measure(rows: pd.DataFrame, metric: Metric, *, failed: Failed, slo: Mapping[str, float]) -> Measured:
-    """Return a metric's value in each of an experiment's calls; see `summary` for `failed` and `slo`."""
+def measure(
+    rows: pd.DataFrame, metric: Metric, *, failed: Failed, slo: Mapping[str, float], by: str = "variant"
+) -> Measured:
+    """Return a metric's value in each of an experiment's calls; see `summary` for `failed` and `slo`.
+
+    `by` is the column of the groups whose costs are shared out among their answers.
+    """
     is_answered = rows["status"].isin(ANSWERED)
     is_tried = is_answered | failures(rows)
     if metric.name == SUCCESS:
         return Measured.exactly(is_answered.astype(float).where(is_tried))
     if metric.name == GOODPUT:
         return _within(rows, slo).where(is_tried)
+    if metric.name in (COST, COST_PER_CALL, COST_PER_RIGHT):
+        share = is_tried if metric.name == COST_PER_CALL else is_answered
+        if metric.name == COST_PER_RIGHT:
+            score = find_yes_no(rows)
+            is_right = rows[score].eq(1) if score else is_answered & False
+            share = is_answered & is_right.fillna(False).astype(bool)
+        return _share_costs(rows, share, by=by)
     measured = read_bounds(rows, metric.column).where(is_answered)
     if metric.is_score and failed == "zero":
         return Measured.exactly(_count_failures(rows, measured.value, metric.span))
     return measured
+
+
+def measure_column(frame: pd.DataFrame, name: str, *, by: str) -> Measured:
+    """Return the values of a column in any frame of calls by groups, as the summary of an experiment has them."""
+    if {"variant", "prompt_id", "status", "error"} <= set(frame.columns):
+        spans = frame.attrs.get("score_spans")
+        return measure(frame, find_metric(name, spans), failed="zero", slo={}, by=by)
+    return read_bounds(frame, name)
+
+
+def find_yes_no(rows: pd.DataFrame) -> str | None:
+    """Return the first column of scores that are all 0 or 1; None if there is none."""
+    return next((name for name in score_columns(rows) if rows[name].dropna().isin(YES_NO).all()), None)
+
+
+def _share_costs(rows: pd.DataFrame, share: pd.Series[bool], *, by: str) -> Measured:
+    """Costs of calls that were tried, such that the mean of a group is all that its calls cost by those that `share`.
+
+    A group's costs C and its calls that share A, both means over prompts, make the ratio u = C / A. It is the mean of
+    u + (cost − u · share) / A, whose spread is that of the ratio (linearised). If all calls share it is their cost.
+    """
+    costs, is_failure = read_bounds(rows, COST), failures(rows)
+    # A refusal costs nothing; what a call that broke off cost may not be known.
+    is_open = is_unpriced(rows) & is_failure
+    value, low = costs.value.mask(is_failure, costs.value.fillna(0.0)), costs.low.mask(is_failure, costs.low.fillna(0.0))
+    high = costs.high.mask(is_failure, costs.high.fillna(is_open.map({True: math.inf, False: 0.0})))
+    ends = pd.DataFrame({"low": low, "value": value, "high": high})
+    ends = ends.where((rows["status"].isin(ANSWERED) | is_failure) & value.notna())
+    # Only answers tell whether anything has a price.
+    has_price = costs.value.where(rows["status"].isin(ANSWERED)).notna().groupby(rows[by], observed=True).transform("any")
+    ends = ends.where(has_price.reindex(rows.index, fill_value=False).astype(bool))
+    counted = share.astype(float).where(ends["value"].notna())
+    if counted.dropna().eq(1).all():
+        return Measured(ends["value"], ends["low"], ends["high"])
+    prompts = rows["prompt_id"].astype("string")
+    prompts = prompts.fillna(rows["prompt_hash"].astype("string")) if "prompt_hash" in rows else prompts
+    means = ends.assign(share=counted).groupby([rows[by].astype(object), prompts.fillna("")]).mean()
+    by_group = means.groupby(level=0).mean()
+    per_share = rows[by].astype(object).map(by_group["share"].where(by_group["share"] > 0)).astype(float)
+    columns = {}
+    for end in ends:
+        unit = rows[by].astype(object).map(by_group[end]).astype(float) / per_share
+        is_finite = np.isfinite(unit) | unit.isna()
+        columns[end] = (unit + (ends[end] - unit * counted) / per_share).where(is_finite, math.inf)
+    spans = pd.DataFrame(columns).where(ends["value"].notna())
+    return Measured(spans["value"], spans.min(axis=1, skipna=False), spans.max(axis=1, skipna=False))
 
 
 def read_bounds(rows: pd.DataFrame, column: str) -> Measured:
@@ -268,12 +335,17 @@ def read_bounds(rows: pd.DataFrame, column: str) -> Measured:
     value = _as_floats(rows[column])
     ends = _BOUNDS.get(column, (f"{column}_low", f"{column}_high"))
     if set(ends) <= set(rows.columns):
-        low, high = (_as_floats(rows[end]).fillna(value) for end in ends)
+        low, high = (_as_floats(rows[end]) for end in ends)
+        # A count without an upper end has a low one alone.
+        high = high.fillna(low.where(low.isna(), math.inf)).fillna(value)
+        low = low.fillna(value)
     elif f"{column}_source" in rows:
         # A frame without ends says only which counts are estimates: they may be off as far as any estimate.
         is_estimate = (rows[f"{column}_source"] == "estimated").fillna(False)
         low = value.where(~is_estimate, value * PRIOR.low / PRIOR.mid)
-        high = value.where(~is_estimate, value * PRIOR.high / PRIOR.mid)
+        # Reasoning may be among output tokens, as much as there can be.
+        factor = math.inf if column == "output_tokens" else PRIOR.high / PRIOR.mid
+        high = value.where(~is_estimate, value * factor)
     else:
         low = high = value
     # An end that rounding put on the other side of the value would be none.

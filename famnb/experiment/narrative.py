@@ -26,6 +26,7 @@ from famnb.formatting import (
     is_same,
 )
 from famnb.frame.spend import is_unpriced
+from famnb.record.token_estimates import USAGE_HINT
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of `compare_variants`."""
@@ -61,7 +62,16 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
             if failed == "zero"
             else ', and in no score (failed="zero" counts them as the lowest there can be)'
         )
-        yield f"Failed calls are in no time, token count or cost a call{in_scores if has_scores else ''}."
+        yield (
+            f"Failed calls are in no time or token count{in_scores if has_scores else ''}; what they cost is in the cost "
+            "of the answers."
+        )
+    # A frame that was read from a file may lack them.
+    if "output_tokens_source" in rows and (unreported := int((rows["output_tokens_source"] == "estimated").sum())):
+        yield (
+            f"{unreported:,} of {len(rows):,} calls did not report their tokens; what they may have reasoned unseen is "
+            f"limited by their cap alone. {USAGE_HINT}."
+        )
     lacks_price = is_unpriced(rows) & rows["output_tokens"].notna()
     if lacks_price.any():
         share = f"{int(lacks_price.sum()):,} of {len(rows):,} calls"
@@ -107,21 +117,28 @@ def cautions(reasons: Iterable[tuple[str, int, str]], *, level: float) -> Iterat
 # What they show
 
 
-_LEAD = ("cost_usd", SUCCESS)
-"""The metrics that follow the primary one, each in a sentence of its own."""
+_LEAD = (SUCCESS, "cost_usd")
+"""The metrics that have a sentence of their own beside the primary one."""
 
 
 def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
-    """Yield who wins on the primary metric, by how much and how sure that is; then at what cost, and how reliably."""
+    """Yield who wins on the primary metric, by how much and how sure that is; then how reliably, and at what cost.
+
+    Where one variant fails more often than another, that comes first: all else is of what was answered.
+    """
     primary = [PairFinding(row, level) for row in rows if row["primary"]]
     if not primary:
         return
+    success = [PairFinding(row, level) for row in rows if row["metric"] == SUCCESS and not row["primary"]]
+    differs = any(finding.row["clear"] for finding in success)
+    if differs:
+        yield _describe_metric(success)
     if len(primary) == 1:
         yield f"{_name_winner(primary)}: {primary[0].describe(is_first=True)}."
     else:
         yield f"{_name_winner(primary)}."
         yield _describe_metric(primary)
-    for name in _LEAD:
+    for name in _LEAD[differs:]:
         findings = [PairFinding(row, level) for row in rows if row["metric"] == name and not row["primary"]]
         if any(finding.has_enough for finding in findings):
             yield _describe_metric(findings)
@@ -236,9 +253,7 @@ class PairFinding:
         than = f" {self.conjunction} {first}" if against else ""
         values = ""
         # Values that are estimates have ends of their own, which the table of variants shows.
-        if self.is_ratio and not row["estimated"] and (ratio_of_sums := self._format_ratio_of_sums()):
-            values = f"{ratio_of_sums}; "
-        elif not self.is_ratio and not row["estimated"]:
+        if not row["estimated"]:
             format_value = self.metric.format_value
             values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}; "
         return f"{second} {self.claim()}{than} ({values}{statistic}{self.format_ends(named)}{sureness})"
@@ -291,22 +306,12 @@ class PairFinding:
         excludes_none = effect.low > effect.none or effect.high < effect.none
         if row["estimated"]:
             facts += ", since token counts are estimates or not reported"
-        elif self.is_ratio and (ratio_of_sums := self._format_ratio_of_sums()):
-            facts += f"; {ratio_of_sums}"
         elif excludes_none and row["p_value"] >= 1 - self.level:
             # The interval of few yes and no is an approximation, the p-value is exact.
             facts += f", but {format_p(row['p_value'])} by itself"
         elif excludes_none and row["comparisons"] > 1:
             facts += f", not enough for one of {row['comparisons']} comparisons"
         return f"{facts}, {self.pairs_needed} pairs would show {self.notable}" if row["needed"] > row["n"] else facts
-
-    def _format_ratio_of_sums(self) -> str:
-        """The ratio of the sums, if it is not in the interval of that of the prompts; empty if it is."""
-        ratio = self.row["second_value"] / self.row["first_value"]
-        # Equal ratios differ by rounding.
-        is_inside = self.effect.low * (1 - 1e-9) <= ratio <= self.effect.high * (1 + 1e-9)
-        return "" if is_inside else f"of their sums, {format_times(ratio)}"
-
 
 def _name_winner(findings: Sequence[PairFinding]) -> str:
     """Who wins on the primary metric, of which every pair has a finding."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from famnb.formatting import ESTIMATE_MARK, escape_html, format_count, format_duration, format_usd
+from famnb.formatting import escape_html, format_count, format_duration, format_usd
+from famnb.record.token_estimates import USAGE_HINT
 
 StopReason: TypeAlias = Literal["budget", "stop", "interrupt", "trouble"]
 SIMULATED = "The answers are simulated: nothing is billed."
@@ -110,8 +111,8 @@ class RunReport:
 
     @property
     def spent(self) -> str:
-        """What was spent as text, `≈ $0.0105` if that rests on estimates; empty while no cost is known."""
-        return "" if self.spent_usd is None else f"{ESTIMATE_MARK * self.spent_is_estimate}{format_usd(self.spent_usd)}"
+        """What was spent as text, `at most $0.0105` if that rests on estimates; empty while no cost is known."""
+        return "" if self.spent_usd is None else f"{'at most ' * self.spent_is_estimate}{format_usd(self.spent_usd)}"
 
     @property
     def simulation_note(self) -> str:
@@ -155,6 +156,8 @@ class RunReport:
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
+        if self.spent_is_estimate:
+            notes.append(f"Tokens that were not reported count at the most they can be: {USAGE_HINT}.")
         if self.simulation_note:
             notes.append(self.simulation_note)
         if self.other_service:

@@ -33,6 +33,9 @@ from famnb.experiment.comparison import (
     to_records,
 )
 from famnb.experiment.metrics import (
+    COST,
+    COST_PER_CALL,
+    COST_PER_RIGHT,
     GOODPUT,
     P95,
     SCORE_PREFIX,
@@ -67,8 +70,10 @@ MAX_TAG_VALUES = 12
 UNKNOWN = "–"
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _ENDS = {"least": "low", "most": "high"}
-_MEANS = {"output_tokens": "output_tokens", "cost_usd": "cost_per_call"}
-"""The metrics of which every variant has a mean besides scores, and what their columns are called."""
+_MEANS = ("output_tokens", COST, COST_PER_CALL, COST_PER_RIGHT)
+"""The metrics of which every variant has a mean besides scores."""
+_STEMS = {COST: "cost_per_answer"}
+"""What the columns of a metric are called, if not like itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -84,9 +89,12 @@ class Summary:
         shares of calls, and the calls that they are of
     ttft_s, ttfa_s, e2e_s: each with _median, _low, _high, _n; _p95, _p95_low, _p95_high
         seconds; the 95th percentile where 20 calls or more carry it; n is of calls
-    output_tokens, cost_per_call and every score: each with _mean, _low, _high, _n; _least, _most
+    output_tokens, cost_per_answer, cost_per_call, cost_per_right and every score: each with _mean, _low, _high, _n;
+    _least, _most
         means over prompts (tokens, USD, the scorer's unit), n is of prompts; least and most: the mean with every
-        estimated count at its low and at its high end, equal to the mean where all is known
+        estimated count at its low and at its high end, equal to the mean where all is known. The three costs are all
+        that the calls cost, failed ones included, by answered calls, by calls that were tried and by right answers,
+        which the first score of yes and no tells
     cost_usd, cost_low_usd, cost_high_usd, cost_n, unpriced, uncounted
         sums in USD of `cost_n` calls, failed ones included; not in them are answered calls without a price (unpriced)
         and without token counts (uncounted)
@@ -132,7 +140,11 @@ class Summary:
         means = [str(name).removesuffix("_mean") for name in table if str(name).endswith("_mean")]
         for name in (name for name in means if name.startswith(SCORE_PREFIX)):
             columns[name.removeprefix(SCORE_PREFIX)] = format_column(name, f"{name}_mean")
-        columns["cost a call"] = format_column("cost_usd", "cost_per_call_mean")
+        columns["cost a call"] = format_column(COST, f"{COST_PER_CALL}_mean")
+        # If every call was answered, and every answer is right, it is the same.
+        for column, head in (("cost_per_answer", "cost an answer"), (COST_PER_RIGHT, "cost a right answer")):
+            if not table[f"{column}_mean"].equals(table[f"{COST_PER_CALL}_mean"]):
+                columns[head] = format_column(COST, f"{column}_mean")
         columns["cost"] = [format_costs(line) for line in lines]
         for name, title in (("ttft_s", "first token"), ("e2e_s", "end of answer")):
             columns[f"{title}, median"] = format_column(name, f"{name}_median")
@@ -150,7 +162,7 @@ class Summary:
         """What the figures of the table are."""
         level = format_level(self.level)
         return (
-            f"Scores, tokens and costs are means over prompts, times medians and 95th percentiles of calls, each with "
+            f"Scores, tokens and costs are means over prompts, failed calls' costs included, times medians and 95th percentiles of calls, each with "
             f"its {level} interval for more prompts of this kind; ≈ marks what rests on estimated token counts."
         )
 
@@ -273,7 +285,12 @@ def break_down(
     records: list[dict[str, Any]] = []
     for value in sorted(rows[tag].dropna().unique(), key=lambda value: (isinstance(value, str), value)):
         mask = (rows[tag] == value).to_numpy(dtype=bool, na_value=False)
-        part = Measured(measured.value[mask], measured.low[mask], measured.high[mask])
+        part = (
+            # What failed calls cost is shared out among the answers to these prompts.
+            measure(rows[mask], metric, failed=failed, slo={})
+            if metric.name == COST
+            else Measured(measured.value[mask], measured.low[mask], measured.high[mask])
+        )
         options: dict[str, Any] = {"baseline": baseline, "primary": metric.name, "level": level}
         records += [
             record | {"value": str(value)} for record in compare_pairs(rows[mask], {metric: part}, pairs, **options)
@@ -318,7 +335,7 @@ def _variant_table(
             part = values.to_frame(is_variant, prompts)
             figure, stem, kind = (
                 estimate(metric, part, level=level),
-                _MEANS.get(metric.name, metric.name),
+                _STEMS.get(metric.name, metric.name),
                 metric.figure,
             )
             line[stem if kind == "share" else f"{stem}_{kind}"] = figure.value

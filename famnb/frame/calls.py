@@ -276,7 +276,7 @@ def _price_billed_items(
     billing = arrays["billing"]
     for row in rows[billing.codes[rows] >= 0]:
         known, low, high = (
-            {name: None if np.isnan(value := column[row]) else int(value) for name, column in columns.items()}
+            {name: int(value) if np.isfinite(value := column[row]) else None for name, column in columns.items()}
             for columns in (counts, *({name: ends[n] for name, ends in bounds.items()} for n in (0, 1)))
         )
         usage = Usage(

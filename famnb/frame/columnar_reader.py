@@ -278,9 +278,9 @@ def as_floats(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def as_integers(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return counts as integers, ABSENT where they are NaN."""
+    """Return counts as integers, ABSENT where they are NaN, or have no upper end."""
     # ABSENT is a power of two, which a float holds exactly.
-    return np.where(np.isnan(counts), ABSENT, counts).astype(np.int64)
+    return np.where(np.isfinite(counts), counts, ABSENT).astype(np.int64)
 
 
 def to_pandas(column: Column, values: Any) -> Any:

@@ -18,7 +18,8 @@ FloatColumn: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
 """Positions of some of the calls."""
 CountBounds: TypeAlias = dict[str, tuple[FloatColumn, FloatColumn]]
-"""The low and the high end of input and output tokens, by name, one element per call; NaN where missing."""
+"""The low and the high end of input and output tokens, by name, one element per call; NaN where missing, and inf where
+nothing limits what may have come."""
 
 ARRAYS = MathFunctions(round=np.rint, floor=np.floor, ceil=np.ceil, minimum=np.minimum, maximum=np.maximum)
 """For the formulas of `token_estimates`; a NaN stays one."""
@@ -26,7 +27,7 @@ ARRAYS = MathFunctions(round=np.rint, floor=np.floor, ceil=np.ceil, minimum=np.m
 NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
     *(SelectedColumn(count, "integer") for count in COUNTS),
     *(SelectedColumn(f"{count}_source", "word") for count in COUNTS),
-    *(SelectedColumn(name, "integer") for name in ("input_chars", "output_chars", "thinking_chars", "hidden_cap")),
+    *(SelectedColumn(name, "integer") for name in ("input_chars", "output_chars", "hidden_cap")),
     SelectedColumn("http_status", "integer"),
     *(SelectedColumn(name, "word") for name in ("standing", "model", "service")),
 )
@@ -92,8 +93,8 @@ def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> C
     _store(columns, "output_tokens", rows, output_tokens, output_derived, "derived")
 
     fit, input_chars, output_chars = _fit_of_rows(columns, rows, source), floats("input_chars"), floats("output_chars")
-    # Thinking that is shown is part of the text's length, so nothing is hidden.
-    hidden_cap = np.where(columns["thinking_chars"][rows] > 0, np.nan, floats("hidden_cap"))
+    hidden_cap = floats("hidden_cap")
+    hidden_cap[hidden_cap == token_estimates.NO_CAP] = np.inf
     input_estimated = np.isnan(input_tokens) & (input_chars > 0)
     output_estimated = np.isnan(output_tokens) & (output_chars > 0)
     hides_reasoning = output_estimated & ~np.isnan(hidden_cap)

@@ -10,7 +10,7 @@ import pandas as pd
 from famnb.events import Status
 from famnb.frame.calls import calls
 from famnb.frame.columns import RUNS, format_columns
-from famnb.frame.spend import PRICING_COLUMNS, is_unpriced
+from famnb.frame.spend import PRICING_COLUMNS, add_up, is_unpriced
 from famnb.record import Ledger
 from famnb.record.filters import Filters
 from famnb.record.ledger import HasLedger
@@ -38,9 +38,7 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
         )
     for name in _MEDIANS:
         table[f"{name}_p50"], table[f"{name}_n"] = completed[name].median(), completed[name].count()
-    for name in _SUMS:
-        # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
-        table[name] = grouped[name].sum(min_count=1)
+    table |= {str(name): sums for name, sums in add_up(frame, _KEYS, _SUMS).items()}
     table["cost_n"], table["unpriced_calls"] = grouped["cost_usd"].count(), grouped["unpriced_calls"].sum()
     table["first_at"], table["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()
     result = pd.DataFrame(table, index=table["calls"].index).sort_values("first_at").reset_index()

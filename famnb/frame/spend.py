@@ -11,7 +11,7 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
-from famnb.frame.columns import SPEND, format_columns
+from famnb.frame.columns import BOUNDED_COUNTS, SPEND, format_columns
 from famnb.record import Ledger
 from famnb.record.filters import Filters
 from famnb.record.ledger import HasLedger
@@ -87,12 +87,22 @@ def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["cost_usd"].isna() & is_over & is_answered).astype(bool)
 
 
+def add_up(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
+    """The sums of columns by the values of others; missing where no row has one, and where a count has no upper end."""
+    grouped = frame.groupby(keys, observed=True, dropna=False)
+    # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
+    sums = grouped[list(columns)].sum(min_count=1)
+    for count in BOUNDED_COUNTS:
+        is_open = frame[f"{count}_low"].notna() & frame[f"{count}_high"].isna()
+        has_open = is_open.groupby([frame[key] for key in keys], observed=True, dropna=False).any()
+        sums[f"{count}_high"] = sums[f"{count}_high"].mask(has_open)
+    return sums
+
+
 def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """One row for each combination of the keys that occurs."""
     frame = frame.assign(
         calls=1, unpriced_calls=is_unpriced(frame).astype(int), simulated_calls=frame["simulated"].fillna(False)
     )
-    grouped = frame.groupby(list(keys), observed=True, dropna=False)
-    # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
-    sums = grouped[[column.name for column in SPEND]].sum(min_count=1)
+    sums = add_up(frame, list(keys), [column.name for column in SPEND])
     return sums.astype({column.name: column.dtype for column in SPEND}).reset_index()

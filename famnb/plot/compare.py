@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import bounded_mean, compare_variants, to_records
-from famnb.experiment.metrics import RATIO, Measured, find_metric, measure, read_bounds
+from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_column
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
 from famnb.plot.canvas import Canvas
@@ -101,7 +101,8 @@ def compare(
         y, coded = names_axis(by, codes, groups), (codes, groups)
         points = place_points(frame, x, y, by=by, groups=coded, notes=left_out, title=title)
         return show_points(points, figsize=figsize, width=width, ax=ax)
-    measured = _measure(frame, metric)
+    numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
+    measured = measure_column(frame, metric, by=by)
     # Numbers rather than names: a prompt is looked up several times for every group.
     rows = pd.DataFrame(
         {
@@ -175,14 +176,6 @@ def _choose_groups(count: int, first: int, size: FigureSize) -> list[int]:
     most = count if room is None else max((room + 1) // 2, 1)
     others = [index for index in range(count) if index != first]
     return sorted([first, *others[: most - 1]]) if count else []
-
-
-def _measure(frame: pd.DataFrame, metric: str) -> Measured:
-    """The values of the metric, of an experiment's calls as its summary has them."""
-    numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
-    if {"variant", "prompt_id", "status", "error"} <= set(frame.columns):
-        return measure(frame, find_metric(metric), failed="zero", slo={})
-    return read_bounds(frame, metric)
 
 
 def _compare_groups(

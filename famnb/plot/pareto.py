@@ -13,6 +13,7 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
+from famnb.experiment.metrics import measure_column
 from famnb.formatting import format_interval, format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import NARROW_IN
@@ -51,7 +52,7 @@ def pareto(
 ) -> matplotlib.figure.Figure:
     """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
 
-    x: mean of the column `cost` (less is better). y: median of `latency` (less is better), or with `score` the mean of
+    x: mean of the column `cost` (less is better); of `cost_usd` the cost of an answer, what failed calls cost included. y: median of `latency` (less is better), or with `score` the mean of
     that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
     worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
     all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
@@ -66,10 +67,15 @@ def pareto(
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]
     calls, left_out = select_calls(frame)
-    numbers = {name: numeric_column(calls, name, "expected numbers") for name in columns}
+    for name in columns:
+        numeric_column(calls, name, "expected numbers")
     codes, groups = group_rows(calls[by])
     # Groups by number: several small ones may be one group.
-    numbered = calls.assign(**numbers, **{_GROUP: codes})
+    numbered = calls.assign(**{_GROUP: codes})
+    measured = {name: measure_column(numbered, name, by=_GROUP) for name in columns}
+    numbered = numbered.assign(**{name: values.value for name, values in measured.items()})
+    if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns):
+        numbered = numbered.assign(**dict(zip(_COST_BOUNDS, (measured[cost].low, measured[cost].high), strict=True)))
     front = _find_front(numbered, cost=cost, latency=latency, score=score, prompts=pair or prompt_column(calls))
     placed = front.table[front.table["standing"].notna()]
     placed = placed.set_index(placed.index.astype(int)).sort_index()
@@ -89,7 +95,7 @@ def pareto(
         notes.append(f"Groups that have fewer than {fewest} prompts in common are not told apart.")
     chart = Chart(
         title=f"{capitalize(names[up])} against {names[0]} by {by}",
-        x=f"mean {names[0]} a call (USD)" if cost == "cost_usd" else f"mean {names[0]}",
+        x=f"{names[0]} an answer (USD)" if cost == "cost_usd" else f"mean {names[0]}",
         y=f"mean {label}" if score else f"median {label}",
         notes=[*notes, *left_out, *simulation_note(calls)],
         ax=ax,

@@ -81,10 +81,12 @@ def _cost_of_counts(
             )
             if not len(rows):
                 continue
-            selected = TokenCounts(*(np.nan_to_num(column[rows]) for column in counts))
+            selected = TokenCounts(*(np.nan_to_num(column[rows], posinf=0.0) for column in counts))
             bounds = cost_bounds(rates, selected, has_cached=has_cached, has_cache_write=has_cache_write)
+            # Tokens without a limit may cost anything, unless they cost nothing.
+            is_open = np.isinf(counts.output[rows]) & (rates.output > 0)
             for column, bound in zip((best, low, high), bounds, strict=True):
-                column[rows] = bound / unit
+                column[rows] = np.where(is_open, np.inf, bound / unit)
     return best, low, high
 
 

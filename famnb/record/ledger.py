@@ -120,13 +120,11 @@ class Ledger:
         """Complete the reply of a call that is over with id, cost and service, and write its final row."""
         self._open.pop(exchange.id, None)
         # Here and not on the writer's thread, since the caller gets this reply at once; what is written is the same.
-        exchange.reply = dataclasses.replace(
-            exchange.reply,
-            call_id=exchange.id,
-            service=exchange.service,
-            cost=self.cost(exchange, exchange.reply),
-            ledger=self,
-        )
+        reply = dataclasses.replace(exchange.reply, call_id=exchange.id, service=exchange.service, ledger=self)
+        if exchange.broken_tries:
+            billing = msgspec.structs.replace(reply.usage.billing, broken_tries=exchange.broken_tries)
+            reply = dataclasses.replace(reply, usage=msgspec.structs.replace(reply.usage, billing=billing))
+        exchange.reply = dataclasses.replace(reply, cost=self.cost(exchange, reply))
         return self._submit(functools.partial(serialize.close_call, exchange, this_process()))
 
     def call(self, call_id: str) -> RecordedCall:
@@ -415,7 +413,7 @@ class Ledger:
             input_chars=serialize.input_chars(request) if needs_input else None,
             output_chars=reply.output_chars if has_answer else None,
             fit=fits.get(exchange.service, token_estimates.TokenFit()),
-            hidden_cap=None if reply.thinking else serialize.hidden_cap(request),
+            hidden_cap=serialize.hidden_cap(request, exchange.service, shows_thinking=bool(reply.thinking)),
         )
         return prices.cost(
             model,

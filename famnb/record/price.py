@@ -175,7 +175,7 @@ def add_billed_items(price: Price, billing: Billing, bounds: tuple[Any, Any, Any
     What has no rate is counted as plain tokens in the best figure, and leaves the upper end open.
     """
     rates = price.rates
-    extra, is_open = Decimal(), bool(billing.unpriced)
+    extra, is_open = Decimal(), bool(billing.unpriced or billing.broken_tries)
     for count, rate, counted in (
         (billing.cache_write_1h_tokens, price.cache_write_1h, rates.cache_write),
         (billing.audio_input_tokens, price.audio_input, rates.input),

@@ -69,7 +69,7 @@ from famnb.record.price import (
 )
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
 from famnb.request import Request
-from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS, MINI_OUTPUT_TOKENS
+from famnb.request.types import MINI_CONTEXT_TOKENS
 from famnb.wire import lenient_json
 
 BUILT_IN = (
@@ -269,7 +269,8 @@ class PriceBook:
         the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it. `service` is
         as for `price`, `reply_model` the model that the reply names where the request names a deployment.
 
-        What is billed and has no price, such as a search or a tier without one, leaves the upper end open: Infinity.
+        Tokens that nothing limits, and what is billed and has no price, such as a search, a tier without one or a try
+        that broke off and was made again, leave the upper end open: Infinity.
         """
         if usage.cost_usd is not None:
             reported = Decimal(str(usage.cost_usd))
@@ -287,7 +288,7 @@ class PriceBook:
         name = self.priced_model(model, reply_model)
         tiers = self._tiers(name, at, service, billing.tier or None)
         has_tier = bool(tiers) or not billing.tier
-        bounds = []
+        bounds, is_open = [], False
         for bound in usages:
             counts = TokenCounts(
                 bound.input_tokens or 0,
@@ -299,6 +300,7 @@ class PriceBook:
             price = _find_tier(tiers or self._tiers(name, at, service), counts.input)
             if price is None:
                 return None
+            is_open |= bound.output_tokens is None and price.output > 0
             plain = cost_bounds(
                 price.rates,
                 counts,
@@ -309,7 +311,7 @@ class PriceBook:
         best = bounds[0][0]
         low, high = min(bound_low for _, bound_low, _ in bounds), max(bound_high for _, _, bound_high in bounds)
         # No prompt is empty: a service that reports no input has not counted it, or bills it elsewhere.
-        if usage.input_tokens == 0 or not has_tier:
+        if usage.input_tokens == 0 or not has_tier or is_open:
             high = Decimal("Infinity")
         return Cost(best / MILLION, low / MILLION if has_tier else Decimal(), high / MILLION)
 
@@ -398,9 +400,7 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
     # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
     input_tokens = len(lenient_json.encode(request.body()))
     model = str(getattr(request, "model", ""))
-    output_tokens: int | None = getattr(request, request.cap)
-    if output_tokens is None and model in MINI_MODELS:
-        output_tokens = MINI_OUTPUT_TOKENS
+    output_tokens = request.most_tokens
     if getattr(request, "previous_response_id", None):
         return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
     if output_tokens is None:

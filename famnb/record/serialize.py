@@ -118,10 +118,18 @@ def input_chars(request: Request) -> int | None:
     return sum(len(text) + FRAME_CHARS for text in texts)
 
 
-def hidden_cap(request: Request) -> int | None:
-    """Return the most tokens a reply may have, if reasoning was asked for that its text does not show; else None."""
-    settings = request.settings()
-    return None if settings.effort in (None, "none") else settings.cap
+def hidden_cap(request: Request, service: str | None, *, shows_thinking: bool) -> int | None:
+    """Return the most tokens that a reply may have if reasoning may be among them that nobody sees; else None.
+
+    `token_estimates.NO_CAP` if nothing limits it. Models reason unasked, and what they show of it may be a summary, so
+    only models that are known not to are taken at their text; `service` is the engine that a famnb service says it is.
+    """
+    is_asked = request.settings().effort not in (None, "none")
+    if service == "sim":
+        is_hidden = is_asked and not shows_thinking
+    else:
+        is_hidden = is_asked or not token_estimates.PLAIN_MODELS.match(str(getattr(request, "model", "")))
+    return (request.most_tokens or token_estimates.NO_CAP) if is_hidden else None
 
 
 def prompt_turn(request: Request) -> PromptTurn:
@@ -194,7 +202,6 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "prompt": prompt.text[:PROMPT_HEAD_CHARS],
         "prompt_hash": prompt.digest,
         "input_chars": input_chars(request),
-        "hidden_cap": hidden_cap(request),
         **_settings_columns(request),
         **{name: labels.get(name) for name in LABEL_COLUMNS},
         "repeat": int(repeat) if (repeat := labels.get("repeat", "")).isdecimal() else None,
@@ -219,6 +226,7 @@ def _progress_columns(exchange: Exchange) -> dict[str, Any]:
         "http_status": exchange.http_status,
         "request_id": exchange.request_id,
         "service": exchange.service,
+        "hidden_cap": hidden_cap(exchange.request, exchange.service, shows_thinking=bool(exchange.reply.thinking)),
         "response_headers": _json(exchange.response_headers),
         "connect_s": None if exchange.connect_ns is None else exchange.connect_ns / 1e9,
         "headers_ns": exchange.headers_ns,

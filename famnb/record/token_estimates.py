@@ -7,6 +7,7 @@ one call when it ends, `frame.fill_estimates` the columns of a frame, both by th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +30,16 @@ class TokenRatio(msgspec.Struct, frozen=True):
     """Replies it was fitted on."""
 
 
+USAGE_HINT = 'stream_options={"include_usage": True} has a streamed call report its tokens, and stream=False any call'
+"""What to do about counts that were not reported."""
+NO_CAP = 0
+"""The `hidden_cap` of a reply that nothing limits."""
+PLAIN_MODELS = re.compile(
+    r"(?:.*/)?(?:gpt-3\.5|gpt-4(?:$|-|o|\.1)|claude-3(?:-5)?-(?:haiku|sonnet|opus)|gemini-(?:1\.|2\.0-flash(?!-think))"
+    r"|(?:meta-)?llama-?[123]|smollm2|mixtral|codestral)",
+    re.IGNORECASE,
+)
+"""The names of models that do not reason unless they are asked to."""
 PRIOR = TokenRatio(1 / 4, 1 / 8, 1)
 """Without history: 4 characters a token, as English text has; 1 to 8 covers code, and most languages."""
 
@@ -41,7 +52,7 @@ class TokenFit(msgspec.Struct, frozen=True):
     output: TokenRatio = PRIOR
     """Of replies that show all that was generated."""
     reasoned: TokenRatio = PRIOR
-    """Of replies whose reasoning was asked for and not shown, which count tokens that no character stands for."""
+    """Of replies that may have hidden their reasoning, which count tokens that no character stands for."""
 
 
 class UsageEstimate(msgspec.Struct, frozen=True):
@@ -85,7 +96,7 @@ def tokens_of_text(chars: Any, ratio: TokenRatio, functions: MathFunctions) -> t
 
 
 def tokens_with_hidden_reasoning(chars: Any, fit: TokenFit, cap: Any, functions: MathFunctions) -> tuple[Any, Any, Any]:
-    """Return the middle, low and high count of a reply of at most `cap` tokens that does not show its reasoning."""
+    """Return the middle, low and high count of a reply of at most `cap` tokens that may hide its reasoning."""
     # The reasoning may be all that the cap allows, or nothing: then the text is as dense as that of other replies.
     lowest_ratio = functions.minimum(fit.output.low, fit.reasoned.low)
     return (
@@ -101,8 +112,8 @@ def estimate_usage(
     """Return `usage` with absent input and output counts derived from the total, else estimated, and its bounds.
 
     A length, in characters, that is None or 0 leaves its count absent: nothing is known then, which is not 0.
-    `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them; None if the
-    text shows all.
+    `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them: NO_CAP leaves
+    the high end open, as None. Without one the text shows all.
     """
     if usage.input_tokens is not None and usage.output_tokens is not None:
         return UsageEstimate(usage, *contradiction_bounds(usage)) if usage.is_contradictory else _certain(usage)
@@ -114,7 +125,7 @@ def estimate_usage(
         estimates["output_tokens"] = (
             tokens_of_text(output_chars, fit.output, NUMBERS)
             if hidden_cap is None
-            else tokens_with_hidden_reasoning(output_chars, fit, hidden_cap, NUMBERS)
+            else tokens_with_hidden_reasoning(output_chars, fit, hidden_cap or math.inf, NUMBERS)
         )
     if not estimates:
         return _certain(usage)
@@ -122,6 +133,7 @@ def estimate_usage(
     outputs = estimates.get("output_tokens", [usage.output_tokens] * 3)
     if usage.total_tokens is None and inputs[0] is not None and outputs[0] is not None:
         estimates["total_tokens"] = [sum(pair) for pair in zip(inputs, outputs, strict=True)]
+    estimates = {count: [None if value == math.inf else value for value in ends] for count, ends in estimates.items()}
     marks = (*usage.estimated, *(count for count in estimates if count not in usage.estimated))
     mid, low, high = (
         msgspec.structs.replace(usage, estimated=marks, **dict(zip(estimates, values, strict=True)))
@@ -198,7 +210,7 @@ RATIOS = """
             THEN CAST(input_tokens AS DOUBLE) / input_chars END,
         CASE WHEN output_tokens_source IN ('reported', 'derived') AND output_chars > 0
             THEN CAST(output_tokens AS DOUBLE) / output_chars END,
-        hidden_cap IS NOT NULL AND thinking_chars = 0
+        hidden_cap IS NOT NULL
     FROM calls WHERE model = ? AND complete = 1 ORDER BY started_us DESC LIMIT ?"""
 """The ratios of a model's newest calls, in SQL that SQLite and DuckDB share."""
 

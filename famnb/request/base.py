@@ -35,7 +35,7 @@ from famnb.formatting import shorten
 from famnb.reply import Reply
 from famnb.request.message_parts import images, plain_text
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import PATTERNS, STRICT, StrictModel
+from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS, PATTERNS, STRICT, StrictModel
 
 Heading: TypeAlias = Literal[
     "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"
@@ -310,6 +310,15 @@ class Request(BaseModel):
     def output_tokens(self) -> int:
         """The limit of generated tokens."""
         return self.get((*self.set_caps, self.cap)[0]) or self.traits.output_tokens
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that can be generated for it; None if nothing limits them."""
+        limit: int | None = self.get((*self.set_caps, self.cap)[0])
+        if limit is None and self.get("model") in MINI_MODELS:
+            limit = MINI_OUTPUT_TOKENS
+        # Each of several choices may be as long as the limit allows.
+        return limit and limit * (self.get("n") or 1)
 
     @property
     def streams(self) -> bool:

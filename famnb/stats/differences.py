@@ -49,6 +49,7 @@ MIN_COUNTED = 10
 """Swaps that have to come to as much for their number to tell how rare that is."""
 FEW_BEYOND = 2
 """With fewer prompts expected beyond a percentile the interval of its difference says so: it covers some 90 %."""
+_NO_LIMIT = Interval(math.inf, 0.0, math.inf, 0)
 _UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
 
 
@@ -126,7 +127,18 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     if all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
-    least, most = (paired(a[end_a], b[end_b], level=level) for end_a, end_b in (("high", "low"), ("low", "high")))
+    least, most = (
+        # Where nothing limits an input, nothing limits the difference on that side.
+        dataclasses.replace(middle, value=end, low=end, high=end, ratio=_NO_LIMIT, p_value=0.0)
+        if np.isinf(open_side["high"]).any()
+        else paired(a[end_a], b[end_b], level=level)
+        for open_side, end_a, end_b, end in ((a, "high", "low", -math.inf), (b, "low", "high", math.inf))
+    )
+    return _enclose(middle, least, most)
+
+
+def _enclose(middle: Difference, least: Difference, most: Difference) -> Difference:
+    """The difference of uncertain inputs, of the differences at their least favourable ends."""
     (low, high), (ratio_low, ratio_high) = _envelope(least, most), _envelope(least.ratio, most.ratio)
     # numpy's maximum, unlike Python's, is NaN where one of the two is.
     p_value = float(np.maximum(least.p_value, most.p_value))
@@ -140,6 +152,39 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
         value_low=least.value,
         value_high=most.value,
     )
+
+
+def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95) -> Difference:
+    """Return the ratio of two variants' means over the prompts that both have, such as of what an answer costs.
+
+    Both sides are as for `paired_bounds`. `ratio` has the ratio with its interval, `value`, `low` and `high` its
+    logarithm; each prompt counts as far as it moves that (the linearised ratio). NaN unless both means are above 0.
+    """
+    level = check_share("level", level)
+    a, b = _check_bounds("first", first), _check_bounds("second", second)
+
+    def compare(end_a: str, end_b: str) -> Difference:
+        if np.isinf(a[end_a]).any() or np.isinf(b[end_b]).any():
+            end = -math.inf if np.isinf(a[end_a]).any() else math.inf
+            return dataclasses.replace(middle, value=end, low=end, high=end, ratio=_NO_LIMIT, p_value=0.0)
+        sides = _Calls.of(*_match(a[end_a], b[end_b], None)).means
+        totals = [float(np.mean(side)) if len(side) else math.nan for side in sides]
+        if not min(totals) > 0:
+            return Difference(*[math.nan] * 3, len(sides[0]), level, _UNKNOWN, math.nan, math.nan)
+        moves = sides[1] / totals[1] - sides[0] / totals[0]
+        # Equal ratios differ by rounding.
+        logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > 1e-12 else np.zeros(len(moves)))
+        gap = mean(logs, level=level)
+        p_value, sd = mean_p_value(logs) if gap.known else math.nan, float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan
+        return Difference(
+            gap.value, gap.low, gap.high, gap.n, level, _exponential(gap), math.nan, p_value, "ratio", sd,
+            gap.method, gap.caution,
+        )  # fmt: skip
+
+    middle = compare("value", "value")
+    if math.isnan(middle.value) or all((side["low"] == side["high"]).all() for side in (a, b)):
+        return middle
+    return _enclose(middle, compare("high", "low"), compare("low", "high"))
 
 
 def paired_percentile(first: pd.Series[Any], second: pd.Series[Any], p: float, *, level: float = 0.95) -> Difference:
@@ -286,7 +331,7 @@ def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
     missing = {"low", "value", "high"} - set(side.columns)
     if missing:
         raise InvalidRequest(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
-    low, value, high = (as_floats(side[column]) for column in ("low", "value", "high"))
+    low, value, high = (as_floats(side[column], finite=column != "high") for column in ("low", "value", "high"))
     is_known = ~np.isnan(low + value + high)
     if not ((low <= value) & (value <= high))[is_known].all():
         raise InvalidRequest(f"{name}: expected low ≤ value ≤ high in every row")

@@ -126,8 +126,10 @@ def _figure(part: pd.DataFrame, objective: Objective, level: float) -> Interval:
     middle = mean(values, clusters=clusters, level=level)
     if objective.bounds is None:
         return middle
-    least, most = (mean(part[name], clusters=clusters, level=level) for name in objective.bounds)
-    return dataclasses.replace(middle, low=least.low, high=most.high)
+    lows, highs = (as_floats(part[name], finite=False) for name in objective.bounds)
+    # A cost without an upper end leaves the mean without one.
+    high = math.inf if np.isinf(highs).any() else mean(highs, clusters=clusters, level=level).high
+    return dataclasses.replace(middle, low=mean(lows, clusters=clusters, level=level).low, high=high)
 
 
 def _compare(
@@ -180,7 +182,7 @@ def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
     if objective.statistic == "median":
         return _Values(calls.dropna(), pd.DataFrame(), is_share)
     low, high = objective.bounds or (objective.column,) * 2
-    columns = {"low": as_floats(side[low]), "value": as_floats(calls), "high": as_floats(side[high])}
+    columns = {"low": as_floats(side[low]), "value": as_floats(calls), "high": as_floats(side[high], finite=False)}
     is_known = ~np.isnan(columns["low"] + columns["value"] + columns["high"])
     ends = pd.DataFrame({name: values[is_known] for name, values in columns.items()}, index=side.index[is_known])
     # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.

@@ -83,6 +83,8 @@ class Interval:
         if not math.isfinite(self.value):
             return f"not known (n = {self.n})"
         n = f"n = {self.n}" + (f" in {format_count(self.clusters, 'prompt')}" if self.clusters else "")
+        if math.isinf(self.high) and math.isfinite(self.low):
+            return f"{format_number(self.value)} (at least {format_number(self.low)}, {n})"
         if not self.known:
             return f"{format_number(self.value)} ({n}, too few for an interval)"
         ends = f"{format_level(self.level)} interval {format_number(self.low)} to {format_number(self.high)}"
@@ -90,12 +92,15 @@ class Interval:
         return f"{format_number(self.value)} ({ends}{population}, {n}{f'; {self.caution}' if self.caution else ''})"
 
 
-def as_floats(values: Any) -> Values:
-    """Return the values as floats, NaN where missing. Raises ValueError for anything but finite numbers."""
+def as_floats(values: Any, *, finite: bool = True) -> Values:
+    """Return the values as floats, NaN where missing. Raises ValueError for anything but finite numbers.
+
+    Unless they need not be `finite`: infinity is the upper end of what nothing limits.
+    """
     # Mostly they are floats already: a comparison looks at several of its columns more than once.
     is_floats = isinstance(values, pd.Series | np.ndarray) and values.dtype == np.float64 and values.ndim == 1
     array: Values = np.asarray(values) if is_floats else _convert_to_floats(values)
-    if np.isinf(array).any():
+    if finite and np.isinf(array).any():
         raise InvalidRequest(
             "expected finite numbers: there are infinite ones; leave them out, or mark them as missing"
         )

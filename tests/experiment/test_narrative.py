@@ -18,7 +18,7 @@ def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
     assert speed.startswith("B wins on time to the end of the answer: B answers 0.41 s sooner than A (")
     assert all(part in speed for part in ("1.62 s against 2.02 s", "95% interval 0.38–0.43 s", "p < 0.001", "n = 60"))
     assert money.startswith("Cost: B costs 2.1 times as much as A (")
-    assert "ratio of geometric means" in money
+    assert "ratio of costs per answer" in money
     assert found.findings == found.verdict
     row = found.pairs.set_index("metric").loc["e2e_s"]
     assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)
@@ -94,7 +94,7 @@ def test_failed_calls_are_counted_named_and_left_out_of_times():
     found = summary(rows)
     assert found.table.loc["B", ["planned", "completed", "failed", "left"]].tolist() == [30, 28, 2, 0]
     assert "2 of 30 calls of B failed (RateLimitError 2)" in found.lines[0]
-    assert "in no time, token count or cost" in found.lines[1]
+    assert "in no time or token count; what they cost is in the cost of the answers" in found.lines[1]
     assert dict(zip(found.pairs["metric"], found.pairs["n"], strict=True)) == {"e2e_s": 28, "success": 30}
 
 

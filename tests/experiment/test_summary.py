@@ -107,7 +107,7 @@ def test_the_documented_columns_are_those_of_the_table():
     ends = dict.fromkeys(("success", "goodput"), ("", "_low", "_high", "_n"))
     for name in ("ttft_s", "ttfa_s", "e2e_s"):
         ends[name] = ("_median", "_low", "_high", "_n", "_p95", "_p95_low", "_p95_high")
-    for name in ("output_tokens", "cost_per_call", "score_x"):
+    for name in ("output_tokens", "cost_per_answer", "cost_per_call", "cost_per_right", "score_x"):
         ends[name] = ("_mean", "_low", "_high", "_n", "_least", "_most")
     expected = {*counts.split(), *(f"{name}{end}" for name, suffixes in ends.items() for end in suffixes)}
     assert set(table.columns) == expected

@@ -147,7 +147,7 @@ def test_reported_counts_say_so_and_absent_ones_are_missing(ledger: Ledger) -> N
 
 def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None:
     """No history: four characters a token, and the cost is the interval that one to eight of them make."""
-    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
     assert list(got[["input_tokens", "output_tokens", "total_tokens"]]) == [20, 100, 120]
     assert set(got[["input_tokens_source", "output_tokens_source", "total_tokens_source"]]) == {"estimated"}
     assert got["cost_usd"] == pytest.approx(105e-6)
@@ -155,9 +155,19 @@ def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None
     assert got[["tpot_s", "output_tps"]].isna().all()
 
 
+def test_a_model_that_may_reason_unseen_may_have_used_all_that_its_cap_allows(ledger: Ledger) -> None:
+    """Without a cap nothing limits its tokens: there is no upper end, and none of their sums."""
+    got = row(ledger, exchange(spoken("a" * 400), max_tokens=900))
+    assert list(got[["output_tokens_low", "output_tokens", "output_tokens_high"]]) == [50, 100, 900]
+    got = row(ledger, exchange(spoken("a" * 400), model="lab/large"))
+    assert (got["output_tokens"], got["output_tokens_high"]) == (100, pd.NA)
+    sums = famnb.spend(ledger, by="model").set_index("model")
+    assert sums["output_tokens_high"].to_dict() == {"fam-mini": 900, "lab/large": pd.NA}
+
+
 def test_an_estimated_count_has_its_ends_beside_it(ledger: Ledger) -> None:
     """64 + 16 and 400 characters at one to eight a token; the ends of a reported count are the count."""
-    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
     assert list(got[["input_tokens_low", "input_tokens", "input_tokens_high"]]) == [10, 20, 80]
     assert list(got[["output_tokens_low", "output_tokens", "output_tokens_high"]]) == [50, 100, 400]
     told = row(ledger, exchange(spoken("a" * 400, counts=(8, 3))), columns=["call_id", "output_tokens_high"])
@@ -217,8 +227,8 @@ def whole(endpoint: str, **details: object) -> Exchange:
 def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:
     """After four replies at two characters a token so is the estimate, an interval still."""
     for _ in range(4):
-        ledger.on_close(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10))
-    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+        ledger.on_close(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10, service="sim"))
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
     assert list(got[["input_tokens", "output_tokens"]]) == [40, 200]
     costs = got[["cost_low_usd", "cost_usd", "cost_high_usd"]]
     assert list(costs) == pytest.approx([(26 * 0.25 + 133) * 1e-6, 210e-6, (60 * 0.25 + 300) * 1e-6])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
+import famnb
 from famnb import ChatRequest, compose
 from famnb.events import Usage
 from famnb.record import Ledger
 from famnb.record.serialize import hidden_cap, input_chars
-from famnb.record.token_estimates import PRIOR, TokenFit, TokenRatio, estimate_usage, fit_ratio
+from famnb.record.token_estimates import NO_CAP, PRIOR, TokenFit, TokenRatio, estimate_usage, fit_ratio
 from tests.support.exchanges import exchange, spoken
 
 
@@ -42,28 +46,45 @@ def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "fields", "cap"),
+    ("fields", "service", "cap"),
     [
-        ("web", {}, None),
-        ("web", {"reasoning": {"effort": "none"}}, None),
-        ("web", {"reasoning": {"effort": "low"}}, 2048),
-        ("web", {"reasoning": {"effort": "low"}, "max_tokens": 99}, 99),
-        ("chat", {"reasoning": {"effort": "low"}}, 16_384),
-        ("messages", {"thinking": 100}, None),
+        ({}, "sim", None),
+        ({"reasoning": {"effort": "none"}}, "sim", None),
+        ({"reasoning": {"effort": "low"}}, "sim", 2048),
+        ({"endpoint": "chat", "reasoning": {"effort": "low"}}, "sim", 16_384),
+        ({}, None, 2048),
+        ({"reasoning": {"effort": "none"}, "max_tokens": 99}, "upstream", 99),
+        ({"endpoint": "chat", "model": "lab/large"}, None, NO_CAP),
+        ({"endpoint": "chat", "model": "openai/gpt-4o-mini", "max_tokens": 9}, None, None),
+        ({"endpoint": "chat", "model": "openai/gpt-4o-mini", "reasoning": {"effort": "low"}}, None, NO_CAP),
     ],
 )
-def test_reasoning_is_hidden_where_it_is_asked_for_and_not_shown(
-    endpoint: str, fields: dict[str, object], cap: int | None
+def test_a_reply_may_hide_as_many_tokens_as_its_cap_unless_its_model_is_known_not_to_reason(
+    fields: dict[str, Any], service: str | None, cap: int | None
 ) -> None:
-    """The cap is the request's own, or the document's; messages show their thinking."""
-    assert hidden_cap(compose(endpoint, "Hi", **fields)) == cap
+    """A simulated engine does as it is asked; any other may reason unasked, up to the request's cap or the document's."""
+    request = compose(fields.get("endpoint", "web"), "Hi", **{k: v for k, v in fields.items() if k != "endpoint"})
+    assert hidden_cap(request, service, shows_thinking=False) == cap
+
+
+def test_thinking_that_is_shown_may_be_a_summary_of_a_real_models() -> None:
+    request = compose("messages", "Hi", thinking=100, max_tokens=200)
+    assert [hidden_cap(request, service, shows_thinking=True) for service in ("sim", None)] == [None, 200]
+
+
+def test_without_a_cap_nothing_limits_what_came_nor_what_it_cost() -> None:
+    figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=TokenFit(), hidden_cap=NO_CAP)
+    assert (figures.low.output_tokens, figures.usage.output_tokens, figures.high.output_tokens) == (1, 2, None)
+    cost = famnb.prices.cost("fam-mini", figures.usage, between=(figures.low, figures.high))
+    assert (cost.exact, cost.high) == (False, Decimal("Infinity"))
+    assert str(cost).startswith("≥ $0.00")
 
 
 def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Ledger) -> None:
     """Ten characters in 100 tokens with reasoning, in 5 without: two fits."""
-    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}))
-    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)))).result()
-    fit = ledger.fits("fam-mini")[None]
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}, service="sim"))
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), service="sim")).result()
+    fit = ledger.fits("fam-mini")["sim"]
     assert (fit.output.mid, fit.reasoned.mid) == (0.5, 10.0)
 
 
@@ -124,17 +145,15 @@ def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
         ledger.on_close(exchange(spoken("a" * 10, counts=(16, 10)), prompt="b" * 16, service="sim"))
     ledger.on_close(exchange(spoken("a" * 10), prompt="b" * 16))
     fits = ledger.fits("fam-mini")
-    assert {service: (fit.input.mid, fit.output.mid, fit.output.n) for service, fit in fits.items()} == {
-        None: (0.5, 0.5, 2),
-        "sim": (0.5, 1.0, 2),
-    }
+    assert (fits[None].input.mid, fits[None].reasoned.mid, fits[None].reasoned.n) == (0.5, 0.5, 2)
+    assert (fits["sim"].input.mid, fits["sim"].output.mid, fits["sim"].output.n) == (0.5, 1.0, 2)
     assert ledger.fits("unheard-of") == {}
 
 
 def test_a_replys_cost_uses_the_fit(ledger: Ledger) -> None:
     """The next call without usage is priced by what the ledger learned, as an interval."""
-    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16)).result()
-    silent = exchange(spoken("a" * 1000), prompt="b" * 16)
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16, service="sim")).result()
+    silent = exchange(spoken("a" * 1000), prompt="b" * 16, service="sim")
     ledger.on_open(silent)
     ledger.flush()
     ledger.on_close(silent).result()

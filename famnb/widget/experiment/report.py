@@ -147,7 +147,7 @@ def _verdict(summary: Summary) -> SafeHtml:
     if not summary.verdict:
         return SafeHtml()
     columns = summary.text_columns()
-    kept = [head for head in ("answered", "success rate", "cost a call") if head in columns]
+    kept = [head for head in ("answered", "success rate", "cost a call", "cost an answer", "cost a right answer") if head in columns]
     differences = {
         (row["metric"], row["second"]): [format_difference(row), format_sureness(row)]
         for row in to_records(summary.pairs[summary.pairs["baseline"]])
@@ -226,18 +226,18 @@ def _pictures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) 
     if answered.empty:
         return
     scores = score_columns(answered)
+    # In a score and in costs, failed calls count as the summary has them.
+    compared = answered if options.get("failed") == "drop" else rows
     if answered["cost_usd"].notna().any():
         score = summary.primary if summary.primary in scores else next(iter(scores), None)
-        yield figure_html(partial(plot.pareto, answered, by="variant", score=score))
+        yield figure_html(partial(plot.pareto, compared, by="variant", score=score))
     metric = summary.primary if summary.primary in answered else "e2e_s"
-    # In a score, failed calls count as the summary has them.
-    compared = answered if options.get("failed") == "drop" else rows
     yield figure_html(partial(plot.compare, compared, by="variant", metric=metric, baseline=summary.baseline))
     if failures(rows).any():
         yield figure_html(partial(plot.success, rows, by="variant"))
     yield figure_html(partial(plot.latency, answered, by="variant", metric="ttft_s"))
     if answered["cost_usd"].notna().any():
-        yield figure_html(partial(plot.cost, answered, by="variant"))
+        yield figure_html(partial(plot.cost, rows, by="variant"))
 
 
 def _tag_tables(
@@ -474,8 +474,8 @@ def _methods(summary: Summary) -> SafeHtml:
         "what rests on counts that the service did not report: each has a low and a high end, and a difference is "
         "called clear only if it is so at the ends that speak most against it. What is known only within more "
         "than a factor of three is said as what it is at most.",
-        "Failed and unanswered calls are in no median and no mean of times, tokens and costs; what is known to be "
-        "spent on them is in the sums. Warm-up calls are in no figure of a variant. Calls that were stopped or cut off "
+        "Failed and unanswered calls are in no median and no mean of times and tokens; what failed calls cost is shared "
+        "out among the answers, and costs are compared by that, as a ratio. Warm-up calls are in no figure of a variant. Calls that were stopped or cut off "
         "and made again are in no figure at all; famnb.spend counts every call of the ledger.",
     )
     return _LIST.format(_items(notes))
