@@ -2,7 +2,7 @@
 
 counted (ended calls, of earlier runs too) + reserved (calls in flight, at most) + the next call, at most <= limit
 
-Token counts that were not reported have no upper end but the cap of the request, and a try that the client repeats may be
+Token counts that were not reported have no upper end but the cap of the request. A try that the client repeats may be
 billed if the service had begun to answer.
 """
 

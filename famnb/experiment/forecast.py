@@ -275,8 +275,8 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
     if any(past.is_estimated(name).any() for past in histories for name in ("input_tokens", "output_tokens")):
         notes.append(
-            "Some past calls came without token counts. Theirs are estimated from the length of the text, and may be as "
-            f"many as the cap allows; the intervals are as much wider. {USAGE_HINT}."
+            "Some past calls came without token counts. Theirs are estimated from the length of the text, and may be "
+            f"as many as the cap allows; the intervals are as much wider. {USAGE_HINT}."
         )
     return notes
 

@@ -306,19 +306,22 @@ def _share_costs(rows: pd.DataFrame, share: pd.Series[bool], *, by: str) -> Meas
     costs, is_failure = read_bounds(rows, COST), failures(rows)
     # A refusal costs nothing; what a call that broke off cost may not be known.
     is_open = is_unpriced(rows) & is_failure
-    value, low = costs.value.mask(is_failure, costs.value.fillna(0.0)), costs.low.mask(is_failure, costs.low.fillna(0.0))
+    value, low = (
+        costs.value.mask(is_failure, costs.value.fillna(0.0)),
+        costs.low.mask(is_failure, costs.low.fillna(0.0)),
+    )
     high = costs.high.mask(is_failure, costs.high.fillna(is_open.map({True: math.inf, False: 0.0})))
     ends = pd.DataFrame({"low": low, "value": value, "high": high})
     ends = ends.where((rows["status"].isin(ANSWERED) | is_failure) & value.notna())
     # Only answers tell whether anything has a price.
-    has_price = costs.value.where(rows["status"].isin(ANSWERED)).notna().groupby(rows[by], observed=True).transform("any")
+    has_price = (
+        costs.value.where(rows["status"].isin(ANSWERED)).notna().groupby(rows[by], observed=True).transform("any")
+    )
     ends = ends.where(has_price.reindex(rows.index, fill_value=False).astype(bool))
     counted = share.astype(float).where(ends["value"].notna())
     if counted.dropna().eq(1).all():
         return Measured(ends["value"], ends["low"], ends["high"])
-    prompts = rows["prompt_id"].astype("string")
-    prompts = prompts.fillna(rows["prompt_hash"].astype("string")) if "prompt_hash" in rows else prompts
-    means = ends.assign(share=counted).groupby([rows[by].astype(object), prompts.fillna("")]).mean()
+    means = ends.assign(share=counted).groupby([rows[by].astype(object), _prompts(rows)]).mean()
     by_group = means.groupby(level=0).mean()
     per_share = rows[by].astype(object).map(by_group["share"].where(by_group["share"] > 0)).astype(float)
     columns = {}
@@ -353,6 +356,13 @@ def read_bounds(rows: pd.DataFrame, column: str) -> Measured:
     return Measured(value, low, high)
 
 
+def _prompts(rows: pd.DataFrame) -> pd.Series[str]:
+    """What tells the prompts of calls apart, also of those outside of experiments."""
+    prompts = rows["prompt_id"].astype("string")
+    prompts = prompts.fillna(rows["prompt_hash"].astype("string")) if "prompt_hash" in rows else prompts
+    return prompts.fillna("")
+
+
 def _as_floats(column: pd.Series[Any]) -> pd.Series[float]:
     """The numbers of a column, NaN where missing."""
     return pd.Series(column.to_numpy(dtype=float, na_value=math.nan), index=column.index)
@@ -379,9 +389,9 @@ def _count_failures(rows: pd.DataFrame, scores: pd.Series[float], span: Span) ->
     Only for prompts that the scorer scores, as one with an `expected` answer is by `exact`.
     """
     lowest = span[0] if math.isfinite(span[0]) else min(0.0, scores.min(skipna=True))
-    is_scored = scores.notna().groupby(rows["prompt_id"].astype(str)).transform("any")
+    is_scored = scores.notna().groupby(_prompts(rows)).transform("any")
     is_answered = rows["status"].isin(ANSWERED)
     if scores[is_answered].notna().all():
         # Then it also scores the prompts that nobody answered.
-        is_scored |= ~is_answered.groupby(rows["prompt_id"].astype(str)).transform("any")
+        is_scored |= ~is_answered.groupby(_prompts(rows)).transform("any")
     return scores.mask(failures(rows) & is_scored, lowest)

@@ -313,6 +313,7 @@ class PairFinding:
             facts += f", not enough for one of {row['comparisons']} comparisons"
         return f"{facts}, {self.pairs_needed} pairs would show {self.notable}" if row["needed"] > row["n"] else facts
 
+
 def _name_winner(findings: Sequence[PairFinding]) -> str:
     """Who wins on the primary metric, of which every pair has a finding."""
     metric = findings[0].metric

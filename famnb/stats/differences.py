@@ -175,7 +175,10 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
         # Equal ratios differ by rounding.
         logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > 1e-12 else np.zeros(len(moves)))
         gap = mean(logs, level=level)
-        p_value, sd = mean_p_value(logs) if gap.known else math.nan, float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan
+        p_value, sd = (
+            mean_p_value(logs) if gap.known else math.nan,
+            float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan,
+        )
         return Difference(
             gap.value, gap.low, gap.high, gap.n, level, _exponential(gap), math.nan, p_value, "ratio", sd,
             gap.method, gap.caution,

@@ -147,7 +147,11 @@ def _verdict(summary: Summary) -> SafeHtml:
     if not summary.verdict:
         return SafeHtml()
     columns = summary.text_columns()
-    kept = [head for head in ("answered", "success rate", "cost a call", "cost an answer", "cost a right answer") if head in columns]
+    kept = [
+        head
+        for head in ("answered", "success rate", "cost a call", "cost an answer", "cost a right answer")
+        if head in columns
+    ]
     differences = {
         (row["metric"], row["second"]): [format_difference(row), format_sureness(row)]
         for row in to_records(summary.pairs[summary.pairs["baseline"]])
