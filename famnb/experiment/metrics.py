@@ -306,10 +306,7 @@ def _share_costs(rows: pd.DataFrame, share: pd.Series[bool], *, by: str) -> Meas
     costs, is_failure = read_bounds(rows, COST), failures(rows)
     # A refusal costs nothing; what a call that broke off cost may not be known.
     is_open = is_unpriced(rows) & is_failure
-    value, low = (
-        costs.value.mask(is_failure, costs.value.fillna(0.0)),
-        costs.low.mask(is_failure, costs.low.fillna(0.0)),
-    )
+    value, low = (end.mask(is_failure, end.fillna(0.0)) for end in (costs.value, costs.low))
     high = costs.high.mask(is_failure, costs.high.fillna(is_open.map({True: math.inf, False: 0.0})))
     ends = pd.DataFrame({"low": low, "value": value, "high": high})
     ends = ends.where((rows["status"].isin(ANSWERED) | is_failure) & value.notna())

@@ -63,8 +63,8 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
             else ', and in no score (failed="zero" counts them as the lowest there can be)'
         )
         yield (
-            f"Failed calls are in no time or token count{in_scores if has_scores else ''}; what they cost is in the cost "
-            "of the answers."
+            f"Failed calls are in no time or token count{in_scores if has_scores else ''}; what they cost is in the "
+            "cost of the answers."
         )
     # A frame that was read from a file may lack them.
     if "output_tokens_source" in rows and (unreported := int((rows["output_tokens_source"] == "estimated").sum())):

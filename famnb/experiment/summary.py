@@ -162,8 +162,9 @@ class Summary:
         """What the figures of the table are."""
         level = format_level(self.level)
         return (
-            f"Scores, tokens and costs are means over prompts, failed calls' costs included, times medians and 95th percentiles of calls, each with "
-            f"its {level} interval for more prompts of this kind; ≈ marks what rests on estimated token counts."
+            "Scores, tokens and costs are means over prompts, failed calls' costs included, times medians and 95th "
+            f"percentiles of calls, each with its {level} interval for more prompts of this kind; ≈ marks what rests "
+            "on estimated token counts."
         )
 
     def __repr__(self) -> str:

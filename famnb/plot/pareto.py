@@ -52,7 +52,8 @@ def pareto(
 ) -> matplotlib.figure.Figure:
     """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
 
-    x: mean of the column `cost` (less is better); of `cost_usd` the cost of an answer, what failed calls cost included. y: median of `latency` (less is better), or with `score` the mean of
+    x: mean of the column `cost` (less is better); of `cost_usd` the cost of an answer, what failed
+    calls cost included. y: median of `latency` (less is better), or with `score` the mean of
     that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
     worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
     all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told

@@ -112,8 +112,8 @@ def estimate_usage(
     """Return `usage` with absent input and output counts derived from the total, else estimated, and its bounds.
 
     A length, in characters, that is None or 0 leaves its count absent: nothing is known then, which is not 0.
-    `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them: NO_CAP leaves
-    the high end open, as None. Without one the text shows all.
+    `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them: NO_CAP
+    leaves the high end open, as None. Without one the text shows all.
     """
     if usage.input_tokens is not None and usage.output_tokens is not None:
         return UsageEstimate(usage, *contradiction_bounds(usage)) if usage.is_contradictory else _certain(usage)

@@ -4,7 +4,8 @@
     median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
     summary(frame["e2e_s"])                            mean, median, p90, p95, p99 with their intervals
     paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
-    paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no, paired_bounds(), paired_ratio() of costs
+    paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no
+    paired_bounds(first, second)                       of costs with ends, and paired_ratio()
     share(meets_slo(frame, {"ttft_s": 0.5}, failed=failed), clusters=prompts)     goodput
     proportion(17, 20)                                 Wilson's interval
     sample_size(sd=0.4, sd_n=12, difference=0.1, comparisons=6)     pairs needed, by the rule that will judge

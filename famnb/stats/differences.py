@@ -163,6 +163,8 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
 
+    unknown = Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "ratio")
+
     def compare(end_a: str, end_b: str) -> Difference:
         if np.isinf(a[end_a]).any() or np.isinf(b[end_b]).any():
             end = -math.inf if np.isinf(a[end_a]).any() else math.inf
@@ -170,7 +172,7 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
         sides = _Calls.of(*_match(a[end_a], b[end_b], None)).means
         totals = [float(np.mean(side)) if len(side) else math.nan for side in sides]
         if not min(totals) > 0:
-            return Difference(*[math.nan] * 3, len(sides[0]), level, _UNKNOWN, math.nan, math.nan)
+            return dataclasses.replace(unknown, n=len(sides[0]))
         moves = sides[1] / totals[1] - sides[0] / totals[0]
         # Equal ratios differ by rounding.
         logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > 1e-12 else np.zeros(len(moves)))

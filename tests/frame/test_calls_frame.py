@@ -54,7 +54,7 @@ def test_what_people_look_for_comes_first_and_all_columns_stay(ledger: Ledger) -
 
 
 def test_estimates_wear_their_mark(ledger: Ledger) -> None:
-    """What may have been reasoned unseen is said as the most that it is; a narrower one is marked; a known one is not."""
+    """What may have been reasoned unseen is said as its most; a narrower one is marked; a known one is not."""
     assert " at most 16,384 " in repr(record(ledger, "a" * 400, counts=None))
     known = record(ledger, "a" * 400)
     assert "≈120 " in repr(known.assign(output_tokens=120, output_tokens_low=100, output_tokens_high=140))

@@ -62,7 +62,7 @@ def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
 def test_a_reply_may_hide_as_many_tokens_as_its_cap_unless_its_model_is_known_not_to_reason(
     fields: dict[str, Any], service: str | None, cap: int | None
 ) -> None:
-    """A simulated engine does as it is asked; any other may reason unasked, up to the request's cap or the document's."""
+    """A simulated engine does as it is asked; any other may reason unasked, up to its cap."""
     request = compose(fields.get("endpoint", "web"), "Hi", **{k: v for k, v in fields.items() if k != "endpoint"})
     assert hidden_cap(request, service, shows_thinking=False) == cap
 

@@ -478,9 +478,10 @@ def _methods(summary: Summary) -> SafeHtml:
         "what rests on counts that the service did not report: each has a low and a high end, and a difference is "
         "called clear only if it is so at the ends that speak most against it. What is known only within more "
         "than a factor of three is said as what it is at most.",
-        "Failed and unanswered calls are in no median and no mean of times and tokens; what failed calls cost is shared "
-        "out among the answers, and costs are compared by that, as a ratio. Warm-up calls are in no figure of a variant. Calls that were stopped or cut off "
-        "and made again are in no figure at all; famnb.spend counts every call of the ledger.",
+        "Failed and unanswered calls are in no median and no mean of times and tokens; what failed calls cost is "
+        "shared out among the answers, and costs are compared by that, as a ratio. Warm-up calls are in no figure of a "
+        "variant. Calls that were stopped or cut off and made again are in no figure at all; famnb.spend counts every "
+        "call of the ledger.",
     )
     return _LIST.format(_items(notes))
 
