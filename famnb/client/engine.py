@@ -591,7 +591,11 @@ class CallEngine:
                     timer.expect_end()
                 call.start_attempt()
                 async with service.sender.send(
-                    call.exchange.url, call.body, streams=call.streams, on_sent=call.mark_sent
+                    call.exchange.url,
+                    call.body,
+                    streams=call.streams,
+                    features=self.profile.feature_headers(call.body),
+                    on_sent=call.mark_sent,
                 ) as response:
                     await self._read(call, timer, response)
             finally:

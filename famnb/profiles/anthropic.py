@@ -3,6 +3,7 @@
     header      x-api-key, anthropic-version
     body        model, max_tokens (always), messages, system, stream, thinking, output_config, tools, tool_choice,
                 stop_sequences, temperature, top_k, top_p, cache_control, metadata, service_tier
+    tools       functions, and Anthropic's own: `tools=[weather, {"type": "web_search_20250305", "name": "web_search"}]`
     blocks      text, image and document (base64 or url), tool_use, tool_result, thinking; each may end what is cached
 
 Models from Claude 4.6 on decide themselves how much to think: for them `thinking=` of `compose` and `ask` is the
@@ -16,10 +17,9 @@ import re
 from typing import Any
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import MessagesRequest, Request
-from famnb.request.fields import build_request
+from famnb.request import Request
 from famnb.request.message_parts import nearest_effort
-from famnb.request.vendor_fields import MESSAGES, MESSAGES_TRAITS
+from famnb.request.vendor_fields import MESSAGES, MESSAGES_TRAITS, OWN_MESSAGES_TOOLS, messages_request
 
 MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5")
 # In the name of a model the numbers stand behind the family or before it; eight digits at the end are a date.
@@ -27,6 +27,20 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _FIRST_ADAPTIVE = (4, 6)
 _LEAST_BUDGET = 1024
 _SAMPLING = ("temperature", "top_p", "top_k")
+_BETAS = {
+    '"type":"computer_20241022"': "computer-use-2024-10-22",
+    '"type":"computer_20250124"': "computer-use-2025-01-24",
+    '"type":"computer_20251124"': "computer-use-2025-11-24",
+    '"type":"code_execution_20250522"': "code-execution-2025-05-22",
+    '"type":"advisor_20260301"': "advisor-tool-2026-03-01",
+    '"type":"compact_20260112"': "compact-2026-01-12",
+    '"type":"file"': "files-api-2025-04-14",
+    '"mcp_servers":': "mcp-client-2025-11-20",
+    '"context_management":': "context-management-2025-06-27",
+    '"skills":': "skills-2025-10-02",
+    '"speed":': "fast-mode-2026-02-01",
+}
+"""What in a request's JSON needs a header that names the beta."""
 
 
 def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any], str]:
@@ -61,12 +75,11 @@ def _version(model: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
-AnthropicMessagesRequest = build_request(
+AnthropicMessagesRequest = messages_request(
     "AnthropicMessagesRequest",
     "Messages at Anthropic.",
-    MessagesRequest,
-    MESSAGES,
-    dataclasses.replace(MESSAGES_TRAITS, carry_thinking=_carry_thinking, hints=_hints),
+    {**MESSAGES, **OWN_MESSAGES_TOOLS},
+    traits=dataclasses.replace(MESSAGES_TRAITS, carry_thinking=_carry_thinking, hints=_hints),
     module=__name__,
 )
 
@@ -80,4 +93,6 @@ PROFILE = Profile(
     key_variables=("ANTHROPIC_API_KEY",),
     key_header="x-api-key",
     headers={"anthropic-version": "2023-06-01"},
+    feature_header="anthropic-beta",
+    features=_BETAS,
 )

@@ -6,27 +6,22 @@
 
 It refuses a field that it does not know with status 400, so those of OpenAI that Google does not name are not offered
 here: penalties, `logprobs`, `user`, `parallel_tool_calls`. What Gemini alone has stands in its own `extra_body`:
-`extra_body={"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}}`.
+`extra_body={"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}}`. So do tools of Google's own,
+which stand beside functions: `extra_body={"tools": [{"google_search": {}}]}`.
 
 https://ai.google.dev/gemini-api/docs/openai
 """
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest
-from famnb.request.fields import build_request, pick
-from famnb.request.vendor_fields import CHAT, CHAT_TRAITS
+from famnb.request.fields import pick
+from famnb.request.vendor_fields import CHAT, chat_request
 
-GeminiChatRequest = build_request(
-    "GeminiChatRequest",
-    "Chat completions at Gemini.",
-    ChatRequest,
-    pick(
-        CHAT,
-        "model messages stream max_tokens response_format max_completion_tokens stream_options tools tool_choice stop "
-        "extra_body temperature top_p reasoning_effort seed",
-    ),
-    CHAT_TRAITS,
-    module=__name__,
+_FIELDS = (
+    "model messages stream max_tokens response_format max_completion_tokens stream_options tools tool_choice stop "
+    "extra_body temperature top_p reasoning_effort seed"
+)
+GeminiChatRequest = chat_request(
+    "GeminiChatRequest", "Chat completions at Gemini.", pick(CHAT, _FIELDS), module=__name__
 )
 
 PROFILE = Profile(

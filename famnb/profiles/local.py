@@ -14,28 +14,27 @@ from __future__ import annotations
 import dataclasses
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest, MessagesRequest, ResponsesRequest, WebChatRequest
+from famnb.request import ResponsesRequest, WebChatRequest
 from famnb.request.fields import build_request
 from famnb.request.gateway_fields import CHAT, MESSAGES, RESPONSES, WEB
-from famnb.request.vendor_fields import CHAT_TRAITS, MESSAGES_TRAITS
+from famnb.request.vendor_fields import CHAT_TRAITS, MESSAGES_TRAITS, chat_request, messages_request
 
 LOCAL = "local"
 _CHAT_TRAITS = dataclasses.replace(CHAT_TRAITS, returns_opaque=False)
-LocalChatRequest = build_request(
-    "LocalChatRequest", "Chat completions of a local model.", ChatRequest, CHAT, _CHAT_TRAITS, module=__name__
+LocalChatRequest = chat_request(
+    "LocalChatRequest", "Chat completions of a local model.", CHAT, traits=_CHAT_TRAITS, module=__name__
 )
 LocalResponsesRequest = build_request(
-    "LocalResponsesRequest", "Responses of a local model.", ResponsesRequest, RESPONSES, module=__name__
+    "LocalResponsesRequest", "Responses of a local model.", RESPONSES, like=ResponsesRequest, module=__name__
 )
 LocalWebChatRequest = build_request(
-    "LocalWebChatRequest", "Web chat of a local model.", WebChatRequest, WEB, module=__name__
+    "LocalWebChatRequest", "Web chat of a local model.", WEB, like=WebChatRequest, module=__name__
 )
-LocalMessagesRequest = build_request(
+LocalMessagesRequest = messages_request(
     "LocalMessagesRequest",
     "Messages of a local model.",
-    MessagesRequest,
     MESSAGES,
-    dataclasses.replace(MESSAGES_TRAITS, documents_images=False, returns_opaque=False),
+    traits=dataclasses.replace(MESSAGES_TRAITS, documents_images=False, returns_opaque=False),
     module=__name__,
 )
 _REQUESTS = (LocalChatRequest, LocalResponsesRequest, LocalWebChatRequest, LocalMessagesRequest)

@@ -13,38 +13,41 @@ https://docs.ollama.com/api/openai-compatibility and https://docs.ollama.com/api
 import dataclasses
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest, MessagesRequest, ResponsesRequest
-from famnb.request.fields import Row, build_request, pick
+from famnb.request.fields import Row, pick
+from famnb.request.gateway_fields import RESPONSES as GATEWAY_RESPONSES
 from famnb.request.gateway_fields import EffortConfig
-from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, RESPONSES, RESPONSES_TRAITS
+from famnb.request.vendor_fields import (
+    CHAT,
+    MESSAGES,
+    MESSAGES_TRAITS,
+    RESPONSES,
+    chat_request,
+    messages_request,
+    responses_request,
+)
 
-OllamaChatRequest = build_request(
+OllamaChatRequest = chat_request(
     "OllamaChatRequest",
     "Chat completions of Ollama.",
-    ChatRequest,
     pick(
         CHAT,
         "model messages stream max_tokens reasoning response_format stream_options tools stop extra_body temperature "
         "top_p reasoning_effort seed frequency_penalty presence_penalty logprobs top_logprobs",
     ),
-    CHAT_TRAITS,
     module=__name__,
 )
-OllamaResponsesRequest = build_request(
+OllamaResponsesRequest = responses_request(
     "OllamaResponsesRequest",
     "Responses of Ollama.",
-    ResponsesRequest,
     pick(
-        RESPONSES,
+        {**RESPONSES, "tools": GATEWAY_RESPONSES["tools"]},
         "model input instructions max_output_tokens stream reasoning temperature top_p text tools extra_body",
     ),
-    RESPONSES_TRAITS,
     module=__name__,
 )
-OllamaMessagesRequest = build_request(
+OllamaMessagesRequest = messages_request(
     "OllamaMessagesRequest",
     "Messages of Ollama.",
-    MessagesRequest,
     {
         **pick(
             MESSAGES,
@@ -52,7 +55,7 @@ OllamaMessagesRequest = build_request(
         ),
         "output_config": Row(EffortConfig, "How much effort the answer is worth.", "Output form"),
     },
-    dataclasses.replace(MESSAGES_TRAITS, format=None),
+    traits=dataclasses.replace(MESSAGES_TRAITS, format=None),
     module=__name__,
 )
 

@@ -10,36 +10,37 @@ https://platform.openai.com/docs/api-reference/chat and https://platform.claude.
 from __future__ import annotations
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest, MessagesRequest, ResponsesRequest
-from famnb.request.fields import build_request
-from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, RESPONSES, RESPONSES_TRAITS
+from famnb.request.vendor_fields import (
+    CHAT,
+    MESSAGES,
+    OWN_CHAT_TOOLS,
+    OWN_MESSAGES_TOOLS,
+    RESPONSES,
+    chat_request,
+    messages_request,
+    responses_request,
+)
 
 # Servers have the effort as a field of its own, `reasoning_effort`.
 SERVER_CHAT = {name: row for name, row in CHAT.items() if name != "reasoning"}
 """The fields of chat completions, as most servers of one's own take them."""
 
-ServerChatRequest = build_request(
+ServerChatRequest = chat_request(
     "ServerChatRequest",
     "Chat completions, as most servers of one's own take them.",
-    ChatRequest,
-    SERVER_CHAT,
-    CHAT_TRAITS,
+    {**SERVER_CHAT, **OWN_CHAT_TOOLS},
     module=__name__,
 )
-ServerResponsesRequest = build_request(
+ServerResponsesRequest = responses_request(
     "ServerResponsesRequest",
     "Responses, as the vendor who invented them takes them, and who follows that.",
-    ResponsesRequest,
     RESPONSES,
-    RESPONSES_TRAITS,
     module=__name__,
 )
-ServerMessagesRequest = build_request(
+ServerMessagesRequest = messages_request(
     "ServerMessagesRequest",
     "Messages, as the vendor who invented them takes them, and who follows that.",
-    MessagesRequest,
-    MESSAGES,
-    MESSAGES_TRAITS,
+    {**MESSAGES, **OWN_MESSAGES_TOOLS},
     module=__name__,
 )
 

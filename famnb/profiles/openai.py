@@ -16,10 +16,15 @@ from typing import Literal
 
 from famnb.profiles.open import SERVER_CHAT
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest, ResponsesRequest
-from famnb.request.fields import Row, Table, build_request
+from famnb.request.fields import Row, Table
 from famnb.request.types import Text, Tokens
-from famnb.request.vendor_fields import CHAT_TRAITS, RESPONSES, RESPONSES_TRAITS
+from famnb.request.vendor_fields import (
+    OWN_CHAT_TOOLS,
+    RESPONSES,
+    RESPONSES_TRAITS,
+    chat_request,
+    responses_request,
+)
 
 MODELS = ("gpt-5.4-mini", "gpt-5.4", "gpt-6-luna", "gpt-6.2-sol")
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
@@ -30,12 +35,12 @@ _SHARED: Table = {
     "prompt_cache_key": Row(str, "A name for prompts that begin alike."),
     "safety_identifier": Row(str, "A name for the end user, in place of `user`.", "Metadata"),
 }
-OpenAIChatRequest = build_request(
+OpenAIChatRequest = chat_request(
     "OpenAIChatRequest",
     "Chat completions at OpenAI.",
-    ChatRequest,
     {
         **SERVER_CHAT,
+        **OWN_CHAT_TOOLS,
         "max_completion_tokens": Row(Tokens, "Upper bound on generated tokens, reasoning included."),
         "store": Row(bool, "Whether the completion is kept.", "Metadata"),
         "metadata": Row(dict[str, str], "Up to 16 pairs.", "Metadata"),
@@ -43,22 +48,22 @@ OpenAIChatRequest = build_request(
         "logit_bias": Row(dict[str, int], "By token, from -100 for never to 100 for always.", "Sampling"),
         **_SHARED,
     },
-    CHAT_TRAITS,
     module=__name__,
     cap="max_completion_tokens",
 )
-OpenAIResponsesRequest = build_request(
+OpenAIResponsesRequest = responses_request(
     "OpenAIResponsesRequest",
     "Responses at OpenAI.",
-    ResponsesRequest,
     {
         **RESPONSES,
         **_SHARED,
         "max_tool_calls": Row(Tokens, "How often built-in tools may be called."),
-        "background": Row(bool, "Whether the service answers at once and goes on working."),
+        "background": Row(
+            bool, "Whether the service answers at once and goes on working; `client.fetch(reply)` has the answer."
+        ),
         "conversation": Row(Text, "The id of a conversation that the service keeps."),
     },
-    dataclasses.replace(RESPONSES_TRAITS, stores_replies=True),
+    traits=dataclasses.replace(RESPONSES_TRAITS, stores_replies=True),
     module=__name__,
 )
 

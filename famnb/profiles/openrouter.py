@@ -14,10 +14,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest
-from famnb.request.fields import Row, build_request
+from famnb.request.fields import Row
 from famnb.request.types import Text, Tokens
-from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, Count, Share, VendorReasoning
+from famnb.request.vendor_fields import (
+    CHAT,
+    CHAT_TRAITS,
+    MIN_P,
+    OWN_CHAT_TOOLS,
+    TOP_K,
+    Share,
+    VendorReasoning,
+    chat_request,
+)
 
 
 class OpenRouterReasoning(VendorReasoning):
@@ -31,15 +39,15 @@ class OpenRouterReasoning(VendorReasoning):
     """Whether to reason at all."""
 
 
-OpenRouterChatRequest = build_request(
+OpenRouterChatRequest = chat_request(
     "OpenRouterChatRequest",
     "Chat completions at OpenRouter.",
-    ChatRequest,
     {
         **CHAT,
+        **OWN_CHAT_TOOLS,
         "reasoning": Row(OpenRouterReasoning, "How much to reason; shown unless excluded.", "Reasoning"),
-        "top_k": Row(Count, "Only from so many of the likeliest tokens.", "Sampling"),
-        "min_p": Row(Share, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
+        "top_k": TOP_K,
+        "min_p": MIN_P,
         "top_a": Row(Share, "The same, by the square of the likeliest one's probability.", "Sampling"),
         "repetition_penalty": Row(
             Annotated[float, Field(ge=0, le=2)], "Above 1 against saying the same words again.", "Sampling"
@@ -52,7 +60,7 @@ OpenRouterChatRequest = build_request(
         "verbosity": Row(Literal["low", "medium", "high", "xhigh", "max"], "How much to say.", "Output form"),
         "session_id": Row(str, "A name for requests that belong together."),
     },
-    dataclasses.replace(
+    traits=dataclasses.replace(
         CHAT_TRAITS,
         thinking="budget",
         carry_thinking=lambda fields, tokens: ({"reasoning": {"max_tokens": tokens}, **fields}, ""),

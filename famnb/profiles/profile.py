@@ -34,6 +34,10 @@ class Profile:
     """The header that carries the key; `Bearer` stands before it in `authorization` alone."""
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     """Headers that every request has."""
+    feature_header: str = ""
+    """The header that names the features of a request that have to be asked for by name, such as those in beta."""
+    features: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    """The features by a piece of the JSON of a request that uses them, such as `"mcp_servers":`."""
     names_deployments: bool = False
     """Whether the model of a request is a deployment of one's own; calls are priced by the model of the reply."""
     query: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
@@ -43,6 +47,11 @@ class Profile:
         object.__setattr__(self, "title", self.title or self.name)
         if not self.key_variables:
             object.__setattr__(self, "needs_key", False)
+
+    def feature_headers(self, body: bytes) -> dict[str, str]:
+        """Return the header that names the features which a request uses, by its JSON; none if it uses none."""
+        names = dict.fromkeys(name for piece, name in self.features.items() if piece.encode() in body)
+        return {self.feature_header: ",".join(names)} if names else {}
 
 
 def vendor_endpoints(models: tuple[str, ...], *requests: type[Request], prefix: str = "/v1") -> Endpoints:

@@ -16,26 +16,24 @@ from pydantic import Field
 
 from famnb.profiles.open import SERVER_CHAT, ServerResponsesRequest
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import ChatRequest, MessagesRequest
-from famnb.request.fields import Row, build_request, pick
+from famnb.request.fields import Row, pick
 from famnb.request.message_parts import nearest_effort
 from famnb.request.types import Tokens
-from famnb.request.vendor_fields import CHAT_TRAITS, MESSAGES, MESSAGES_TRAITS, Count, Share
+from famnb.request.vendor_fields import MESSAGES, MESSAGES_TRAITS, MIN_P, Count, chat_request, messages_request
 
 _TEMPLATE = Row(
     dict[str, Any], 'Options of the model\'s chat template, such as `{"enable_thinking": false}`.', "Reasoning"
 )
 
-VLLMChatRequest = build_request(
+VLLMChatRequest = chat_request(
     "VLLMChatRequest",
     "Chat completions of vLLM.",
-    ChatRequest,
     {
         **SERVER_CHAT,
         "top_k": Row(
             Annotated[int, Field(ge=-1)], "Only from so many of the likeliest tokens; -1 for all.", "Sampling"
         ),
-        "min_p": Row(Share, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
+        "min_p": MIN_P,
         "repetition_penalty": Row(
             Annotated[float, Field(gt=0)], "Above 1 against saying the same words again.", "Sampling"
         ),
@@ -51,7 +49,6 @@ VLLMChatRequest = build_request(
             dict[str, Any], "The form of the answer by a grammar, an expression or choices.", "Output form"
         ),
     },
-    CHAT_TRAITS,
     module=__name__,
 )
 
@@ -60,10 +57,9 @@ def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any]
     return {**fields, "output_config": {"effort": nearest_effort(tokens), **(fields.get("output_config") or {})}}, ""
 
 
-VLLMMessagesRequest = build_request(
+VLLMMessagesRequest = messages_request(
     "VLLMMessagesRequest",
     "Messages of vLLM.",
-    MessagesRequest,
     {
         **pick(
             MESSAGES,
@@ -72,7 +68,7 @@ VLLMMessagesRequest = build_request(
         ),
         "chat_template_kwargs": _TEMPLATE,
     },
-    dataclasses.replace(MESSAGES_TRAITS, thinking="effort", carry_thinking=_carry_thinking),
+    traits=dataclasses.replace(MESSAGES_TRAITS, thinking="effort", carry_thinking=_carry_thinking),
     module=__name__,
 )
 

@@ -177,7 +177,16 @@ class Request(BaseModel):
         known = {field.alias or name for name, field in cls.model_fields.items()} - {"extra_body"}
         fields = {name: value for name, value in body.items() if name in known}
         extra = {name: value for name, value in body.items() if name not in known}
-        return cls(**fields, **({"extra_body": extra} if extra else {}))
+        try:
+            return cls(**fields, **({"extra_body": extra} if extra else {}))
+        except InvalidRequest:
+            # Tools that are no functions may have been given in `extra_body`, from where they stand beside these.
+            tools = fields.get("tools") or []
+            functions = [tool for tool in tools if {"function", "name"} & {*tool}]
+            if len(functions) == len(tools):
+                raise
+            extra["tools"] = [tool for tool in tools if tool not in functions]
+            return cls(**{**fields, "tools": functions or None}, extra_body=extra)
 
     def body_json(self) -> bytes:
         """The JSON body as it is sent."""
@@ -371,9 +380,11 @@ def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
         f"{format_location(fault['loc']) or 'the request'}: {describe_fault(fault)}"
         for fault in error.errors(include_url=False, include_context=True)
     ]
-    known = ", ".join(model.model_fields)
-    if any(fault["type"] == "extra_forbidden" for fault in error.errors(include_url=False)):
-        lines.append(f"fields of {model.__name__}: {known}")
+    faults = {fault["type"] for fault in error.errors(include_url=False)}
+    if "extra_forbidden" in faults:
+        lines.append(f"fields of {model.__name__}: {', '.join(model.model_fields)}")
+    if "extra_body" in model.model_fields and faults & {"extra_forbidden", "literal_error"}:
+        lines.append("what the service has beside these goes into extra_body={…}, which is sent as it is")
     return f"{model.__name__}: " + "; ".join(dict.fromkeys(lines))
 
 

@@ -1,7 +1,7 @@
 """Tables of fields, and the requests that are built of them: those of the local service, and those of each vendor.
 
     CHAT = {**document_fields(ChatRequest), "seed": Row(int, "For answers that repeat.", "Sampling")}
-    MyChatRequest = build_request("MyChatRequest", "Chat completions at mine.", ChatRequest, CHAT, module=__name__)
+    MyChatRequest = build_request("MyChatRequest", "Chat completions at mine.", CHAT, like=ChatRequest, module=__name__)
 
 A table is a plain dict: a later row replaces an earlier one of the same name, and `pick` takes those that a vendor has.
 """
@@ -69,10 +69,10 @@ def pick(table: Table, names: str) -> Table:
 def build_request(
     name: str,
     summary: str,
-    like: type[Request],
     table: Table,
-    traits: RequestTraits | None = None,
     *,
+    like: type[Request],
+    traits: RequestTraits | None = None,
     module: str,
     cap: str = "",
 ) -> type[Request]:

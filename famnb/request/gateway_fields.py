@@ -19,16 +19,16 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from famnb.request.base import Request
 from famnb.request.chat import ChatRequest
 from famnb.request.fields import Row, Table, build_request, document_fields
 from famnb.request.message_parts import (
+    CONTENT_SHAPE,
     IMAGE_TYPES,
     TEXT_TYPES,
     THINKING_TYPES,
-    Content,
     ContentPart,
     images,
     plain_text,
@@ -44,10 +44,21 @@ from famnb.request.tool_forms import (
     InputSchemaTool,
     StrictTool,
 )
-from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS, NON_EMPTY, UNUSED, Effort, StrictModel, Text, Tokens
+from famnb.request.types import (
+    BY_SHAPE,
+    MINI_MODELS,
+    MINI_OUTPUT_TOKENS,
+    NON_EMPTY,
+    UNUSED,
+    ByShape,
+    Effort,
+    StrictModel,
+    Text,
+    Tokens,
+)
 from famnb.request.web import StreamOptions, WebChatRequest
 
-StopTexts: TypeAlias = Annotated[Text, Tag("<text>")] | Annotated[list[Text], Tag("<texts>")]
+StopTexts: TypeAlias = Annotated[Text | list[Text], BY_SHAPE]
 
 
 def _check_cap(cap: int, info: ValidationInfo) -> int:
@@ -134,7 +145,7 @@ class BaseCallOutput(StrictModel):
 class FunctionCallOutput(BaseCallOutput):
     """The result of a call."""
 
-    output: Annotated[str, Tag("<text>")] | Annotated[list[ContentPart], Tag("<parts>")]
+    output: Annotated[str | list[ContentPart], BY_SHAPE]
 
 
 class _SilentItem(StrictModel):
@@ -163,31 +174,13 @@ class ReasoningItem(_SilentItem):
     status: str | None = None
 
 
-def _item_type(item: Any) -> str | None:
-    fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
-    type_ = fields.get("type")
-    # Only an item of this type may leave it out, beside messages, which have a role.
-    if type_ is None and "role" not in fields and "id" in fields:
-        return "<item_reference>"
-    return f"<{type_ or 'message'}>" if isinstance(type_ or "", str) else None
-
-
 _Item: TypeAlias = Annotated[
-    Annotated[GatewayMessageItem, Tag("<message>")]
-    | Annotated[FunctionCallItem, Tag("<function_call>")]
-    | Annotated[FunctionCallOutput, Tag("<function_call_output>")]
-    | Annotated[ItemReference, Tag("<item_reference>")]
-    | Annotated[ReasoningItem, Tag("<reasoning>")],
-    Discriminator(
-        _item_type,
-        custom_error_type="item_type",
-        custom_error_message="Input should be an item of type message, function_call, function_call_output, "
-        "item_reference or reasoning",
+    GatewayMessageItem | FunctionCallItem | FunctionCallOutput | ItemReference | ReasoningItem,
+    ByShape(
+        "Input should be an item of type message, function_call, function_call_output, item_reference or reasoning"
     ),
 ]
-_Input: TypeAlias = SerializeAsAny[
-    Annotated[Annotated[Text, Tag("<text>")] | Annotated[list[_Item], NON_EMPTY, Tag("<items>")], INPUT_SHAPE]
-]
+_Input: TypeAlias = Annotated[Text | Annotated[list[_Item], NON_EMPTY], INPUT_SHAPE]
 RESPONSES: Table = {
     **document_fields(ResponsesRequest),
     **_MODEL,
@@ -246,39 +239,16 @@ class ToolUseBlock(StrictModel):
     input: Any = Field(default_factory=dict)
 
 
-def tell_blocks_apart(*types: str) -> Discriminator:
-    """Return the discriminator of blocks of these types, whose tags are `<type>`, and of all others, `<part>`."""
-
-    def tag(block: Any) -> str:
-        type_ = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
-        return f"<{type_}>" if type_ in types else "<part>"
-
-    return Discriminator(tag)
-
-
-_ResultBlock: TypeAlias = Annotated[
-    Annotated[ContentPart, Tag("<part>")] | Annotated[ImageBlock, Tag("<image>")], tell_blocks_apart("image")
-]
-
-
 class ToolResultBlock(StrictModel):
     """The result of a call."""
 
     type: Literal["tool_result"]
     tool_use_id: Text
-    content: Annotated[str, Tag("<text>")] | Annotated[list[_ResultBlock], Tag("<blocks>")] = ""
+    content: Annotated[str | list[Annotated[ContentPart | ImageBlock, BY_SHAPE]], BY_SHAPE] = ""
     is_error: Annotated[bool | None, UNUSED] = None
 
 
-_Block: TypeAlias = Annotated[
-    Annotated[ContentPart, Tag("<part>")]
-    | Annotated[ImageBlock, Tag("<image>")]
-    | Annotated[ToolUseBlock, Tag("<tool_use>")]
-    | Annotated[ToolResultBlock, Tag("<tool_result>")],
-    tell_blocks_apart("image", "tool_use", "tool_result"),
-]
-CONTENT_SHAPE = Discriminator(lambda content: "<blocks>" if isinstance(content, list | tuple) else "<content>")
-"""Tells a list of blocks from any other content of a message."""
+_Block: TypeAlias = Annotated[ContentPart | ImageBlock | ToolUseBlock | ToolResultBlock, BY_SHAPE]
 
 
 class BlockMessage(StrictModel):
@@ -308,9 +278,7 @@ class GatewayMessage(BlockMessage):
     """A message whose content may hold images, calls and their results; agents put system text there, too."""
 
     role: Literal["user", "assistant", "system"]
-    content: Annotated[
-        Annotated[Content, Tag("<content>")] | Annotated[list[_Block], NON_EMPTY, Tag("<blocks>")], CONTENT_SHAPE
-    ]
+    content: Annotated[Text | ContentPart | Annotated[list[_Block], NON_EMPTY], CONTENT_SHAPE]
 
 
 class OutputFormat(StrictModel):
@@ -369,7 +337,7 @@ _TABLES: Mapping[type[Request], Table] = {
 }
 GATEWAY_MODELS: Mapping[type[Request], type[Request]] = {
     model: build_request(
-        f"Gateway{model.__name__}", f"{model.__name__}, as a vendor's SDK sends it.", model, table, module=__name__
+        f"Gateway{model.__name__}", f"{model.__name__}, as a vendor's SDK sends it.", table, like=model, module=__name__
     )
     for model, table in _TABLES.items()
 }

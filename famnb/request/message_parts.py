@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
-    Discriminator,
     FailFast,
     Field,
-    SerializeAsAny,
     Tag,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -18,7 +16,7 @@ from pydantic import (
 )
 
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import NON_EMPTY, UNUSED, Effort, StrictModel, Summary, Text, Unused, any_shape
+from famnb.request.types import NON_EMPTY, UNUSED, ByShape, Effort, StrictModel, Summary, Text, Unused, any_shape
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -75,31 +73,8 @@ class ContentPart(StrictModel):
         return self.image_url.url if isinstance(self.image_url, ImageUrl) else self.image_url
 
 
-def _shape(content: Any) -> str | None:
-    match content:
-        case str():
-            return "<text>"
-        case dict() | ContentPart():
-            return "<part>"
-        case list() | tuple():
-            return "<parts>"
-        case _:
-            return None
-
-
-# Written by its class: else the discriminator, a function in Python, would run again for every message of a body.
-Content: TypeAlias = SerializeAsAny[
-    Annotated[
-        Annotated[Text, Tag("<text>")]
-        | Annotated[ContentPart, Tag("<part>")]
-        | Annotated[list[ContentPart], NON_EMPTY, Tag("<parts>")],
-        Discriminator(
-            _shape,
-            custom_error_type="content_type",
-            custom_error_message="Input should be a text, a part or a list of parts",
-        ),
-    ]
-]
+CONTENT_SHAPE = ByShape("Input should be a text, a part or a list of parts")
+Content: TypeAlias = Annotated[Text | ContentPart | Annotated[list[ContentPart], NON_EMPTY], CONTENT_SHAPE]
 """A message's content: a text, one part, or a list of parts."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
-from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
+from pydantic import Field, model_validator
 
 from famnb.events import Address
 from famnb.reply import Reply
@@ -17,6 +17,7 @@ from famnb.request.tool_forms import tool_settings
 from famnb.request.types import (
     NON_EMPTY,
     UNUSED,
+    ByShape,
     Metadata,
     ProModel,
     StrictModel,
@@ -49,20 +50,8 @@ class InputItem(BaseInputItem):
     """What is said."""
 
 
-def _shape(value: Any) -> str | None:
-    return "<text>" if isinstance(value, str) else "<items>" if isinstance(value, list | tuple) else None
-
-
-INPUT_SHAPE = Discriminator(
-    _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
-)
-# As `Content` in message_parts.py: written by its class, without the discriminator.
-Input: TypeAlias = SerializeAsAny[
-    Annotated[
-        Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], NON_EMPTY, Tag("<items>")],
-        INPUT_SHAPE,
-    ]
-]
+INPUT_SHAPE = ByShape("Input should be a text or a list of items")
+Input: TypeAlias = Annotated[Text | Annotated[list[InputItem], NON_EMPTY], INPUT_SHAPE]
 
 
 class TextFormat(StrictModel):

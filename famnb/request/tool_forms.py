@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Tag, ValidationInfo, model_validator
+from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from famnb.request.neutral import Function
-from famnb.request.types import StrictModel, ToolName
+from famnb.request.types import BY_SHAPE, Foreign, StrictModel, ToolName
 
 ChoiceWord: TypeAlias = Literal["none", "auto", "required"]
-_BY_SHAPE = Discriminator(lambda choice: "<word>" if isinstance(choice, str) else "<tool>")
 
 
 class Tool(StrictModel):
@@ -38,7 +37,7 @@ class NamedTool(StrictModel):
     """Which function."""
 
 
-ToolChoice: TypeAlias = Annotated[Annotated[ChoiceWord, Tag("<word>")] | Annotated[NamedTool, Tag("<tool>")], _BY_SHAPE]
+ToolChoice: TypeAlias = Annotated[ChoiceWord | NamedTool, BY_SHAPE]
 
 
 class StrictFunction(Function):
@@ -127,22 +126,19 @@ def require_chosen_tool(choice: Any, info: ValidationInfo) -> Any:
     """Validate the field `tool_choice` behind `tools`: return it, or raise ValueError if there is no such tool."""
     if "tools" not in info.data:
         return choice  # an error of `tools` itself is reported by that field
-    names = [read_function(tool).name for tool in info.data["tools"] or ()]
+    tools = info.data["tools"] or ()
+    names = [tool.function.name if isinstance(tool, Tool) else getattr(tool, "name", tool.type) for tool in tools]
     word, name = read_choice(choice)
     if name is not None and name not in names:
         raise ValueError(f"`tool_choice` names {name!r}, which is not one of `tools` ({', '.join(names) or 'none'})")
-    if word == "required" and not names:
+    if word == "required" and not tools:
         raise ValueError(f"`tool_choice` is `{getattr(choice, 'type', choice)}`, but `tools` is empty")
     return choice
 
 
 CheckedToolChoice: TypeAlias = Annotated[ToolChoice, AfterValidator(require_chosen_tool)]
 """The choice on the chat endpoints, where it must be one of `tools`."""
-CheckedFlatToolChoice: TypeAlias = Annotated[
-    Annotated[ChoiceWord, Tag("<word>")] | Annotated[NamedFlatTool, Tag("<tool>")],
-    _BY_SHAPE,
-    AfterValidator(require_chosen_tool),
-]
+CheckedFlatToolChoice: TypeAlias = Annotated[ChoiceWord | NamedFlatTool, BY_SHAPE, AfterValidator(require_chosen_tool)]
 """The same on responses."""
 CheckedMessagesToolChoice: TypeAlias = Annotated[MessagesToolChoice, AfterValidator(require_chosen_tool)]
 """The same on messages."""
@@ -151,4 +147,5 @@ CheckedMessagesToolChoice: TypeAlias = Annotated[MessagesToolChoice, AfterValida
 def tool_settings(tools: Any, choice: Any) -> dict[str, Any]:
     """Return declared tools and the choice among them as settings of the generation."""
     word, name = read_choice(choice)
-    return {"tools": tuple(map(read_function, tools or ())), "tool_choice": word, "forced_tool": name}
+    functions = tuple(read_function(tool) for tool in tools or () if not isinstance(tool, Foreign))
+    return {"tools": functions, "tool_choice": word, "forced_tool": name}

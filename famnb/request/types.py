@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema, core_schema
 
 STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True)
 """The configuration of all models of a request: `"0.5"` is not a number, `true` not an integer, no unknown fields."""
@@ -19,6 +22,82 @@ class StrictModel(BaseModel):
     def idle_fields(self) -> tuple[str, ...]:
         """Return the paths of fields that are set and have no effect beside others of the model."""
         return ()
+
+
+class Foreign(StrictModel, extra="allow"):
+    """What a vendor has of its own, such as a file, audio, a search or an item of an earlier answer; sent as it is."""
+
+    type: Annotated[str, StringConstraints(min_length=1)]
+    """The vendor's word for it."""
+
+    def turns(self) -> tuple[Any, ...]:
+        """Return none: what it says is not known here."""
+        return ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ByShape:
+    """Tells the members of a union apart, in its annotation: a text, a list, and objects by the words of their `type`.
+
+    An object of another type is the member that takes any type, else the first object; one without a type is the first
+    that lacks no required field. `error` is the message for what is none of them; without it, it is the first member.
+    """
+
+    error: str = ""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        members = [member for member in get_args(source) if member is not NoneType]
+        # Angle brackets, by which `format_location` knows that they are no fields.
+        shapes = {f"<{number}>": _shape(member) for number, member in enumerate(members)}
+        models = {tag: shape for tag, shape in shapes.items() if issubclass(shape, BaseModel)}
+        default = None if self.error else "<0>"
+        words = {word: tag for tag, model in models.items() for word in _type_words(model)}
+        any_type = [tag for tag, model in models.items() if "type" in model.model_fields and not _type_words(model)]
+        unknown = default if self.error and len(models) > 1 else next(iter(models), default)
+        required = {
+            tag: {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
+            for tag, model in models.items()
+        }
+
+        def find_tag(value: Any) -> str | None:
+            if isinstance(value, str | list | tuple):
+                shape = str if isinstance(value, str) else list
+                return next((tag for tag in shapes if shapes[tag] is shape), default)
+            if not isinstance(value, Mapping | BaseModel):
+                return default
+            fields = value if isinstance(value, Mapping) else vars(value)
+            type_ = fields.get("type")
+            if isinstance(type_, str):
+                return words.get(type_) or next(iter(any_type), unknown)
+            return next(
+                (tag for tag in models if type_ is None and required[tag] <= {*fields}), next(iter(models), default)
+            )
+
+        schema: CoreSchema = core_schema.tagged_union_schema(
+            {tag: handler.generate_schema(member) for tag, member in zip(shapes, members, strict=True)},
+            find_tag,
+            custom_error_type="shape" if self.error else None,
+            custom_error_message=self.error or None,
+            # Written by its class: else this function in Python would run again for every part of a body.
+            serialization=core_schema.simple_ser_schema("any"),
+        )
+        return core_schema.nullable_schema(schema) if len(members) < len(get_args(source)) else schema
+
+
+BY_SHAPE = ByShape()
+
+
+def _shape(member: Any) -> type:
+    """Return the model of a member of a union, `list` for a list, and `str` for a text or one of some words."""
+    while get_origin(member) is Annotated:
+        member = get_args(member)[0]
+    return member if isinstance(member, type) else list if get_origin(member) is list else str
+
+
+def _type_words(model: type[BaseModel]) -> list[Any]:
+    """Return the words that the field `type` of a model may be; none if it may be any, or if there is no such field."""
+    annotation = model.model_fields["type"].annotation if "type" in model.model_fields else None
+    return [word for argument in get_args(annotation) for word in get_args(argument) or [argument]]
 
 
 def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:

@@ -185,15 +185,22 @@ class RequestSender:
 
     @contextlib.asynccontextmanager
     async def send(
-        self, url: str, body: bytes | None, *, streams: bool = False, on_sent: OnSent | None = None
+        self,
+        url: str,
+        body: bytes | None,
+        *,
+        streams: bool = False,
+        features: Mapping[str, str] = MappingProxyType({}),
+        on_sent: OnSent | None = None,
     ) -> AsyncIterator[Response]:
         """The response to a POST, or to a GET if there is no `body`; its own body is still to come.
 
+        `features` are headers for this request alone; their values follow those of the caller's own of the same name.
         Raises ConnectError if there is none, ResponseFormatError if it is not HTTP.
         """
         response, message, is_malformed = None, "", False
         try:
-            request = self._make_request(url, body, streams=streams)
+            request = self._make_request(url, body, features, streams=streams)
             if on_sent is not None:
                 request.extensions["trace"] = _SendTrace(on_sent, self._now_ns)
             response = await self._transport.handle_async_request(request)
@@ -211,7 +218,9 @@ class RequestSender:
         async with aclosing(Response(response, self.host, self._now_ns)) as opened:
             yield opened
 
-    def _make_request(self, url: str, body: bytes | None, *, streams: bool) -> httpx.Request:
+    def _make_request(
+        self, url: str, body: bytes | None, features: Mapping[str, str], *, streams: bool
+    ) -> httpx.Request:
         headers = {
             "accept": "text/event-stream, application/json" if streams else "application/json",
             # A compressing proxy holds events back until it has enough to compress.
@@ -220,6 +229,11 @@ class RequestSender:
             **self._headers,
             **(self._credential.headers() if self._credential else {}),
         }
+        for name, value in features.items():
+            given = next((key for key in headers if key.lower() == name), name)
+            headers[given] = ",".join(
+                dict.fromkeys([*filter(None, headers.get(given, "").split(",")), *value.split(",")])
+            )
         if body is not None:
             headers["content-type"] = "application/json"
         query = {**self._query, **(self._credential.query() if self._credential else {})}
