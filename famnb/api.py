@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -201,6 +202,24 @@ class Client(BaseClient):
         """
         return self.engine.start_batch(requests, concurrency, labels, progress=progress).replies()
 
+    def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
+        """The answer to a request with `background=True`, whose reply has the status `running` and can be of any day.
+
+            reply = client.ask("Think long.", background=True, stream=False)
+            answer = client.fetch(reply)
+
+        It waits for the end, at most the `total` of the deadlines, unless `wait` is false, and returns a reply that is
+        still `running` as far as it has come. The call's record gets the answer; when it was finished is known as no
+        later than now. Raises InvalidRequest for a reply that no service keeps, and the errors of `send`.
+        """
+        current = self.fetch_reply(reply)
+        for pause_s in self.poll_pauses() if wait else ():
+            if current.status != "running":
+                break
+            time.sleep(pause_s)
+            current = self.fetch_reply(reply)
+        return current
+
     def models(self) -> list[str]:
         """The ids of the models that the service lists; raises the errors of `send`."""
         return self.fetch_models()
@@ -254,6 +273,16 @@ class AsyncClient(BaseClient):
     ) -> list[Reply]:
         """`Client.send_many`, awaited."""
         return await self.engine.start_batch(requests, concurrency, labels, progress=progress).areplies()
+
+    async def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
+        """`Client.fetch`, awaited."""
+        current = await asyncio.to_thread(self.fetch_reply, reply)
+        for pause_s in self.poll_pauses() if wait else ():
+            if current.status != "running":
+                break
+            await asyncio.sleep(pause_s)
+            current = await asyncio.to_thread(self.fetch_reply, reply)
+        return current
 
     async def models(self) -> list[str]:
         """`Client.models`, awaited."""

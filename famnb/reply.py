@@ -330,7 +330,7 @@ class ReplyBuilder:
             stop_reason=ended.stop_reason if ended else None,
             stop_sequence=ended.stop_sequence if ended else None,
             status=_status(ended, self.done),
-            complete=ended.fault is None if ended else None if self.done else False,
+            complete=ended.fault is None and ended.status != "running" if ended else None if self.done else False,
             usage=usage.with_total(),
             fault=ended.fault if ended else None,
             warnings=tuple(warnings),

@@ -288,9 +288,9 @@ def ask_steps(
 def parse_reply(reply: Reply, schema: Any) -> Reply:
     """The reply with `parsed`, an instance of the schema. Raises ParseError if the answer is not an instance.
 
-    A reply that was stopped, or that calls tools, is returned as it is.
+    A reply that was stopped, that runs in the background, or that calls tools, is returned as it is.
     """
-    if schema is None or reply.status == "cancelled" or reply.tool_calls:
+    if schema is None or reply.status in ("cancelled", "running") or reply.tool_calls:
         return reply
     refusal = "".join(block.text for block in reply.blocks if block.kind == "refusal")
     if refusal or reply.finish_reason == "content_filter":

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import ssl
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent import futures
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from famnb import endpoints
 from famnb.client.auth import Credential
 from famnb.client.config import Addresses, Clock, Deadlines
-from famnb.client.engine import CallEngine, Viewer, check_request
+from famnb.client.engine import DURABLE_S, CallEngine, Viewer, check_request
 from famnb.client.exchange import Recorder
 from famnb.client.live_call import Stream
 from famnb.client.replay import ReplayMode, Replays
@@ -25,6 +27,7 @@ from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_integer
+from famnb.wire import lenient_json
 
 if TYPE_CHECKING:
     import httpx
@@ -115,11 +118,37 @@ class BaseClient:
 
     def fetch_models(self) -> list[str]:
         """Return the ids of the models that the service lists; waits for it."""
-        body = self.engine.fetch(next(iter(self.endpoints.values())), "/models")
+        body = lenient_json.decode(self.engine.fetch(next(iter(self.endpoints.values())), "/models"))
         models = body.get("data") or body.get("models") if isinstance(body, dict) else body
         if not isinstance(models, list):
             raise ResponseFormatError("the service's list of models is not one")
         return [str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)]
+
+    def fetch_reply(self, reply: Reply) -> Reply:
+        """Return a background reply as the service has it now, recorded if it has ended; waits for the service.
+
+        Raises what `fetch` of the public clients raises.
+        """
+        if not (reply.id and reply.call_id and "previous_response_id" in type(reply.request).model_fields):
+            raise InvalidRequest(
+                "fetch: expected the reply to a request for responses with `background=True`, which the service keeps; "
+                f"got {reply!r:.80}"
+            )
+        exchange = dataclasses.replace(self.ledger.call(reply.call_id).exchange(), reply=reply)
+        fetched = self.engine.fetch_reply(exchange)
+        if fetched.reply.status != "running":
+            futures.wait([self.ledger.on_close(fetched)], DURABLE_S)
+        if (error := fetched.reply.error) is not None:
+            error.reply = fetched.reply
+            raise error
+        return fetched.reply
+
+    def poll_pauses(self) -> Iterator[float]:
+        """Yield the seconds between looks at a background reply, up to the `total` of the deadlines."""
+        pause_s, waited_s = 1.0, 0.0
+        while waited_s < self.engine.deadlines.total:
+            yield pause_s
+            pause_s, waited_s = min(1.5 * pause_s, 10.0), waited_s + pause_s
 
     def compose(self, endpoint: str, prompt: str, **fields: Any) -> Request:
         """Return a prompt as a request of one of its endpoints; see `famnb.compose`. Raises InvalidRequest."""

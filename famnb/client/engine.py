@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import itertools
 import logging
 import secrets
@@ -32,6 +33,7 @@ from famnb.client.io_thread import IOThread, io_thread
 from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
 from famnb.client.redaction import conceal
 from famnb.client.replay import Replays
+from famnb.client.response_reader import reply_from_reads
 from famnb.client.retry import THROTTLED, Retries, RetryBudget, compute_pause, is_worth_retrying
 from famnb.client.transport import RequestSender, Response, StampedTransport, origin_of
 from famnb.errors import (
@@ -49,8 +51,8 @@ from famnb.profiles import NAMES
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.timing import Arrival
-from famnb.wire import errors, lenient_json
+from famnb.timing import Arrival, Read
+from famnb.wire import errors
 
 if TYPE_CHECKING:
     import ssl
@@ -324,8 +326,8 @@ class CallEngine:
         target = endpoints.endpoint(endpoint or next(iter(self._urls)), self.profile.endpoints)
         return strip_path(self._urls[target.name], target)
 
-    def fetch(self, endpoint: endpoints.Endpoint, path: str) -> Any:
-        """Return what the service has at a path below an endpoint's version, decoded; it is no call, and not recorded.
+    def fetch(self, endpoint: endpoints.Endpoint, path: str) -> bytes:
+        """Return what the service has at a path below an endpoint's version; it is no call, and not recorded.
 
         Raises ConnectError, or the error of the service.
         """
@@ -350,7 +352,24 @@ class CallEngine:
         body = self.credential.mask_bytes(response.content)
         if not response.is_success:
             raise errors.read(response.status_code, response.headers, body)
-        return lenient_json.decode(body)
+        return body
+
+    def fetch_reply(self, exchange: Exchange) -> Exchange:
+        """Return the call of a background reply with what the service has of it now; raises as `fetch`."""
+        own = endpoints.ENDPOINTS[exchange.endpoint.name].path.removeprefix("/v1")
+        body = self.fetch(exchange.endpoint, f"{own}/{exchange.reply.id}")
+        end_ns = int((self._clock.now() - exchange.started_at).total_seconds() * 1e9)
+        # When it was finished is not known, only that it was by now.
+        reads = [Read(end_ns, (body,), blurred=True)]
+        reply = reply_from_reads(exchange.endpoint, streamed=False, reads=reads, headers_ns=None, end_ns=end_ns)
+        reply = dataclasses.replace(
+            reply,
+            call_id=exchange.id,
+            request=exchange.request,
+            service=exchange.service,
+            profile=exchange.profile,
+        )
+        return dataclasses.replace(exchange, streamed=False, headers_ns=None, end_ns=end_ns, reads=reads, reply=reply)
 
     def batch_limit(self, endpoint: str) -> int | None:
         """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""

@@ -72,6 +72,25 @@ def close_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
     ]
 
 
+def import_call(exchange: Exchange, owner: OwnerProcess, columns: Mapping[str, Any]) -> list[Statement]:
+    """Write the row of a call that another tool has recorded; `columns` say what of it is known.
+
+    How often it was tried is not, by which the ledger knows that its times are those of the row.
+    """
+    values = {
+        **_request_columns(exchange, owner),
+        **outcome_columns(exchange.reply),
+        "end_ns": exchange.end_ns,
+        **columns,
+    }
+    is_request_known = values["request_key"] is not None
+    return [
+        *([_insert_request(exchange)] if is_request_known else []),
+        _upsert(values),
+        *([_insert_piece(exchange.id, 0, exchange.reads)] if exchange.reads else []),
+    ]
+
+
 def finalize_interrupted(call_id: str, reply: Reply) -> list[Statement]:
     """Write the final row of a call whose process died, unless another process has done so meanwhile."""
     return [_update(call_id, outcome_columns(reply), only_if="status = 'running'")]
@@ -80,6 +99,8 @@ def finalize_interrupted(call_id: str, reply: Reply) -> list[Statement]:
 def outcome_columns(reply: Reply) -> dict[str, Any]:
     """Return the columns of a reply, finished or not."""
     usage = reply.usage
+    # The service goes on with it in the background, and `fetch` gets it later.
+    is_running = reply.status == "running"
     counts: dict[str, Any] = {count: getattr(usage, count) for count in COUNTS}
     sources = {f"{count}_source": usage.source(count) for count in COUNTS}
     return {
@@ -89,9 +110,9 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         "finish_reason": reply.finish_reason,
         "stop_reason": reply.stop_reason,
         "complete": reply.complete,
-        "text_chars": len(reply.text),
-        "thinking_chars": len(reply.thinking),
-        "output_chars": reply.output_chars,
+        "text_chars": None if is_running else len(reply.text),
+        "thinking_chars": None if is_running else len(reply.thinking),
+        "output_chars": None if is_running else reply.output_chars,
         "warnings": _json(reply.warnings),
         **_error_columns(reply.error),
         **{name: getattr(reply.timing, name) for name in TIMINGS},
@@ -136,7 +157,7 @@ def prompt_turn(request: Request) -> PromptTurn:
     """Return the user's last message, or the last message if none is the user's."""
     turns = request.turns()
     candidates = [turn for turn in turns if turn.role == "user"] or turns
-    return candidates[-1]
+    return candidates[-1] if candidates else PromptTurn("user", "")
 
 
 def pack_reads(reads: Sequence[Read]) -> bytes:

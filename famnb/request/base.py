@@ -62,6 +62,8 @@ class RequestTraits:
     """Whether the thinking of an earlier answer can be sent back."""
     returns_opaque: bool = False
     """Whether what the service wants back with an earlier answer (`Reply.opaque`) is sent back, unchanged."""
+    shows_reasoning: bool = False
+    """Whether replies show the reasoning of an engine that shows it, also where no thinking is asked for."""
     thinking: Literal["budget", "effort"] | None
     """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or (None) not at all."""
     carry_thinking: CarryThinking

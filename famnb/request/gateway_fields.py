@@ -35,7 +35,7 @@ from famnb.request.message_parts import (
 )
 from famnb.request.messages import MessagesRequest
 from famnb.request.neutral import PromptToolCall, PromptTurn
-from famnb.request.responses import INPUT_SHAPE, InputItem, ResponsesRequest
+from famnb.request.responses import INPUT_SHAPE, LOGPROBS, InputItem, ResponsesRequest
 from famnb.request.tool_forms import (
     CheckedFlatToolChoice,
     CheckedMessagesToolChoice,
@@ -55,6 +55,7 @@ from famnb.request.types import (
     StrictModel,
     Text,
     Tokens,
+    Unused,
 )
 from famnb.request.web import StreamOptions, WebChatRequest
 
@@ -71,6 +72,7 @@ def _check_cap(cap: int, info: ValidationInfo) -> int:
 _ChatTokens: TypeAlias = Annotated[Tokens, AfterValidator(_check_cap)]
 _MODEL: Table = {"model": Row(Text, "The model that answers.", "", ...)}
 _CHOICE = "`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."
+_ALTERNATIVES = Row(Annotated[int, Field(ge=0, le=20)], "How many alternatives of each token, with probabilities.")
 _CHAT: Table = {
     "stream_options": Row(StreamOptions, "Options of the stream.", "Stream"),
     "tools": Row(list[StrictTool], "Functions the model may call.", "Tools"),
@@ -84,6 +86,8 @@ _CHAT: Table = {
     "logit_bias": Row(dict[str, float], "By token, from -100 for never to 100 for always.", "Sampling"),
     "top_k": Row(int, "Only from so many of the likeliest tokens.", "Sampling"),
     "min_p": Row(float, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
+    "logprobs": Row(bool, "Whether to return the probabilities of the tokens."),
+    "top_logprobs": _ALTERNATIVES,
 }
 CHAT: Table = {
     **document_fields(ChatRequest),
@@ -188,6 +192,8 @@ RESPONSES: Table = {
     "tools": Row(list[FlatTool], "Functions the model may call.", "Tools"),
     "tool_choice": Row(CheckedFlatToolChoice, _CHOICE, "Tools", "auto"),
     "parallel_tool_calls": Row(bool, "Whether one reply may call several tools.", "Tools"),
+    "include": Row(Annotated[list[str], Unused(((LOGPROBS,),))], f"What else the reply shall hold: `{LOGPROBS}`."),
+    "top_logprobs": _ALTERNATIVES,
 }
 """Responses."""
 
@@ -337,7 +343,13 @@ _TABLES: Mapping[type[Request], Table] = {
 }
 GATEWAY_MODELS: Mapping[type[Request], type[Request]] = {
     model: build_request(
-        f"Gateway{model.__name__}", f"{model.__name__}, as a vendor's SDK sends it.", table, like=model, module=__name__
+        f"Gateway{model.__name__}",
+        f"{model.__name__}, as a vendor's SDK sends it.",
+        table,
+        like=model,
+        # On messages thinking is asked for.
+        traits=dataclasses.replace(model.traits, shows_reasoning=model is not MessagesRequest),
+        module=__name__,
     )
     for model, table in _TABLES.items()
 }

@@ -119,7 +119,9 @@ class GenerationSettings:
     """Settings of the sampling that only some engines have, by their names in a chat completion."""
 
 
-SAMPLING = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "top_k", "min_p")
+SAMPLING = (
+    *("seed", "frequency_penalty", "presence_penalty", "logit_bias", "top_k", "min_p", "logprobs", "top_logprobs"),
+)
 """The names of settings that only some engines have."""
 FieldPath = tuple[str, ...]
 """A field's place in the body: ("thinking", "budget_tokens")."""

@@ -157,6 +157,7 @@ class BaseResponsesRequest(Request):
             parallel_tool_calls=self.get("parallel_tool_calls"),
             answer_format=_answer_format(text.format if text else None),
             verbosity=text.verbosity if text else None,
+            sampling=_sampling(self),
         )
 
     def field_hints(self) -> list[str]:
@@ -282,6 +283,17 @@ def _input_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
             return {"type": "input_image", "image_url": url}
         case _:
             return part
+
+
+LOGPROBS = "message.output_text.logprobs"
+"""What `include` asks for to get log-probabilities."""
+
+
+def _sampling(request: Request) -> dict[str, Any]:
+    """Return what is asked of log-probabilities, as in a chat completion."""
+    count = request.get("top_logprobs")
+    is_wanted = bool(count) or LOGPROBS in (request.get("include") or ())
+    return {"logprobs": True, **({} if count is None else {"top_logprobs": count})} if is_wanted else {}
 
 
 def _answer_format(form: TextFormat | None) -> AnswerFormat:

@@ -96,8 +96,8 @@ def _shape(member: Any) -> type:
 
 def _type_words(model: type[BaseModel]) -> list[Any]:
     """Return the words that the field `type` of a model may be; none if it may be any, or if there is no such field."""
-    annotation = model.model_fields["type"].annotation if "type" in model.model_fields else None
-    return [word for argument in get_args(annotation) for word in get_args(argument) or [argument]]
+    field = model.model_fields.get("type")
+    return [word for argument in get_args(field and field.annotation) for word in get_args(argument) or [argument]]
 
 
 def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
@@ -119,7 +119,7 @@ class Unused:
     """Marks a field, in its annotation, that the local service accepts and cannot follow: no engine has it."""
 
     neutral: tuple[Any, ...] = ()
-    """Its values that ask for nothing, beside false and empty ones."""
+    """Its values that have an effect or ask for nothing, beside false and empty ones; lists as tuples."""
 
 
 UNUSED = Unused()

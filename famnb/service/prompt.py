@@ -36,6 +36,8 @@ class GenerationPrompt(GenerationSettings):
     """The system text; empty if there is none."""
     turns: tuple[PromptTurn, ...]
     """The conversation without its system text, oldest first."""
+    shows_thinking: bool = False
+    """Whether the answer shows the engine's thinking."""
     explicit: frozenset[str] = frozenset()
     """Which of `cap`, `temperature` and `top_p` the request sets; the others are the endpoint's defaults."""
     has_default_cap: bool = False
@@ -78,6 +80,7 @@ def build_prompt(
         system=system,
         streams=request.streams,
         is_kept=is_kept,
+        shows_thinking=settings.thinking is not None or request.traits.shows_reasoning,
         has_default_cap=is_documented and type(request).model_fields[request.cap].default is not None,
         explicit=frozenset(
             [

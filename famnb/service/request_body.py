@@ -108,7 +108,8 @@ def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request) -> Ite
     yield from model.idle_fields()
     known, unused = _attributes(type(model)), _unused_fields(type(model))
     for name, value in fields.items():
-        if name not in known or (name in unused and value and value not in unused[name].neutral):
+        hashable = tuple(value) if type(value) is list else value
+        if name not in known or (name in unused and value and hashable not in unused[name].neutral):
             yield name
         elif type(value) is dict or type(value) is list:
             inner = getattr(model, known[name])

@@ -6,8 +6,7 @@ calls come last in a reply, whenever they appear, but for what is said about the
 and the calls that the service made itself, (4, n). What the service wants back with the message is at (-1, 0), what it
 wants back with a call at the address of the call. Thinking is read
 from the fields in which servers send it, and from `<think>…</think>` at the head of the text: servers of open models
-that do not know the model's thinking format pass its tags through as content. It is never written: the API's document
-shows none in this dialect.
+that do not know the model's thinking format pass its tags through as content.
 """
 
 from __future__ import annotations
@@ -621,6 +620,8 @@ class ThinkTags:
 
 _FINISH_WORDS = {"stop_sequence": "stop", "cancelled": "stop"}
 """Finish reasons that this dialect has no word of its own for."""
+_WRITTEN_FIELDS = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
+"""For each kind of block of text the field of a message that holds it."""
 
 
 def write(reply: Reply) -> dict[str, Any]:
@@ -628,17 +629,22 @@ def write(reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text}
     if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
         message["refusal"] = refusal
+    if reply.thinking:
+        message["reasoning_content"] = reply.thinking
     if reply.tool_calls:
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
             for call in reply.tool_calls
         ]
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": _finish_word(reply.finish_reason)}
+    if logprobs := [entry for block in reply.blocks if block.kind == "logprobs" for entry in block.entries]:
+        choice["logprobs"] = {"content": logprobs}
     return {
         "id": reply.id,
         "object": "chat.completion",
         "created": reply.created or 0,
         "model": reply.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": _finish_word(reply.finish_reason)}],
+        "choices": [choice],
         "usage": _usage_fields(reply.usage),
     }
 
@@ -726,12 +732,12 @@ class ChatWriter:
 
     def _write_delta(self, at: Address, kind: str, text: str) -> list[bytes]:
         match kind:
-            case "text":
-                return [self._render_chunk({"content": text})]
-            case "refusal":
-                return [self._render_chunk({"refusal": text})]
+            case "text" | "refusal" | "thinking":
+                return [self._render_chunk({_WRITTEN_FIELDS[kind]: text})]
             case "tool_call":
                 return self._write_call(at, "", "", text)
+            case "logprobs":
+                return [b'%b[{"index":0,"delta":{},"logprobs":{"content":[%b]}}]}\n\n' % (self._head, text.encode())]
             case _:
                 return []
 

@@ -140,7 +140,7 @@ def read(body: Any) -> list[Event]:
     status = scalar_text(fields.get("status")) or ("failed" if failed else "")
     # A background response that is still generated has no end yet.
     if status in _RUNNING_STATUSES:
-        events.append(_not_ended(fields, status))
+        events += _not_ended(fields, status)
     else:
         events.append(_read_end(fields, status, has_calls=has_calls))
     return [*events, *_read_usage(fields)]
@@ -185,7 +185,7 @@ class ResponsesReader(StreamReader):
         """The response while it is queued and nothing else is known of it."""
 
     def end(self) -> list[Event]:
-        return [] if self._queued is None or self._done else [_not_ended(self._queued, "queued")]
+        return [] if self._queued is None or self._done else _not_ended(self._queued, "queued")
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
@@ -378,14 +378,15 @@ def _attached_address(part: Address, kind: str) -> Address:
     return part[0], part[1] + _ATTACHED_INDEX[kind]
 
 
-def _not_ended(response: dict[str, Any], status: str) -> Noted:
-    """Return what to know of a response that the service has accepted and not finished."""
+def _not_ended(response: dict[str, Any], status: str) -> list[Event]:
+    """Return the end, for now, of a response that the service has accepted and not finished."""
     progress = "has not begun it" if status == "queued" else "still works on it"
     id_ = scalar_text(response.get("id"))
-    return Noted(
+    note = (
         f"the response{f' {id_}' if id_ else ''} is {status!r}: the service has accepted it for the background and "
-        f"{progress}; ask the service for it later by its id"
+        f"{progress}; `client.fetch(reply)` has it later"
     )
+    return [Noted(note), Ended(stop_reason=status, status="running")]
 
 
 def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ended:
@@ -428,15 +429,22 @@ def _read_usage(response: dict[str, Any]) -> list[Event]:
 
 # Writing
 
-_WRITTEN_PARTS = {"text": ("output_text", "text"), "refusal": ("refusal", "refusal")}
-"""For each kind of block in a message item, its type of part and the field that holds its text."""
+_WRITTEN_KINDS = {
+    "text": ("message", "output_text", "text"),
+    "refusal": ("message", "refusal", "refusal"),
+    "thinking": ("reasoning", "reasoning_text", "text"),
+    "tool_call": ("function_call", "function_call_arguments", "arguments"),
+}
+"""For each kind of block its type of item, its type of part, after which its events are named, and the field of its
+whole text."""
+_ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
 
 _INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclasses.dataclass(slots=True)
 class _OpenBlock:
-    """A part of a message item, or the call of a function item, that is being written."""
+    """A part of an item, or the call of a function item, that is being written."""
 
     kind: str
     family: str
@@ -448,6 +456,18 @@ class _OpenBlock:
     pieces: list[str] = dataclasses.field(default_factory=list)
     final_text: str | None = None
     """The final text; None until it is written."""
+    logprobs: list[Any] | None = None
+    """The log-probabilities of a text; None where the item has no list of them."""
+
+    def part(self) -> dict[str, Any]:
+        """Return the JSON object of a part, as far as it is written."""
+        _, type_, field = _WRITTEN_KINDS[self.kind]
+        part: dict[str, Any] = {"type": type_, field: self.final_text or ""}
+        if self.kind == "text":
+            part["annotations"] = []
+            if self.logprobs is not None:
+                part["logprobs"] = self.logprobs
+        return part
 
 
 @dataclasses.dataclass(slots=True)
@@ -456,7 +476,7 @@ class _OpenItem:
 
     id: str
     index: int
-    kind: str
+    type: str
     call_id: str = ""
     name: str = ""
     blocks: list[_OpenBlock] = dataclasses.field(default_factory=list)
@@ -467,44 +487,33 @@ class _OpenItem:
         """Whether all its parts are finished."""
         return all(block.final_text is not None for block in self.blocks)
 
-    def body(self, *, logprobs: bool) -> dict[str, Any]:
+    def body(self) -> dict[str, Any]:
         """Return the item's JSON object, as far as it is written."""
-        if self.kind == "function_call":
-            arguments = (self.blocks[0].final_text or "") if self.blocks else ""
-            return _call_item(self.id, self.call_id, self.name, arguments, self.status)
-        content = [_part_fields(block.kind, block.final_text or "", logprobs=logprobs) for block in self.blocks]
-        return _message_item(self.id, content, self.status)
+        fields = {"id": self.id, "type": self.type}
+        match self.type:
+            case "function_call":
+                arguments = (self.blocks[0].final_text or "") if self.blocks else ""
+                call = {"call_id": self.call_id, "name": self.name, "arguments": arguments}
+                return {**fields, "status": self.status, **call}
+            case "reasoning":
+                return {**fields, "status": self.status, "summary": [], "content": [b.part() for b in self.blocks]}
+            case _:
+                content = [block.part() for block in self.blocks]
+                return {**fields, "role": "assistant", "status": self.status, "content": content}
 
 
 def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
-    """Return a reply as the body of a response; with `logprobs`, each text has an empty list of them."""
-    ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
-    status = _status(ended)
-    item_status = _item_status(status)
-    output: list[dict[str, Any]] = []
-    is_closed: list[bool] = []
-    positions: dict[int, int] = {}
+    """Return a reply as the body of a response; with `logprobs`, each text has a list of them, which may be empty."""
+    writer = ResponsesWriter(named=False, logprobs=logprobs)
+    writer.write(Started(reply.id, reply.model, reply.created))
     for block in reply.blocks:
-        id_ = _item_id("function_call" if block.kind == "tool_call" else "message", reply.id, len(output))
-        if block.kind == "tool_call":
-            call_status = "completed" if block.closed else item_status
-            output.append(_call_item(id_, block.id, block.name, block.text, call_status))
-            is_closed.append(block.closed)
-        elif block.kind in _WRITTEN_PARTS:
-            if block.at[0] not in positions:
-                positions[block.at[0]] = len(output)
-                output.append(_message_item(id_, [], item_status))
-                is_closed.append(True)
-            position = positions[block.at[0]]
-            output[position]["content"].append(_part_fields(block.kind, block.text, logprobs=logprobs))
-            is_closed[position] = is_closed[position] and block.closed
-    # As in a stream, where a message is done once the next item begins: only what the end cut short is incomplete.
-    for item, was_done in zip(output[:-1], is_closed, strict=False):
-        if was_done:
-            item["status"] = "completed"
-    response = _response(reply.id, reply.created, reply.model, status, output, _usage_fields(reply.usage))
-    _add_outcome(response, reply.finish_reason, reply.fault)
-    return response
+        writer.write(Opened(block.at, block.kind, block.id, block.name))
+        for text in [lenient_json.encode(e).decode() for e in block.entries] or filter(None, [block.text]):
+            writer.write(Delta(block.at, block.kind, text))
+        if block.closed:
+            writer.write(Closed(block.at))
+    writer.write(Ended(reply.finish_reason, status=reply.status, fault=reply.fault))
+    return writer.response(_usage_fields(reply.usage))
 
 
 def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG001 - as in Dialect
@@ -520,7 +529,7 @@ class ResponseExtension(Protocol):
 
 
 class ResponsesWriter:
-    """Writes the events of one response; `named` adds `event:` lines.
+    """Writes the events of one response; `named` adds `event:` lines, `logprobs` a list of them to each text.
 
     With an `extension`, events are numbered, texts have `logprobs`, parts have a `content_part.done` event, and the
     stream ends with `[DONE]`, as the Open Responses specification requires.
@@ -532,20 +541,21 @@ class ResponsesWriter:
         "_extension",
         "_has_started",
         "_items",
+        "_last_text",
         "_logprobs",
-        "_messages",
         "_named",
         "_number",
+        "_open_items",
         "_started",
         "_unwritable",
         "_usage",
     )
 
-    def __init__(self, *, named: bool, extension: ResponseExtension | None = None) -> None:
+    def __init__(self, *, named: bool, logprobs: bool = False, extension: ResponseExtension | None = None) -> None:
         self._named = named
         self._extension = extension
-        self._logprobs = extension is not None
-        """Whether texts have a list of log-probabilities, always an empty one."""
+        self._logprobs = logprobs or extension is not None
+        """Whether each text has a list of log-probabilities, be it empty."""
         self._number = 0
         """The `sequence_number` of the next event; only counted with an extension."""
         self._has_started = False
@@ -553,13 +563,20 @@ class ResponsesWriter:
         self._unwritable: set[Address] = set()
         """Blocks of a kind that this dialect cannot carry."""
         self._items: list[_OpenItem] = []
-        self._messages: dict[int, _OpenItem] = {}
+        self._open_items: dict[tuple[int, str], _OpenItem] = {}
+        """The items of parts by the output index of their blocks, and their type."""
         self._blocks: dict[Address, tuple[_OpenItem, _OpenBlock]] = {}
+        self._last_text: _OpenBlock | None = None
+        """The text that log-probabilities belong to."""
         self._ended: Ended | None = None
         self._usage = Usage()
 
     def write(self, event: Event, /) -> list[bytes]:
         match event:
+            case Delta(kind="logprobs"):
+                if self._last_text is not None:
+                    entry = lenient_json.decode(event.text.encode())
+                    self._last_text.logprobs = [*(self._last_text.logprobs or ()), entry]
             case Delta():
                 frames: list[bytes] = []
                 entry = self._blocks.get(event.at)
@@ -589,12 +606,28 @@ class ResponsesWriter:
                 self._usage = self._usage.merge(event)
             case Ended():
                 return self._write_end(event)
-            case Done():
-                frames = self._write_final_response()
+            case Done() if self._ended is not None:
+                response = self.response(_totals(self._usage.with_total()))
+                frames = [self._render_response(response["status"], response)]
                 return [*frames, sse.encode(sse.DONE)] if self._extension is not None else frames
+            case Done() if self._extension is not None:
+                return [sse.encode(sse.DONE)]
             case _:
                 pass
         return []
+
+    def response(self, usage: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the response object once its end is written."""
+        ended = self._ended or Ended()
+        status = _status(ended)
+        output = [item.body() for item in self._items if item.status != "in_progress"]
+        response = self._response(status, output, usage)
+        if ended.fault is not None:
+            response["error"] = {"code": ended.fault.code, "message": ended.fault.message}
+        elif status == "incomplete":
+            reason = ended.finish_reason or ""
+            response["incomplete_details"] = {"reason": _INCOMPLETE_REASONS.get(reason, ended.finish_reason)}
+        return response
 
     def _render(self, type_: str, fields: dict[str, Any]) -> bytes:
         if self._extension is not None:
@@ -603,13 +636,12 @@ class ResponsesWriter:
         return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
 
     def _render_block(self, block: _OpenBlock, event: str, fields: dict[str, Any]) -> bytes:
-        if self._extension is not None and block.kind == "text":
-            fields = {**fields, "logprobs": []}
+        if block.logprobs is not None:
+            fields = {**fields, "logprobs": block.logprobs if event == "done" else []}
         return self._render(f"{block.family}.{event}", {**block.address_fields, **fields})
 
     def _render_item(self, event: str, item: _OpenItem) -> bytes:
-        body = item.body(logprobs=self._logprobs)
-        return self._render(f"response.output_item.{event}", {"output_index": item.index, "item": body})
+        return self._render(f"response.output_item.{event}", {"output_index": item.index, "item": item.body()})
 
     def _render_response(self, name: str, response: dict[str, Any]) -> bytes:
         if self._extension is not None:
@@ -617,50 +649,51 @@ class ResponsesWriter:
         return self._render(f"response.{name}", {"response": response})
 
     def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
-        return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
+        return {
+            "id": self._started.id,
+            "object": "response",
+            "status": status,
+            "created_at": self._started.created or 0,
+            "model": self._started.model,
+            "output": output,
+            "usage": usage,
+        }
 
     def _write_open(self, at: Address, kind: str, id_: str = "", name: str = "") -> list[bytes]:
         if at in self._blocks:
             item = self._blocks[at][0]
             item.call_id, item.name = id_ or item.call_id, name or item.name
             return []
-        if kind == "tool_call":
-            frames, item = self._add_item("function_call", id_, name)
-            address_fields = {"item_id": item.id, "output_index": item.index}
-            family = "response.function_call_arguments"
-        elif kind in _WRITTEN_PARTS:
-            frames, item = self._open_message(at[0])
-            address_fields = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            part = _part_fields(kind, "", logprobs=self._logprobs)
-            frames.append(self._render("response.content_part.added", {**address_fields, "part": part}))
-            family = f"response.{_WRITTEN_PARTS[kind][0]}"
-        else:
+        if kind not in _WRITTEN_KINDS:
             self._unwritable.add(at)
             return []
+        type_, part_type, _ = _WRITTEN_KINDS[kind]
+        frames: list[bytes] = []
+        open_item = None if kind == "tool_call" else self._open_items.get((at[0], type_))
+        if open_item is None or open_item.status != "in_progress":
+            # The items before that are finished are done once another one begins.
+            frames = [frame for item in self._items if item.is_closed for frame in self._close_item(item, "completed")]
+            id_suffix = f"{self._started.id.removeprefix('resp_')}_{len(self._items)}"
+            # Derived from the response's id, so that a stream and the response stored from it have the same ids.
+            open_item = _OpenItem(f"{_ID_PREFIXES[type_]}_{id_suffix}", len(self._items), type_, id_, name)
+            frames.append(self._render_item("added", open_item))
+            self._items.append(open_item)
+            self._open_items[at[0], type_] = open_item
+        address_fields = {"item_id": open_item.id, "output_index": open_item.index}
+        if kind != "tool_call":
+            address_fields["content_index"] = len(open_item.blocks)
+        family = f"response.{part_type}"
         event_line = f"event: {family}.delta\n".encode() if self._named else b""
         fields = lenient_json.encode({"type": f"{family}.delta", **address_fields})[:-1]
         block = _OpenBlock(kind, family, address_fields, b'%bdata: %b,"delta":' % (event_line, fields))
-        item.blocks.append(block)
-        self._blocks[at] = (item, block)
+        if kind == "text":
+            self._last_text = block
+            block.logprobs = [] if self._logprobs else None
+        if kind != "tool_call":
+            frames.append(self._render("response.content_part.added", {**address_fields, "part": block.part()}))
+        open_item.blocks.append(block)
+        self._blocks[at] = (open_item, block)
         return frames
-
-    def _open_message(self, index: int) -> tuple[list[bytes], _OpenItem]:
-        """Return the open message item for the blocks at an output index, with the frames that add it if it is new."""
-        item = self._messages.get(index)
-        if item is not None and item.status == "in_progress":
-            return [], item
-        frames, item = self._add_item("message")
-        self._messages[index] = item
-        return frames, item
-
-    def _add_item(self, kind: str, call_id: str = "", name: str = "") -> tuple[list[bytes], _OpenItem]:
-        """Add an item; return it with the frames that close the finished messages before it and open it."""
-        frames = [frame for item in self._items if item.is_closed for frame in self._close_item(item, "completed")]
-        index = len(self._items)
-        item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
-        frames.append(self._render_item("added", item))
-        self._items.append(item)
-        return frames, item
 
     def _write_close(self, at: Address, text: str | None, item_status: str = "completed") -> list[bytes]:
         """Return the frames that close a block, and its item if that is done with it, with this status."""
@@ -674,13 +707,12 @@ class ResponsesWriter:
         if block.final_text is not None:
             return []
         block.final_text = "".join(block.pieces) if text is None else text
-        if item.kind == "function_call":
-            frames = [self._render_block(block, "done", {"arguments": block.final_text})]
+        frames = [self._render_block(block, "done", {_WRITTEN_KINDS[block.kind][2]: block.final_text})]
+        if item.type == "function_call":
             return [*frames, *self._close_item(item, item_status)]
-        frames = [self._render_block(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.final_text})]
         if self._extension is not None:
-            part = _part_fields(block.kind, block.final_text, logprobs=self._logprobs)
-            frames.append(self._render("response.content_part.done", {**block.address_fields, "part": part}))
+            part = {**block.address_fields, "part": block.part()}
+            frames.append(self._render("response.content_part.done", part))
         # A message may get further parts until another item begins, so only then is it known to be done.
         if item is not self._items[-1] and item.is_closed:
             frames += self._close_item(item, item_status)
@@ -697,63 +729,14 @@ class ResponsesWriter:
         if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
             return []
         self._ended = ended
-        status = _item_status(_status(ended))
+        status = "completed" if _status(ended) == "completed" else "incomplete"
         frames = [frame for at in self._blocks for frame in self._write_close(at, None, status)]
         return frames + [frame for item in self._items for frame in self._close_item(item, status)]
-
-    def _write_final_response(self) -> list[bytes]:
-        ended = self._ended
-        if ended is None:
-            return []
-        status = _status(ended)
-        output = [item.body(logprobs=self._logprobs) for item in self._items if item.status != "in_progress"]
-        response = self._response(status, output, _totals(self._usage.with_total()))
-        _add_outcome(response, ended.finish_reason, ended.fault)
-        return [self._render_response(status, response)]
-
-
-def _item_id(kind: str, response_id: str, index: int) -> str:
-    # Derived from the response's id, so that a stream and the response stored from it have the same ids.
-    prefix = "fc" if kind == "function_call" else "msg"
-    return f"{prefix}_{response_id.removeprefix('resp_')}_{index}"
 
 
 def response_id(item_id: str) -> str:
     """Return the id of the response that an output item with this id belongs to."""
     return f"resp_{item_id.partition('_')[2].rpartition('_')[0]}"
-
-
-def _message_item(id_: str, content: list[dict[str, Any]], status: str) -> dict[str, Any]:
-    return {"id": id_, "type": "message", "role": "assistant", "status": status, "content": content}
-
-
-def _call_item(id_: str, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
-    fields = {"id": id_, "type": "function_call", "status": status}
-    return {**fields, "call_id": call_id, "name": name, "arguments": arguments}
-
-
-def _part_fields(kind: str, text: str, *, logprobs: bool) -> dict[str, Any]:
-    type_, field = _WRITTEN_PARTS[kind]
-    part: dict[str, Any] = {"type": type_, field: text}
-    if kind == "text":
-        part["annotations"] = []
-        if logprobs:
-            part["logprobs"] = []
-    return part
-
-
-def _response(
-    id_: str, created: int | None, model: str, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None
-) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "object": "response",
-        "status": status,
-        "created_at": created or 0,
-        "model": model,
-        "output": output,
-        "usage": usage,
-    }
 
 
 def _status(ended: Ended) -> str:
@@ -763,19 +746,6 @@ def _status(ended: Ended) -> str:
     if ended.finish_reason in _INCOMPLETE_REASONS:
         return "incomplete"
     return ended.status if ended.status in ("incomplete", "cancelled", "failed") else "completed"
-
-
-def _item_status(status: str) -> str:
-    """Return the status of the items that were open when a response ended with this one."""
-    return "completed" if status == "completed" else "incomplete"
-
-
-def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fault | None) -> None:
-    """Add the error of a failed response, or the reason of an incomplete one."""
-    if fault is not None:
-        response["error"] = {"code": fault.code, "message": fault.message}
-    elif response["status"] == "incomplete":
-        response["incomplete_details"] = {"reason": _INCOMPLETE_REASONS.get(finish_reason or "", finish_reason)}
 
 
 def _totals(usage: Usage) -> dict[str, Any] | None:

@@ -25,7 +25,6 @@ CORPUS = Path(__file__).parents[3] / "shared" / "recorded-replies.jsonl.xz"
 
 _TAGS = "the SDK leaves `<think>` in the text; here it is thinking"
 _CACHE = "the vendor has the count beside the prompt's details, where the SDK does not look"
-_QUEUED = "a response of the background that is only queued is not an answer: the error says how to get it"
 BETTER: dict[tuple[str, str], str] = {
     ("groq", "text"): _TAGS,
     ("groq", "thinking"): _TAGS,
@@ -45,8 +44,6 @@ BETTER: dict[tuple[str, str], str] = {
     ("openrouter", "error message"): "the cause that the vendor behind the router gave is said, too",
     ("snowflake", "calls"): "a function call with empty name and arguments is none",
     ("perplexity", "annotations"): "the sources beside the choices are citations of the answer",
-    ("openai", "failure"): _QUEUED,
-    ("openai", "stop"): _QUEUED,
     ("openai", "id"): "the reply so far is kept when the stream ends with an error",
     ("openai", "model"): "the same",
     ("azure", "failure"): "an error in a body of status 200 is raised; the SDK returns an empty reply",

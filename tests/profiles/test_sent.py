@@ -257,3 +257,43 @@ def test_each_block_may_end_what_is_cached_and_documents_are_sent():
     assert request.body()["messages"] == said
     with pytest.raises(InvalidRequest, match="cache_control"):
         request.replace(messages=[{"role": "user", "content": "Hello", **mark}])
+
+
+OWN_TOOLS: dict[tuple[str, str], dict[str, Any]] = {
+    ("openai", "responses"): {"type": "web_search", "search_context_size": "low"},
+    ("openai", "chat"): {"type": "custom", "custom": {"name": "shell"}},
+    ("anthropic", "messages"): {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+    ("openrouter", "chat"): {"type": "openrouter:web_search"},
+    ("groq", "chat"): {"type": "browser_search"},
+    ("open", "chat"): {"type": "builtin_function", "function": {"name": "$web_search"}},
+}
+
+
+@pytest.mark.parametrize(("name", "endpoint"), VENDORS)
+def test_a_vendor_s_own_tools_stand_beside_functions(name: str, endpoint: str):
+    """Where it has some; elsewhere they are refused with the way out, by which they stand beside functions, too."""
+    endpoints = find_profile(name).endpoints
+    own = OWN_TOOLS.get((name, endpoint), {"google_search": {}})
+    if (name, endpoint) in OWN_TOOLS:
+        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, own])
+        assert request.settings().tools[0].name == "weather"
+    else:
+        with pytest.raises(InvalidRequest, match=r"tools\[1\].*(extra_body=|required, but missing)"):
+            famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, own])
+        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather], extra_body={"tools": [own]})
+    function, tool = request.body()["tools"]
+    assert (function.get("function", function)["name"], tool) == ("weather", own)
+    assert type(request).from_body(request.body()).body() == request.body()
+
+
+def test_what_a_request_uses_is_named_in_the_header_that_it_needs():
+    """Beside what the caller names; a word in a prompt is no use of it."""
+    server = FaultServer(whole(body("messages", "Hello.")))
+    headers = {"Anthropic-Beta": "mine-2026-01-01"}
+    with Client(profile="anthropic", base_url=server.url, api_key="key-0123456789abcdef", headers=headers) as client:
+        client.send(client.compose("messages", 'Say "mcp_servers":'))
+        tool = {"type": "computer_20251124", "name": "computer", "display_width_px": 800, "display_height_px": 600}
+        client.send(client.compose("messages", "Click.", tools=[tool], extra_body={"mcp_servers": []}))
+    server.close()
+    plain, used = (asked.headers["anthropic-beta"] for asked in server.requests)
+    assert (plain, used) == ("mine-2026-01-01", "mine-2026-01-01,computer-use-2025-11-24,mcp-client-2025-11-20")

@@ -308,3 +308,27 @@ def test_effort_has_an_effect_on_messages(api: ServiceClient):
         for effort, sent in {"low": "low", "max": "xhigh"}.items():
             gateway.ask("messages", output_config={"effort": effort}, thinking={"type": "adaptive"})
             assert decode_body(upstream.requests[-1])["reasoning_effort"] == sent
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("endpoint_", ["chat", "web", "responses"])
+def test_reasoning_and_log_probabilities_of_an_engine_reach_callers(endpoint_: str, stream: bool) -> None:
+    """As the vendors' dialects have them; log-probabilities only where they are asked for."""
+    token = {"token": "Yes.", "logprob": -0.5, "bytes": None, "top_logprobs": []}
+    logprobs = {"content": [token]}
+
+    def answer(request: Received) -> Script:
+        if not decode_body(request)["stream"]:
+            body = completion("Yes.", reasoning_content="Hm.")
+            return whole({**body, "choices": [{**body["choices"][0], "logprobs": logprobs}]})
+        said = {"index": 0, "delta": {"content": "Yes."}, "logprobs": logprobs, "finish_reason": None}
+        return chunked(chunk({"reasoning_content": "Hm."}), chunk(None, choices=[said]), chunk({}, "stop"), DONE)
+
+    wanted = {"include": ["message.output_text.logprobs"]} if endpoint_ == "responses" else {"logprobs": True}
+    with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:
+        plain = fetch_reply(api, endpoint_, stream=stream)
+        full = fetch_reply(api, endpoint_, stream=stream, **wanted, top_logprobs=2)
+        sent = [decode_body(request) for request in upstream.requests]
+    assert [(block.kind, block.text) for block in plain.blocks] == [("thinking", "Hm."), ("text", "Yes.")]
+    assert [block.entries for block in full.blocks if block.kind == "logprobs"] == [[token]]
+    assert [(body.get("logprobs"), body.get("top_logprobs")) for body in sent] == [(None, None), (True, 2)]

@@ -115,6 +115,8 @@ CHAT = [
     ("logit_bias", {"logit_bias": V}, {"7": -100}, LEFT_OUT),
     ("top_k", {"top_k": V}, 40, LEFT_OUT),
     ("min_p", {"min_p": V}, 0.1, LEFT_OUT),
+    ("logprobs", {"logprobs": V}, True, LEFT_OUT),
+    ("top_logprobs", {"logprobs": True, "top_logprobs": V}, 2, LEFT_OUT),
     ("reasoning_effort", {"reasoning_effort": V}, "high", LEFT_OUT),
     ("reasoning_effort", {"reasoning": {"effort": "low"}, "reasoning_effort": V}, "high", LEFT_OUT),
 ]
@@ -123,6 +125,8 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": V}
 THOUGHT = {"type": "reasoning", "id": "rs_1"}
 FORM = {"type": "json_schema", "schema": SCHEMA}
 RESPONSES = [
+    ("include", {"include": V}, ["message.output_text.logprobs"], LEFT_OUT),
+    ("top_logprobs", {"top_logprobs": V}, 2, LEFT_OUT),
     *SHARED,
     ("input", {"input": V}, "Why?", "How?"),
     *contents("input.content", {"input": [{"role": "user", "content": V}]}),

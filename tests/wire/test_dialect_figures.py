@@ -285,10 +285,16 @@ def test_what_is_attached_to_a_text_is_a_block(reply: Reply, kind: str, entries:
     assert json.loads(attached.text) == entries
 
 
-@pytest.mark.parametrize("dialect", [chat, responses, messages], ids=["chat", "responses", "messages"])
-def test_what_a_dialect_cannot_carry_is_left_out(dialect: ModuleType):
+@pytest.mark.parametrize(
+    ("dialect", "kinds"),
+    [(chat, ["text", "logprobs"]), (responses, ["text", "logprobs"]), (messages, ["text"])],
+    ids=["chat", "responses", "messages"],
+)
+def test_what_a_dialect_cannot_carry_is_left_out(dialect: ModuleType, kinds: list[str]):
     events = chat.read(chat_body(logprobs={"content": TOKENS}, message={"annotations": [ANNOTATION]}))
     writer = dialect.writer()
     reply = fold(read(dialect, [frame for event in events for frame in writer.write(event)]))
-    assert [block.kind for block in reply.blocks] == ["text"]
-    assert [block.kind for block in fold(dialect.read(dialect.write(fold(events)))).blocks] == ["text"]
+    whole = fold(dialect.read(dialect.write(fold(events))))
+    for blocks in (reply.blocks, whole.blocks):
+        assert [block.kind for block in blocks] == kinds
+        assert [block.entries for block in blocks if block.kind == "logprobs"] == [TOKENS] * (len(kinds) - 1)

@@ -22,7 +22,7 @@ class Engine(Protocol):
         """Yield the events of one reply, from a `Started` once the prompt is accepted to `Ended`, `Usage`, `Done`.
 
         A ServiceError raised before `Started` becomes the error response; any exception after it, the stream's
-        failure. Thinking is yielded only if `prompt.thinking` is set. The reply's id is filled in by the caller.
+        failure. Thinking is yielded only if `prompt.shows_thinking`. The reply's id is filled in by the caller.
         """
 
     async def state(self) -> dict[str, Any]:

@@ -102,9 +102,10 @@ class ToolChoiceIgnored(Exception):
 class ReplyTranslator:
     """Translates the events of one reply, of which it keeps only the end.
 
-    Thinking passes only if the prompt asks for it, an end only with a finish reason; tool calls get ids where they have
-    none. A reply that is longer than the prompt allows is cut there, and one that comes to a stop text before it, for
-    engines ignore what they do not know. The clock, in seconds, measures how long a streamed thinking block took.
+    Thinking and log-probabilities pass only if the prompt shows them, an end only with a finish reason; tool calls get
+    ids where they have none. A reply that is longer than the prompt allows is cut there, and one that comes to a stop
+    text before it, for engines ignore what they do not know. The clock, in seconds, measures how long a streamed
+    thinking block took.
 
     With `awaits_call` nothing but the start passes before a tool call, and ToolChoiceIgnored is raised if a text comes
     instead.
@@ -117,7 +118,8 @@ class ReplyTranslator:
         awaits_call: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._kinds = _COMMON_KINDS if prompt.thinking is None else _COMMON_KINDS | {"thinking"}
+        shown = {"thinking": prompt.shows_thinking, "logprobs": prompt.sampling.get("logprobs")}
+        self._kinds = _COMMON_KINDS | {kind for kind, is_shown in shown.items() if is_shown}
         self._clock = clock
         self.is_cut = False
         """Whether the reply was ended here, while the engine would go on."""
@@ -181,6 +183,11 @@ class ReplyTranslator:
     def _translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         for event in events:
             match event:
+                case Delta(kind="logprobs"):
+                    # It says something about tokens that have been counted.
+                    if "logprobs" in self._kinds:
+                        self._free_bytes -= _PIECE_BYTES + len(event.text)
+                        yield event
                 case Delta() if self._tokens >= self._cap or self._free_bytes < 0:
                     self.is_cut = True
                     return

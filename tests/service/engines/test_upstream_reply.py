@@ -58,7 +58,13 @@ def test_a_stream_of_any_kind_is_told_properly(gateway, upstream, endpoint, word
     answer_with(upstream, chunked(*words))
     options = {"stream_options": {"include_usage": True}} if endpoint == "web" else {}
     reply = fetch_reply(gateway, endpoint, stream=True, **options)
-    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == ("Hello, world.", "", True, "stop")
+    thinking = "Hm." if b"Hm." in b"".join(words) and endpoint != "messages" else ""
+    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == (
+        "Hello, world.",
+        thinking,
+        True,
+        "stop",
+    )
     if endpoint != "chat":
         assert reply.usage.output_tokens == 5
 
@@ -78,7 +84,13 @@ def test_a_stream_of_any_kind_is_told_properly(gateway, upstream, endpoint, word
 def test_a_whole_body_is_told_properly(gateway, upstream, endpoint, stream, body):
     answer_with(upstream, whole(body))
     reply = fetch_reply(gateway, endpoint, stream=stream)
-    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == ("Hello, world.", "", True, "stop")
+    thinking = "Hm." if "Hm." in str(body) and endpoint != "messages" else ""
+    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == (
+        "Hello, world.",
+        thinking,
+        True,
+        "stop",
+    )
     if not stream:
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (7, 5)
 
