@@ -2,7 +2,9 @@
 
 `info` counts calls by status, model and endpoint, and those that run. `prune` deletes old calls, or only their bytes,
 never a running one. An exported Parquet file has all calls with their requests and bytes, lossless; `import` merges by
-id, and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]").
+id, and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]"). `import` also reads what
+other tools recorded: OpenAI-style JSONL, batch files and stored completions, exports of LiteLLM and Langfuse, logs of
+Inspect and promptfoo, and OpenTelemetry spans; what such a file does not say is missing.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     export = commands.add_parser("export", help="write all calls with their bytes to one Parquet file")
     export.add_argument("file", type=Path)
     export.set_defaults(run=_export)
-    load = commands.add_parser("import", help="add the calls of an exported file that are not there yet")
+    load = commands.add_parser("import", help="add the calls of a file that are not there yet")
     load.add_argument("file", type=Path)
     load.set_defaults(run=_import)
     for command in (info, prune, export, load):
@@ -81,5 +83,10 @@ def _export(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     ledger = Ledger(options.ledger)
-    print(f"{ledger.load(options.file):,} new calls in {ledger.path}, {len(ledger):,} in all")
+    try:
+        added = ledger.load(options.file)
+    except OSError as error:
+        print(f"famnb: {options.file}: {error.strerror}", file=sys.stderr)
+        return 2
+    print(f"{added:,} new calls in {ledger.path}, {len(ledger):,} in all")
     return 0

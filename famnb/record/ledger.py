@@ -273,13 +273,19 @@ class Ledger:
         return parquet.export(self, Path(path), *where(filters))
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Add the calls of a file that `export` wrote; return how many were new. A call that is there stays as it is.
+        """Add the calls of a file; return how many were new. A call that is there stays as it is.
 
-        Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
+        The file is one that `export` wrote, which needs the `scale` extra, or what another tool recorded: OpenAI-style
+        JSONL, batch files and stored completions, LiteLLM's and Langfuse's exports, logs of Inspect and promptfoo, and
+        OpenTelemetry spans (see `famnb.record.foreign`). What such a file does not say is missing. LedgerError for any
+        other file, or if the ledger cannot be written.
         """
-        from famnb.record import parquet
+        from famnb.record import foreign, parquet
 
-        return parquet.load(self, Path(path))
+        path = Path(path)
+        with path.open("rb") as file:
+            is_parquet = file.read(4) == b"PAR1"
+        return parquet.load(self, path) if is_parquet or path.suffix == ".parquet" else foreign.load(self, path)
 
     @property
     def behind(self) -> int:
