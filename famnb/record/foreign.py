@@ -31,7 +31,7 @@ from typing import Any
 
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
-from famnb.errors import FamnbError, InvalidRequest, LedgerError, status_error
+from famnb.errors import FamnbError, InvalidRequest, LedgerError, ResponseFormatError, status_error
 from famnb.profiles import NAMES, find_endpoints
 from famnb.profiles.local import LOCAL
 from famnb.record import schema, serialize
@@ -444,10 +444,15 @@ def _request(kind: type[Request], body: dict[str, Any]) -> tuple[Request, bool]:
 
 
 def _endpoint_of(answer: Any, request_body: Mapping[str, Any]) -> str:
-    fields = as_object(answer)
-    if fields.get("object") == "response" or "output" in fields or "input" in request_body:
-        return "responses"
-    return "messages" if fields.get("type") == "message" or "stop_reason" in fields else "chat"
+    """Return the first endpoint whose dialect can read the answer; without one, that has the request's prompt."""
+    endpoints = find_endpoints("open")
+    for name, endpoint in endpoints.items():
+        with contextlib.suppress(ResponseFormatError):
+            if answer is not None:
+                endpoint.dialect.read(answer)
+            if answer is not None or endpoint.request.prompt_field in request_body:
+                return name
+    return next(iter(endpoints))
 
 
 def _response(row: _Row) -> dict[str, Any] | None:
