@@ -12,7 +12,7 @@ import harness
 
 def main() -> int:
     """Run the benchmarks named, or all; the exit status is 0 if all of them ran, goals met or not."""
-    known = harness.benchmarks()
+    known = harness.list_benchmarks()
     parser = argparse.ArgumentParser(prog="famnb bench", description="Benchmarks, side by side with their peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="sizes so small that the figures mean nothing")
@@ -22,14 +22,14 @@ def main() -> int:
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
     if options.list:
-        for name, benchmark in known.items():
-            print(f"{name:<14}{benchmark.TITLE}")
+        for name in known:
+            print(f"{name:<14}{harness.load_benchmark(name).TITLE}")
         return 0
     report = {"facts": harness.facts(), "quick": options.quick, "results": []}
     for name, value in report["facts"].items():
         print(f"{name}: {value}")
     for name in options.names or known:
-        benchmark = known[name]
+        benchmark = harness.load_benchmark(name)
         result = benchmark.run(options.quick)
         if options.quick:
             result = harness.without_verdicts(result)

@@ -11,7 +11,6 @@ from typing import Any
 import harness
 from harness import Goal, Result, Table, median, ratio
 
-NAME = "client"
 TITLE = "famnb's client beside the SDKs and plain HTTP clients"
 PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec", "aiohttp+json")
 FAST = "aiohttp+msgspec"

@@ -8,7 +8,6 @@ from typing import Any
 import harness
 from harness import Goal, Result, Table, ratio
 
-NAME = "experiments"
 TITLE = "An experiment of many calls, here and on two Dask workers, beside send_many and a bare httpx loop"
 WAYS = {
     "Experiment.run": "experiment",

@@ -14,7 +14,6 @@ from harness import ChildRun, Goal, Result, Table, environment, ratio, run_child
 
 from famnb.record import schema
 
-NAME = "ledger"
 TITLE = "Ledger: append rate, and frames of many calls"
 
 APPEND = """

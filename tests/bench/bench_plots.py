@@ -11,7 +11,6 @@ from harness import Goal, Result, Table
 
 from famnb import plot
 
-NAME = "plots"
 TITLE = "figures of a million calls, from frame to PNG"
 LIMIT_S = 10.0
 

@@ -17,7 +17,6 @@ import harness
 import psutil
 from harness import Goal, Result, Table, median, ratio
 
-NAME = "service"
 TITLE = "famnb serve beside a bare StreamingResponse, each on one core"
 KEY = "benchmark-key"
 PATH = "/v1/chat/completions"

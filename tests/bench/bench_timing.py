@@ -16,7 +16,6 @@ from typing import Any
 import harness
 from harness import Goal, Result, Table
 
-NAME = "timing"
 TITLE = "what is recorded of a stream while another cell works, against the server's own clock"
 HOGS = ("idle", "loop", "holds", "savefig")
 HEARTBEATS = ("comments", "names", "ends")

@@ -22,7 +22,6 @@ import harness
 import psutil
 from harness import Goal, Result, Table, ratio
 
-NAME = "widgets"
 TITLE = "a board of streams in JupyterLab beside the usual ways to show them"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 SETTLE_S = 1.0

@@ -1,6 +1,6 @@
 """What every benchmark shares: the machine's facts, measured child processes, tables with ratios, and the JSON.
 
-A benchmark is a module `bench_<name>.py` beside this file with `NAME`, `TITLE` and `run(quick: bool) -> Result`.
+A benchmark is a module `bench_<name>.py` beside this file with `TITLE` and `run(quick: bool) -> Result`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ class Result:
 class Benchmark(Protocol):
     """A module that measures something."""
 
-    NAME: str
     TITLE: str
 
     def run(self, quick: bool) -> Result:
@@ -101,10 +100,14 @@ class ChildRun:
         return json.loads(self.output.strip().splitlines()[-1])
 
 
-def benchmarks() -> dict[str, Benchmark]:
-    """Every benchmark in this folder, by name."""
-    modules: list[Any] = [importlib.import_module(path.stem) for path in sorted(HERE.glob("bench_*.py"))]
-    return {module.NAME: module for module in modules}
+def list_benchmarks() -> list[str]:
+    """The names of the benchmarks in this folder."""
+    return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+
+
+def load_benchmark(name: str) -> Benchmark:
+    benchmark: Any = importlib.import_module(f"bench_{name}")
+    return benchmark
 
 
 def facts(*packages: str) -> dict[str, Any]:

@@ -51,6 +51,13 @@ GUARD_MS = 120_000
 expect.set_options(timeout=GUARD_MS)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark all tests here as `browser`, and those that need a JupyterLab as `full`, but for one of each tool."""
+    item.add_marker("browser")
+    if "jupyter" in item.fixturenames and item.get_closest_marker("always") is None:
+        item.add_marker("full")
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of Chromium's program."""

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.always
 
 PICTURES = Path(__file__).parents[2] / "notebooks" / "pictures"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}

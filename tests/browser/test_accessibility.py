@@ -8,8 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = [pytest.mark.browser, pytest.mark.full]
-
 CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSER = "composer = famnb.Composer(client)\ncomposer"
 BOARD = """variants = {"small": {"model": "fam-2-5-mini"}, "large": {"thinking": 64}}

@@ -5,8 +5,6 @@ from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
-
 SETUP = """
 import famnb
 client = famnb.connect(ledger="ballot.sqlite")
@@ -20,6 +18,7 @@ exp.vote()
 VOTES = "exp.votes()[['winner']].value_counts().to_dict(), exp.vote().progress"
 
 
+@pytest.mark.always
 def test_votes_are_cast_by_keyboard_and_the_result_is_saved(lab: Lab):
     lab.notebook(SETUP, VOTES).run(0)
     shown = lab.output(0)

@@ -8,8 +8,6 @@ from playwright.sync_api import Locator, expect
 from tests.browser.lab_page import Lab
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.browser
-
 CONNECT = "import famnb\nclient = famnb.connect()"
 LONG = "Count to 50000, please."
 """It streams for minutes: however slow the machine, there is something to stop."""
@@ -167,6 +165,7 @@ def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
         )
 
 
+@pytest.mark.always
 def test_the_keyboard_is_enough_and_differences_and_the_winner_are_marked(lab: Lab):
     shown = board(lab, PAIR, "board.winner")
     shown.get_by_label("Prompt", exact=True).focus()

@@ -13,7 +13,6 @@ from famnb.widget.board.board import Board
 from tests.support.front_page import FormBridge, serve_front
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.browser
 TEXT = (0, 1)
 PAIR = {"a": {"model": "fam-2-5-mini"}, "b": {"model": "fam-mini", "temperature": 0.7}}
 

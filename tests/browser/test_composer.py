@@ -9,8 +9,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
-
 SETUP = """
 import os, famnb
 os.environ["FAMNB_PRESETS"] = "presets.json"
@@ -38,6 +36,7 @@ def ask(composer: Locator, prompt: str) -> None:
     composer.get_by_label("Prompt", exact=True).press("Enter")
 
 
+@pytest.mark.always
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
     composer = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
     composer.get_by_label("Endpoint").focus()

@@ -12,7 +12,6 @@ from famnb.widget import Composer
 from tests.support.front_page import FormBridge, serve_front
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.browser
 TEXT = (0, 1)
 
 

@@ -7,8 +7,6 @@ from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
-
 SETUP = """
 import famnb
 client = famnb.connect(ledger="dashboard.sqlite")
@@ -21,6 +19,7 @@ client.ask("A small one", model="fam-mini", endpoint="chat", max_tokens=1000);
 """
 
 
+@pytest.mark.always
 def test_the_dashboard_follows_calls_and_opens_one_from_charts_and_by_keyboard(lab: Lab):
     lab.notebook(SETUP, CALLS).run(0)
     shown = lab.output(0)

@@ -10,8 +10,6 @@ import famnb
 from famnb.widget.dashboard.dashboard import Dashboard
 from tests.support.front_page import START, Bridge, serve_front
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def page(blank_page: Page) -> Iterator[Page]:

@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
-
-pytestmark = pytest.mark.browser
 
 SETUP = """
 import famnb

@@ -10,7 +10,6 @@ import famnb
 from famnb.plot.labels import UNITS, format_metric
 from tests.support.front_page import START, Bridge, serve_front
 
-pytestmark = pytest.mark.browser
 POINTS = pd.DataFrame({"seconds": [0.0, 50, 100], "dollars": [1.0, 2, 3], "kind": ["a", "b", "b"]})
 
 

@@ -17,8 +17,6 @@ from famnb.widget.board.rounds import BoardAnswer, BoardRound
 from famnb.widget.html import transcript
 from tests.support.scripted_stream import ScriptedStream
 
-pytestmark = pytest.mark.browser
-
 REPLY = Reply(
     model="fam-2-5-pro",
     endpoint="messages",

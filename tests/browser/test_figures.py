@@ -1,11 +1,8 @@
 """Figures as they are shown in a page: light or dark as it is, and one image where the page takes styles away."""
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
-
-pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 DRAW = """import famnb
 client = famnb.connect()

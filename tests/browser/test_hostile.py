@@ -16,7 +16,7 @@ from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
 from tests.support.hostile_text import FAR, HOSTILE
 from tests.support.scripted_stream import ScriptedStream
 
-pytestmark = [pytest.mark.browser, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 OWN_HOSTS = {"127.0.0.1", "front.test", "", None}
 TEMPLATE_HOSTS = {"cdnjs.cloudflare.com"}

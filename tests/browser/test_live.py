@@ -8,8 +8,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
-
 CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSE = "composer = famnb.Composer(client)\ncomposer"
 LONG = "Count to 50000, please."
@@ -88,6 +86,7 @@ def test_inside_an_output_widget_replies_are_shown(lab: Lab):
     expect(shown.locator(".famnb-pane")).to_have_count(0)
 
 
+@pytest.mark.always
 def test_stop_ends_a_cell_that_waits(lab: Lab):
     lab.notebook(
         CONNECT, f'client.ask("{LONG}", max_tokens={ENDLESS})', "client.last.status, len(client.last.text) > 0"

@@ -1,11 +1,8 @@
 """`%fam` and `%%fam` in a real JupyterLab: completed by Tab, run by keyboard, stopped by the notebook's own button."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
-
-pytestmark = pytest.mark.browser
 
 
 def complete(lab: Lab, offered: list[str], chosen: str) -> None:

@@ -15,7 +15,7 @@ import famnb
 from tests.browser.conftest import REQUIRED
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 APP = """
 import marimo

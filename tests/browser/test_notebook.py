@@ -3,12 +3,9 @@
 import contextlib
 
 import nbformat
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.lab_page import Jupyter, Lab
-
-pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 CELLS = (
     'import famnb\nclient = famnb.connect()\nreply = client.ask("Why $5?", max_tokens=300)',

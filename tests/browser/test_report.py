@@ -5,7 +5,7 @@ from playwright.sync_api import Browser
 
 import famnb
 
-pytestmark = [pytest.mark.browser, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,9 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
-
-pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 # Two minutes long if nobody stops it: on a busy machine a page takes half of one to load.
 SETUP = """

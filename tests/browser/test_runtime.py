@@ -14,8 +14,6 @@ from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
 from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.browser
-
 TEXT = (0, 1)
 
 

@@ -4,13 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from famnb.endpoints import ENDPOINTS
 from tests.browser.lab_page import Lab
-
-pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 START = Path(__file__).parents[2] / "notebooks" / "01-start.ipynb"
 

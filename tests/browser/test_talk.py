@@ -9,8 +9,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
 
-pytestmark = pytest.mark.browser
-
 SETUP = '''import famnb, pydantic
 client = famnb.connect()
 ran = []

@@ -1,11 +1,8 @@
 """Composers and a board of vendors' profiles in a real JupyterLab."""
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
-
-pytestmark = pytest.mark.browser
 
 SETUP = """
 import os, famnb

@@ -95,7 +95,9 @@ FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
 }
 
 
-@pytest.fixture(params=["plain", "tls", "forwarded", "tunnel", "unix"])
+@pytest.fixture(
+    params=["plain", "tls", *(pytest.param(way, marks=pytest.mark.full) for way in ("forwarded", "tunnel", "unix"))]
+)
 def reach(request, serve, connect, certificate, tmp_path):
     """Serves scripts and makes a client that reaches them so; returns both."""
     route = request.param
