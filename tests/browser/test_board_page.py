@@ -268,7 +268,7 @@ def test_answers_follow_their_end_and_scroll_together_if_wanted(sheet: Sheet):
 def test_without_its_kernel_it_is_grey_and_says_so(sheet: Sheet):
     sheet.send("Hi")
     sheet.say("one", "two")
-    sheet.page.evaluate("window.hear('comm_live_update')")
+    sheet.page.evaluate("window.notifyListeners('comm_live_update')")
     expect(sheet.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
     expect(sheet.answers.locator(".famnb-state").first).to_contain_text("kernel has ended")
     expect(sheet.button("Copy answer").first).to_be_enabled()

@@ -116,7 +116,7 @@ def test_a_double_click_sends_once(chat: Chat):
     chat.prompt.fill("Hi")
     chat.button("Send").dblclick()
     chat.prompt.press("Control+Enter")
-    sent = [message for message in chat.page.evaluate("window.said") if message.get("name") == "send_prompt"]
+    sent = [message for message in chat.page.evaluate("window.sent") if message.get("name") == "send_prompt"]
     assert len(sent) == 1
     chat.deliver()
     chat.answer("Hello")
@@ -127,7 +127,7 @@ def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(ch
     chat.page.get_by_label("max_tokens", exact=True).press_sequentially("300")
     chat.prompt.fill("Hi")
     chat.prompt.press("Enter")
-    sent = [(message["name"], message["args"].get("text")) for message in chat.page.evaluate("window.said")]
+    sent = [(message["name"], message["args"].get("text")) for message in chat.page.evaluate("window.sent")]
     assert sent.count(("set_field", "300")) == 1
     chat.deliver()
     assert chat.streams[0].exchange.request.max_tokens == 300
@@ -242,15 +242,15 @@ def test_a_turn_is_edited_retried_and_switched(chat: Chat):
 def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):
     chat.ask("Hi", "one")
     chat.prompt.fill("And?")
-    chat.page.evaluate("window.hear('comm_live_update')")
-    before = chat.page.evaluate("window.said.length")
+    chat.page.evaluate("window.notifyListeners('comm_live_update')")
+    before = chat.page.evaluate("window.sent.length")
     expect(chat.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
     expect(chat.button("Copy answer")).to_be_enabled()
     for name in ("Send", "Retry", "Edit", "New chat", "Settings"):
         expect(chat.button(name)).to_be_disabled()
     chat.prompt.press("Control+Enter")
     chat.page.clock.fast_forward(300)
-    assert chat.page.evaluate("window.said.length") == before
+    assert chat.page.evaluate("window.sent.length") == before
     expect(chat.prompt).to_have_value("And?")
 
 

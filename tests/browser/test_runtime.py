@@ -69,14 +69,14 @@ def test_a_gap_is_closed_by_the_whole_view(live: Bridge, stream: ScriptedStream)
 
 def test_everything_is_asked_for_again_at_most_once_a_second(page: Page):
     page.evaluate(START, ["/tools/live.js", True])
-    patch = "seq => window.hear('msg:custom', { kind: 'patch', seq, more: {} })"
+    patch = "seq => window.notifyListeners('msg:custom', { kind: 'patch', seq, more: {} })"
     for seq in range(5, 15):
         page.evaluate(patch, seq)
-    assert page.evaluate("window.said.length") == 1
+    assert page.evaluate("window.sent.length") == 1
     page.clock.fast_forward(1100)
     page.evaluate(patch, 15)
     page.evaluate(patch, 16)
-    assert page.evaluate("window.said.map(({ kind }) => kind)") == ["ready", "ready"]
+    assert page.evaluate("window.sent.map(({ kind }) => kind)") == ["ready", "ready"]
 
 
 def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: ScriptedStream):
@@ -113,7 +113,7 @@ def test_what_is_pressed_is_locked_until_it_is_answered_and_keeps_the_focus(live
     stop.click(force=True)
     expect(stop).to_have_attribute("aria-disabled", "true")
     expect(stop).to_be_focused()
-    assert live.page.evaluate("window.said.length") == 1
+    assert live.page.evaluate("window.sent.length") == 1
     live.deliver()
     expect(stop).not_to_have_attribute("aria-disabled", "true")
 
@@ -131,7 +131,7 @@ def test_focus_and_selection_stay_through_patches(live: Bridge, stream: Scripted
 def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, stream: ScriptedStream):
     stream.add(Delta(TEXT, "text", "one"))
     live.flush()
-    live.page.evaluate("window.hear('comm_live_update')")
+    live.page.evaluate("window.notifyListeners('comm_live_update')")
     expect(live.page.get_by_role("alert").filter(has_text="kernel has ended")).to_be_visible()
     expect(live.page.locator(".famnb-state")).to_contain_text("kernel has ended")
     expect(live.page.get_by_role("button", name="Stop")).to_be_disabled()

@@ -50,7 +50,7 @@ def dask_client(server: Server) -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(params=["here", "on Dask"])
+@pytest.fixture(params=["here", pytest.param("on Dask", marks=pytest.mark.full)])
 def where(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The argument of `run` that says who carries the calls: this process, or a cluster's workers."""
     return {} if request.param == "here" else {"on": request.getfixturevalue("dask_client")}

@@ -33,13 +33,13 @@ test("paragraphs without markup are made of the tail, escaped", () => {
   assert.equal(tail, "next");
 });
 
-test("listeners hear each change, and null for a new whole", () => {
+test("listeners get each change, and null for a new whole", () => {
   const growing = new Growing("1");
-  const heard = [];
-  const unlisten = growing.listen((change) => heard.push(change));
+  const changes = [];
+  const unlisten = growing.listen((change) => changes.push(change));
   growing.set("a");
   growing.add("b");
   unlisten();
   growing.add("c");
-  assert.deepEqual(heard, [null, "b"]);
+  assert.deepEqual(changes, [null, "b"]);
 });

@@ -21,7 +21,7 @@ POLICY = (
 START = """async ([source, blocking]) => {
   const listeners = {};
   const traits = { blocking, kernel_id: "k" };
-  window.said = [];
+  window.sent = [];
   window.faults = [];
   window.addEventListener("error", event => window.faults.push(event.message));
   window.addEventListener("unhandledrejection", event => window.faults.push(String(event.reason)));
@@ -34,19 +34,19 @@ START = """async ([source, blocking]) => {
     off: () => {},
     send: message => {
       if (window.isShutDown) throw new Error("Kernel is dead");
-      window.said.push(message);
+      window.sent.push(message);
     },
   };
-  window.hear = (name, ...details) => listeners[name](...details);
+  window.notifyListeners = (name, ...details) => listeners[name](...details);
   const front = (await import(source)).default();
   front.initialize({ model });
   window.draw = (name) => front.render({ model, el: document.querySelector(name) });
   window.end = window.draw("main");
 }"""
 
-HEAR = """([message, buffers]) => {
+DELIVER = """([message, buffers]) => {
   const parts = buffers.map(part => new DataView(Uint8Array.from(atob(part), letter => letter.charCodeAt(0)).buffer));
-  window.hear("msg:custom", message, parts);
+  window.notifyListeners("msg:custom", message, parts);
 }"""
 
 
@@ -72,12 +72,12 @@ class Bridge:
 
     def deliver(self) -> None:
         """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
-        while (said := self.page.evaluate("window.said.splice(0)")) or self.sent:
+        while (said := self.page.evaluate("window.sent.splice(0)")) or self.sent:
             for message in said:
                 self.tool.receive(message)
             messages, self.sent[:] = list(self.sent), []
             for message in messages:
-                self.page.evaluate(HEAR, message)
+                self.page.evaluate(DELIVER, message)
 
     def flush(self) -> None:
         self.tool.flush()

@@ -86,8 +86,8 @@ def test_brushing_filters_the_frame():
     frame = many_calls(200)
     explorer = famnb.plot.explore(frame, x="input_tokens", y="e2e_s")
     assert explorer.selection.equals(frame)
-    heard: list[int] = []
-    explorer.observe(lambda change: heard.append(len(change["new"])), "selection")
+    lengths: list[int] = []
+    explorer.observe(lambda change: lengths.append(len(change["new"])), "selection")
     ask(explorer, "brush", spans=[[100, 300], [2, 3]])
     inside = frame[frame["input_tokens"].between(100, 300) & frame["e2e_s"].between(2, 3)]
     assert explorer.selection.equals(inside)
@@ -100,7 +100,7 @@ def test_brushing_filters_the_frame():
     ask(explorer, "brush", spans=None)
     ask(explorer, "hide_groups", groups=[])
     assert explorer.selection.equals(frame)
-    assert heard == [len(inside), len(inside[inside["model"] == "model-02"]), 100, 200]
+    assert lengths == [len(inside), len(inside[inside["model"] == "model-02"]), 100, 200]
 
 
 def test_the_list_is_as_long_as_one_reads():

@@ -1,4 +1,4 @@
-"""The live view of a run: what it says on the way, that Stop is heard, and what it leaves behind."""
+"""The live view of a run: what it says on the way, that Stop ends it, and what it leaves behind."""
 
 import dataclasses
 import threading
@@ -154,7 +154,7 @@ def test_what_has_no_price_is_unknown_and_not_free(started, script, outcomes, va
     assert view_progress(run).facts[0] == FigureView(key="spend", value=value, note=small)
 
 
-def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script):
+def test_a_stop_on_the_page_ends_the_run(started: Callable[..., ShownRun], script: Script):
     run = started()
     wait_until(lambda: len(script.open) == 2)
     view = RunView(run)

@@ -24,7 +24,7 @@ class Recording(ReplyView):
     def send(self, content: dict[str, Any], buffers: object = None) -> None:
         self.sent.append(content)
 
-    def hear(self, **message: object) -> dict[str, Any]:
+    def receive_from_page(self, **message: object) -> dict[str, Any]:
         """The last message that answers one of the page."""
         self.receive(message)
         return self.sent[-1]
@@ -34,7 +34,7 @@ class Recording(ReplyView):
 def view(stream: ScriptedStream) -> Recording:
     """A live view that a page has said ready to."""
     view = Recording(stream)
-    view.hear(kind="ready", page="page-1")
+    view.receive_from_page(kind="ready", page="page-1")
     return view
 
 
@@ -48,7 +48,7 @@ def test_a_message_is_hardly_longer_than_the_text_that_it_brings():
             return RepliesView(panes=tuple(pane.view() for pane in panes))
 
     tool = Panes(ScriptedStream())
-    tool.hear(kind="ready", page="page-1")
+    tool.receive_from_page(kind="ready", page="page-1")
     tool.follow(panes)
     for text in ("It begins", "five words of each pane ", "to the end of this.\n\n", "Then the next one begins "):
         for stream in streams:
@@ -71,12 +71,12 @@ def test_on_a_reloaded_page_a_reply_that_has_ended_says_how_to_save_it(view: Rec
     stream.end(status="completed")
     view.flush()
     assert "show it in a new cell" not in str(view.sent)
-    assert "show it in a new cell" in str(view.hear(kind="ready", page="page-2"))
+    assert "show it in a new cell" in str(view.receive_from_page(kind="ready", page="page-2"))
 
 
 def test_a_view_that_is_hidden_comes_back_with_a_reload(view: Recording, stream: ScriptedStream):
     stream.add(Delta(TEXT, "text", "done")).end(status="completed")
     view.flush()
     view.hide()
-    assert view.hear(kind="ready", page="page-1")["view"]["panes"] == []
-    assert len(view.hear(kind="ready", page="page-2")["view"]["panes"]) == 1
+    assert view.receive_from_page(kind="ready", page="page-1")["view"]["panes"] == []
+    assert len(view.receive_from_page(kind="ready", page="page-2")["view"]["panes"]) == 1

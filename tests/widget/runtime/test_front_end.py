@@ -26,7 +26,7 @@ def test_a_kernel_sends_each_front_end_once(stream: ScriptedStream, monkeypatch:
     assert ReplyView(stream).get_state()["_modules"] != first["_modules"]
 
 
-def test_what_the_page_says_is_heard_where_the_page_says(stream: ScriptedStream):
+def test_messages_of_the_page_are_received_in_the_subshell_of_the_page(stream: ScriptedStream):
     """The kernel must not keep for its answer a subshell that the next reload of the page deletes."""
 
     class Comm:

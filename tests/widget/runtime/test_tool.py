@@ -53,7 +53,7 @@ class Counter(BaseTool):
     def send(self, content: dict[str, Any], buffers: object = None) -> None:
         self.sent.append(content)
 
-    def hear(self, **message: object) -> list[dict[str, Any]]:
+    def receive_from_page(self, **message: object) -> list[dict[str, Any]]:
         """What is sent upon a message of the page."""
         self.sent.clear()
         self.receive(message)
@@ -61,7 +61,7 @@ class Counter(BaseTool):
 
     def ask(self, name: str, **args: object) -> list[dict[str, Any]]:
         """What is sent upon an intent of the page."""
-        return self.hear(kind="intent", id=1, name=name, args=args)
+        return self.receive_from_page(kind="intent", id=1, name=name, args=args)
 
 
 class Idle(Flusher):
@@ -92,7 +92,7 @@ class Words:
 def counter() -> Counter:
     """A counter whose page has said `ready`."""
     tool = Counter(flusher=Idle())
-    tool.hear(kind="ready", page="page-1")
+    tool.receive_from_page(kind="ready", page="page-1")
     return tool
 
 
@@ -163,15 +163,15 @@ def test_only_what_is_appended_is_sent_and_numbers_have_no_gap(counter: Counter)
 
 def test_a_page_that_is_new_gets_everything_and_reloads_are_noticed(counter: Counter):
     counter.text.append("all of it")
-    (message,) = counter.hear(kind="ready", page="page-1")
+    (message,) = counter.receive_from_page(kind="ready", page="page-1")
     assert message["view"]["count"] == 0
     assert message["growing"] == {counter.text.id: "all of it"}
     assert not counter.reloaded
-    counter.hear(kind="ready", page="page-2")
+    counter.receive_from_page(kind="ready", page="page-2")
     assert counter.reloaded
 
 
-def test_a_page_that_was_never_heard_gets_everything_now_and_then():
+def test_a_page_that_has_not_said_ready_gets_everything_now_and_then():
     """While a cell blocks the kernel no `ready` comes through: at first each message is whole, then every twentieth."""
     counter = Counter(flusher=Idle())
     source = Words(counter.text)
@@ -201,7 +201,7 @@ def test_the_last_message_of_streams_is_everything_and_then_the_end_is_called(co
 def test_no_text_is_held_in_a_trait(counter: Counter):
     """Widget state may be saved in the notebook, in clear."""
     counter.text.append("only in messages")
-    counter.hear(kind="ready", page="page-1")
+    counter.receive_from_page(kind="ready", page="page-1")
     assert "only in messages" not in str(counter.get_state())
 
 
