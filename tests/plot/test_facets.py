@@ -11,6 +11,7 @@ from tests.support.plot_frames import many_calls
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.full
 @pytest.mark.parametrize("name", FACETED)
 def test_small_multiples_share_their_scale(name: str) -> None:
     figure = DRAWS[name](many_calls(240, models=12), facet="endpoint")

@@ -69,7 +69,10 @@ def test_a_figure_is_on_a_page_light_and_dark() -> None:
         assert "text/html" not in plot.latency(many_calls(60))._repr_mimebundle_()[0]
 
 
-@pytest.mark.parametrize("name", ["latency of one call", "latency of many groups", "timeline of a long name"])
+@pytest.mark.parametrize(
+    "name",
+    ["latency of one call", pytest.param("latency of many groups", marks=pytest.mark.full), "timeline of a long name"],
+)
 def test_a_figure_is_the_same_however_often_it_is_drawn(name: str) -> None:
     figure = FIGURES[name]()
     size, first = tuple(figure.get_size_inches()), figure.to_png()

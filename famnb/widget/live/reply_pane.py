@@ -156,7 +156,10 @@ class Markdown(Growing):
         if len(self._tail) < self._searched_length * 1.25:
             return 0
         self._searched_length = len(self._tail)
-        return sanitize.stable_length(self._tail)
+        # A last line without a word may still become a block of another kind: `*` is a list's item, `*word` is text.
+        end = self._tail.rfind("\n") + 1
+        has_word = any(map(str.isalpha, self._tail[end:]))
+        return sanitize.stable_length(self._tail if has_word else self._tail[:end])
 
 
 class Elapsed(Growing):

@@ -35,10 +35,10 @@ class Counter(BaseTool):
         return {"text/html": "", "text/plain": "", "text/markdown": ""}
 
     @intent
-    def add(self, number: int, times: int = 1) -> int:
+    def add(self, number: int, times: int = 1) -> str:
         """Count."""
         self.count += number * times
-        return self.count
+        return str(self.count)
 
     @intent
     def divide(self, by: int) -> None:
@@ -99,7 +99,7 @@ def counter() -> Counter:
 def test_an_intent_is_answered_after_the_patch_that_it_has_led_to(counter: Counter):
     patch, answer = counter.ask("add", number=2, times=3)
     assert (patch["kind"], patch["patch"]) == ("patch", {"count": [6]})
-    assert answer == {"kind": "answer", "id": 1, "ok": True, "value": 6}
+    assert answer == {"kind": "answer", "id": 1, "ok": True, "value": "6"}
 
 
 @pytest.mark.parametrize(
