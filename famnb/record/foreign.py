@@ -144,6 +144,8 @@ _PATHS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """For each format the paths at which a row has what a call is made of, in the order in which they are tried."""
+_OTEL_OPERATIONS = "chat text_completion generate_content".split()
+"""Spans of these are calls of a model."""
 _OTEL_SETTINGS = "temperature top_p top_k max_tokens seed frequency_penalty presence_penalty stop_sequences stream"
 _FINISH_WORDS = {"max_tokens": "length", "model_length": "length", "end_turn": "stop", "tool_use": "tool_calls"}
 
@@ -284,7 +286,7 @@ def _otlp_value(value: dict[str, Any]) -> Any:
 
 def _span(id_: Any, attributes: dict[str, Any], start: Any, end: Any, span: dict[str, Any]) -> dict[str, Any] | None:
     """Return a span of a model's call as a row; None for any other span."""
-    if attributes.get("gen_ai.operation.name") not in ("chat", "text_completion", "generate_content"):
+    if attributes.get("gen_ai.operation.name") not in _OTEL_OPERATIONS:
         return None
     status = as_object(span.get("status"))
     failed = status.get("code") in (2, "STATUS_CODE_ERROR") or status.get("status_code") == "ERROR"
@@ -433,7 +435,7 @@ _REQUEST_FIELDS = frozenset({"model", "input", "instructions", "temperature", "t
 
 def _request(kind: type[Request], body: dict[str, Any]) -> tuple[Request, bool]:
     """Return the request of a body, and whether the conversation is known; one that is no request becomes its text."""
-    body = {name: value for name, value in body.items() if value is not None and (value or name != "messages")}
+    body = {name: value for name, value in body.items() if value not in (None, [])}
     turns = body.get(kind.prompt_field) or body.pop("messages", None)
     plain = [{"role": "user", "content": find_text(turns) or _text(turns)}]
     for fields in (body, {"model": body["model"]}, {"model": body["model"], kind.prompt_field: plain}) if turns else ():
