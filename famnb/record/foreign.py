@@ -144,7 +144,7 @@ _PATHS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """For each format the paths at which a row has what a call is made of, in the order in which they are tried."""
-_OTEL_OPERATIONS = "chat text_completion generate_content".split()
+_OTEL_OPERATIONS = ["chat", "text_completion", "generate_content"]
 """Spans of these are calls of a model."""
 _OTEL_SETTINGS = "temperature top_p top_k max_tokens seed frequency_penalty presence_penalty stop_sequences stream"
 _FINISH_WORDS = {"max_tokens": "length", "model_length": "length", "end_turn": "stop", "tool_use": "tool_calls"}
