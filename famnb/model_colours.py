@@ -23,6 +23,8 @@ PART_COLOURS = {
     "waiting": "#B8C0C8",
 }
 """The parts of a call: none looks like a model."""
+KIND_PARTS = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
+"""The kinds of content, and the parts of a call that they are."""
 
 _numbers: dict[tuple[str, str], int] = {}
 """The groups of each column in the order in which they were first drawn, as numbers."""
@@ -48,15 +50,17 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(slots)
 
 
+def part_colours(column: str, names: Sequence[str]) -> tuple[str | None, ...]:
+    """Return the colours of values of `kind` or `part` that are parts of a call; None for any other."""
+    if column not in ("kind", "part"):
+        return (None,) * len(names)
+    return tuple(PART_COLOURS.get(KIND_PARTS.get(name, name)) for name in names)
+
+
 def _choose_number(column: str, name: str) -> int:
     taken = {number for (other, _), number in _numbers.items() if other == column}
     of_name = (number for (_, other), number in _numbers.items() if other == name)
     return next(number for number in itertools.chain(of_name, itertools.count()) if number not in taken)
-
-
-def model_slots(models: Sequence[str]) -> tuple[int, ...]:
-    """Return the number of each of some models that are drawn together; `group_slots` says what it decides."""
-    return group_slots("model", models)
 
 
 def page_style(slot: int) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Colours of models: one each for as long as the process lives, in figures and on the dashboard alike."""
 
+import dataclasses
+
 import matplotlib
 import pandas as pd
 
-from famnb.model_colours import COLOURS, model_slots
-from famnb.plot.grouping import group_slots
+from famnb.model_colours import COLOURS, group_slots
+from famnb.plot.grouping import group_looks
 from famnb.plot.palette import LIGHT
 from famnb.widget.dashboard.charts import Groups
 
@@ -35,22 +37,21 @@ def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after(
 
 
 def test_both_kinds_of_a_models_replies_have_its_colour():
-    streamed, whole = (
-        LIGHT.__class__(LIGHT.strong, LIGHT.soft, LIGHT.faint, LIGHT.ground, slots).line_style(index)
-        for slots in [group_slots("model", ["colour-a, streamed", "colour-a, whole"])]
-        for index in (0, 1)
-    )
-    assert streamed["color"] == whole["color"]
-    assert streamed["linestyle"] != whole["linestyle"]
+    names = ["colour-a, streamed", "colour-a, whole", "colour-b, streamed", "colour-c, whole"]
+    palette = dataclasses.replace(LIGHT, **group_looks("model", names))
+    styles = [palette.line_style(index) for index in range(4)]
+    assert styles[0]["color"] == styles[1]["color"] != styles[2]["color"]
+    dashes = [style["linestyle"] for style in styles]
+    assert dashes[0] == dashes[2] == "-" != dashes[1] == dashes[3]
 
 
 def test_models_beyond_the_colours_are_told_apart_otherwise():
     names = [f"colour-many-{number}" for number in range(12)]
     slots = group_slots("model", names)[:12]
     assert len(set(slots)) == 12
-    alone = [model_slots([name])[0] for name in names]
+    alone = [group_slots("model", [name])[0] for name in names]
     assert [slot % len(COLOURS) for slot in slots] == alone
-    first = model_slots(["colour-next-1"])[0]
-    others = group_slots("model", ["colour-next-1", "4 others"])[1]
+    first = group_slots("model", ["colour-next-1"])[0]
+    others = group_looks("model", ["colour-next-1", "4 others"])["slots"][1]
     assert others != first
-    assert model_slots(["colour-next-2"])[0] == (first + 1) % len(COLOURS)
+    assert group_slots("model", ["colour-next-2"])[0] == (first + 1) % len(COLOURS)

@@ -7,7 +7,7 @@
     tokens(frame)                                  input, cached, reasoning, visible tokens; estimated ones are marked
     throughput(frame, of=)                         output tokens or ended calls a second, all calls together
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
-    compare(frame, metric=, pair=, baseline=)      groups on the same prompts, and below their paired differences
+    compare(frame, metric=, pair=, baseline=)      groups on the same prompts, and beside their paired differences
     differences(summary)                           all metrics of an experiment against its baseline
     load(frame)                                    what each step of a load met: latency, goodput, calls in flight
     success(frame)                                 the share of calls that were answered, and what the others failed of
@@ -15,7 +15,9 @@
 
 `by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. `figsize=` is a
 size in inches, `width=` "column" (3.5 inches), "page" (7) or "slide" (10, with larger text); unless given, as wide as a
-notebook and as high as needed. What a given size has no room for is left out, and `.caption` has all as text. On a page
+notebook and as high as needed. On a small figure text shrinks, to 6 pt at least; what there is still no room for is
+counted in a note, and `.caption` has all as text. Groups, their n and "simulated" stay; on axes of your own they stand
+in a legend above the data, and in the title. On a page
 a figure is light or dark as the page is; saved, it is light, with `savefig(…, dark=True)` dark, and where matplotlib's
 style is dark, dark in both. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
 twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency, pareto,

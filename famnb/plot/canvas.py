@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
@@ -16,23 +17,34 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
-from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
 from famnb.plot.figure import Figure
-from famnb.plot.layout import DirectLabel, FigureSize, InsideLegend, fit_text, text_width_in, wrap_text
-from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on
+from famnb.plot.layout import (
+    LABEL_PT,
+    LINE_SPACING,
+    MIN_TEXT_PT,
+    NOTE_PT,
+    TICK_PT,
+    FigureSize,
+    fit_names,
+    text_width_in,
+    wrap_text,
+)
+from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on, palette_over
 
-TICK_PT = 8.5
-LABEL_PT = 9.0
 # Names beside the axes take their room from the data.
-ROW_NAME_SHARE = 0.26
-"""The most of a figure's width that names of rows beside the axes take."""
-MIN_NAME_IN = 0.6
-"""The least room in which a name is worth showing."""
+ROW_NAME_SHARE = 0.3
+"""The most of a figure's, or of the caller's axes', width that names of rows beside the axes take."""
 MAX_TITLE_LINES = 2
 """The most lines of a title above the caller's axes."""
+FULL_TEXT_AXES_IN = (4.0, 2.5)
+"""The width and height of the caller's axes from which on text in them has its whole size."""
+MAX_LEGEND_ROWS = 6
+"""The most names under each other in a legend in the caller's axes."""
+MAX_LEGEND_SHARE = 0.55
+"""The most of the height of the caller's axes that a legend takes."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -45,21 +57,35 @@ class Canvas:
     is_own: bool
     """Whether the figure is ours; in the caller's, nothing but the axes' own labels is outside of the axes."""
     size: FigureSize
+    """That of our figure, or of the caller's axes."""
     width_in: float
     """About how wide the axes are, in inches: what is said exactly only when the figure is drawn."""
     is_panel: bool = False
     """Whether it is one of several, with one title and legend around all of them."""
     facts: Sequence[str] = ()
     """Lines below the title of a panel."""
+    rows: int = 0
+    """How many rows have names beside the axes."""
 
     @classmethod
     def on(cls, axes: Axes) -> Self:
-        """A canvas on the caller's axes."""
-        # The look of the caller's axes is the caller's: only the colours of text follow their ground.
+        """A canvas on the caller's axes, whose look is the caller's, but for what could not be seen on its ground."""
         figure = cast(matplotlib.figure.Figure, axes.get_figure(root=True))
         width_in, height_in = (side / figure.dpi for side in axes.bbox.size)
-        size = FigureSize(width_in, height_in, 1.0)
-        return cls(figure, axes, palette_on(axes.get_facecolor()), is_own=False, size=size, width_in=width_in)
+        size = FigureSize.given(width_in, height_in, FULL_TEXT_AXES_IN)
+        part: Any = axes.get_figure(root=False)
+        grounds = part.get_facecolor(), figure.get_facecolor()
+        canvas = cls(figure, axes, palette_over(axes.get_facecolor(), *grounds), False, size, width_in)
+        around = palette_over(*grounds)
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+            text.set_color(_seen_colour(text.get_color(), around))
+        ticks = axes.xaxis.get_major_ticks(1)[0].label1.get_color()
+        if _seen_colour(ticks, around) != ticks:
+            axes.tick_params(which="both", colors=around.strong)
+        for spine in axes.spines.values():
+            if spine.get_visible():
+                spine.set_edgecolor(_seen_colour(spine.get_edgecolor(), around))
+        return canvas
 
     @classmethod
     def create(cls, size: FigureSize) -> Self:
@@ -85,7 +111,7 @@ class Canvas:
         axes.set_axisbelow(True)
 
     def text_pt(self, points: float) -> float:
-        """The size of a text that has so many points in a figure of the usual size; never below 8."""
+        """The size of a text that has so many points in a figure of the usual size."""
         return self.size.text_pt(points)
 
     def text_width(self, text: str, points: float = TICK_PT) -> float:
@@ -94,42 +120,69 @@ class Canvas:
 
     def set_labels(self, *, x: str = "", y: str = "") -> None:
         """Set the labels of both axes; in the caller's style on the caller's axes."""
-        own: dict[str, Any] = {"fontsize": self.text_pt(LABEL_PT), "color": self.palette.soft}
-        style = {**(own if self.is_own else self._text_colour(self.axes.xaxis.label)), **PLAIN_TEXT}
-        points = self.text_pt(LABEL_PT) if self.is_own else _points_of(self.axes.xaxis.label.get_fontproperties())
+        axes = self.axes
         height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
-        self.axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **style)
-        self.axes.set_ylabel("\n".join(wrap_text(y, max(height_in, 1.0), points)), **style)
+        if self.is_own:
+            for label in (axes.xaxis.label, axes.yaxis.label):
+                label.set(fontsize=self.text_pt(LABEL_PT), color=self.palette.soft)
+        points = float(axes.xaxis.label.get_fontsize())
+        axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **PLAIN_TEXT)
+        axes.set_ylabel("\n".join(wrap_text(y, max(height_in, 1.0), points)), **PLAIN_TEXT)
+
+    def wrap_labels(self) -> bool:
+        """Break the labels of our own axes into lines for the size that they have now; whether that changed any."""
+        place, (width_in, height_in) = self.axes.get_position(), self.figure.get_size_inches()
+        is_changed = False
+        for label, room_in in (
+            (self.axes.xaxis.label, place.width * width_in),
+            (self.axes.yaxis.label, place.height * height_in),
+        ):
+            before = label.get_text()
+            label.set_text("\n".join(wrap_text(before.replace("\n", " "), room_in, self.text_pt(LABEL_PT))))
+            is_changed |= label.get_text() != before
+        return is_changed
 
     def set_title(self, title: str) -> None:
-        """Set the title of the caller's axes, in the caller's style, if there is room for it."""
-        points = _points_of(self.axes.title.get_fontproperties())
-        lines = wrap_text(title, self.width_in, points)
-        if len(lines) <= MAX_TITLE_LINES:
-            style = {**self._text_colour(self.axes.title), **PLAIN_TEXT}
-            self.axes.set_title("\n".join(lines), loc="left", **style)
+        """Set the title of the caller's axes, in the caller's style, but for its size where it would be too long."""
+        largest = float(self.axes.title.get_fontsize())
+        for points in np.geomspace(max(largest, MIN_TEXT_PT), MIN_TEXT_PT, 6):
+            lines = wrap_text(title, self.width_in, points)
+            if len(lines) <= MAX_TITLE_LINES:
+                break
+        style: dict[str, Any] = {"color": self.axes.title.get_color(), "fontsize": points, **PLAIN_TEXT}
+        self.axes.set_title("\n".join(lines), loc="left", **style)
 
-    def _text_colour(self, text: Text) -> dict[str, Any]:
-        """The colour of a text of the caller's, if its own is not seen on this ground."""
-        is_seen = palette_on(text.get_color()).strong != self.palette.strong
-        return {} if is_seen else {"color": self.palette.strong}
+    def set_row_names(self, names: Sequence[str], row_in: float = 0.0) -> None:
+        """Name rows, the first at y = 0, beside the axes, in as many lines as a row of this height has room for.
 
-    def set_row_names(self, names: Sequence[str]) -> None:
-        """Name rows, the first at y = 0, beside the axes; a name too long for a line is broken into two."""
+        In figures of a given height, and on the caller's axes, the text shrinks until the rows have room for it.
+        """
         points, room_in = self.text_pt(TICK_PT), ROW_NAME_SHARE * self.size.width_in
-        shown = ["\n".join(wrap_text(name, room_in, points)[:3]) for name in names]
-        if not self.is_own and self.figure.get_layout_engine() is None:
-            # Where no layout makes room, the names have what is free.
-            points, box = _points_of(self.axes.xaxis.label.get_fontproperties()), self.axes.bbox
-            beside = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes]
-            is_left = [other for other in beside if other and other.y0 < box.y1 and box.y0 < other.y1]
-            end = max((other.x1 for other in is_left if other.x0 < box.x0), default=0.0)
-            room_in = float(box.x0 - end) / self.figure.dpi - 0.1
-            shown = [fit_text(name, room_in, points) if room_in > MIN_NAME_IN else "" for name in names]
+        lines = min(max(int(row_in * 72 / (points * LINE_SPACING)), 1), 3)
+        wrapped = [wrap_text(name, room_in, points) for name in names]
+        if max(map(len, wrapped), default=1) <= lines:
+            shown = ["\n".join(rows) for rows in wrapped]
+        else:
+            shown = fit_names(names, room_in, points)
+        self.rows = len(names)
         self.axes.set_yticks(range(len(names)), shown)
         for label in self.axes.get_yticklabels():
-            label.set(linespacing=0.95, **PLAIN_TEXT)
+            label.set(linespacing=0.95, fontsize=points, **PLAIN_TEXT)
         self.axes.grid(visible=False, axis="y")
+        if self.is_own:
+            widest_in = max((text_width_in(line, points) for text in shown for line in text.split("\n")), default=0)
+            self.width_in = min(self.width_in, self.size.width_in - widest_in - 0.45)
+
+    def fit_row_names(self) -> None:
+        """Shrink the names of rows until none lies on the next: to be called when the height of the axes is known."""
+        if not self.rows:
+            return
+        labels = self.axes.get_yticklabels()
+        low, high = sorted(self.axes.get_ylim())
+        row_pt = self.axes.get_position().height * self.figure.get_figheight() * 72 / (high - low)
+        lines = max((label.get_text().count("\n") + 1 for label in labels), default=1)
+        for label in labels:
+            label.set_fontsize(max(min(label.get_fontsize(), row_pt / (lines * LINE_SPACING)), MIN_TEXT_PT))
 
     def thin_ticks(self) -> None:
         """Have so few ticks that the label of none lies on another's, where matplotlib counts on narrower ones."""
@@ -150,46 +203,70 @@ class Canvas:
                     axis.set_ticks(axis.get_ticklocs()[::2], [label.get_text() for label in axis.get_ticklabels()][::2])
                     locator = axis.get_major_locator()
 
-    def annotate(
-        self,
-        text: str,
-        *,
-        at: tuple[float, float],
-        offset_pt: tuple[float, float],
-        of: Artist | None = None,
-        **style: Any,
-    ) -> Artist:
-        """Add soft text at a position (0 to 1) in the axes, or in the artist `of`, moved by `offset_pt` points."""
+    def annotate(self, text: str, *, at: tuple[float, float], offset_pt: tuple[float, float], **style: Any) -> Text:
+        """Add soft text at a position (0 to 1) in the axes, moved by `offset_pt` points."""
         options: dict[str, Any] = {
             "fontsize": self.text_pt(TICK_PT),
             "color": self.palette.soft,
             "annotation_clip": False,
+            "xycoords": "axes fraction",
+            "textcoords": "offset points",
         }
-        coordinates: Any = of or "axes fraction"
-        return self.axes.annotate(
-            text, at, xycoords=coordinates, xytext=offset_pt, textcoords="offset points", **options | PLAIN_TEXT | style
-        )
-
-    def add_corner_text(self, text: str) -> None:
-        """Write a text into the corner of the axes where it covers nothing, if there is one."""
-        if not text:
-            return
-        corners = [(x, y) for y in (1, 0) for x in (1, 0)]
-        places = [
-            {"at": (x, y), "offset_pt": (4 - 8 * x, 4 - 8 * y), "ha": ("left", "right")[x], "va": ("bottom", "top")[y]}
-            for x, y in corners
-        ]
-        style: dict[str, Any] = {"color": self.palette.soft, "fontsize": self.text_pt(8)}
-        DirectLabel(self.axes, [text], (0, 0), places, xycoords="axes fraction", **style)
+        return self.axes.annotate(text, at, xytext=offset_pt, **options | PLAIN_TEXT | style)
 
     def add_inside_legend(self, handles: Sequence[Artist], names: Sequence[str]) -> None:
-        """Add a legend to the caller's axes, which shows itself where it covers nothing."""
-        legend = InsideLegend(self.axes, handles, names, framealpha=0.85)
+        """Add a legend to the caller's axes, in room that is made for it above the data."""
+        points = self.text_pt(NOTE_PT)
+        room_in = self.width_in - 2 * points / 72
+        handle_in = 3.0 * points / 72
+        widest_in = handle_in + max(text_width_in(name, points) for name in names)
+        columns = min(max(int(room_in / widest_in), math.ceil(len(names) / MAX_LEGEND_ROWS)), len(names))
+        names = fit_names(names, room_in / columns - handle_in, points)
+        legend = self.axes.legend(
+            handles,
+            names,
+            loc="upper left",
+            ncols=columns,
+            fontsize=points,
+            handlelength=1.6,
+            handletextpad=0.5,
+            columnspacing=0.9,
+            labelspacing=0.3,
+            borderaxespad=0.3,
+            framealpha=0.85,
+            facecolor=self.palette.ground,
+            edgecolor="none",
+        )
         for text in legend.get_texts():
-            text.set(**PLAIN_TEXT)
+            text.set(color=self.palette.strong, **PLAIN_TEXT)
         # Else a layout engine would make room beside the axes for what is inside.
         legend.set_in_layout(False)
-        self.axes.legend_ = legend
+        if self.figure.get_layout_engine() is not None:
+            self.figure.draw_without_rendering()
+        share = (legend.get_window_extent().height + 0.5 * points / 72 * self.figure.dpi) / self.axes.bbox.height
+        low, high = self.axes.get_ylim()
+        self.axes.set_ylim(low, low + (high - low) / (1 - min(share, MAX_LEGEND_SHARE)))
+
+    def fit_figure(self) -> None:
+        """Shrink the caller's axes until their names and labels are on the figure, which a layout engine would do."""
+        if self.figure.get_layout_engine() is not None:
+            return
+        box, page = self.axes.get_tightbbox() or self.axes.bbox, self.figure.bbox
+        around = [axes.bbox for axes in self.figure.axes if axes is not self.axes]
+        # Names of rows end at the axes to the left.
+        before = max((other.x1 for other in around if other.x1 <= self.axes.bbox.x0 and other.overlaps(box)), default=0)
+        place = self.axes.get_position()
+        left = place.x0 + max(before - box.x0, 0) / page.width
+        bottom = place.y0 + max(-box.y0, 0) / page.height
+        right, top = (
+            end - max(over, 0) / side
+            for end, over, side in (
+                (place.x1, box.x1 - page.x1, page.width),
+                (place.y1, box.y1 - page.y1, page.height),
+            )
+        )
+        if right - left > 0.4 * place.width and top - bottom > 0.4 * place.height:
+            self.axes.set_position((left, bottom, right - left, top - bottom))
 
     def show_message(self, sentence: str) -> None:
         """Show a sentence in place of data: why there is none, and what to do."""
@@ -203,8 +280,10 @@ class Canvas:
         self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=points, linespacing=1.5)
 
 
-def _points_of(font: FontProperties) -> float:
-    return float(font.get_size_in_points())
+def _seen_colour(colour: Any, palette: Palette) -> Any:
+    """A colour of the caller's, or the palette's own if it is not seen on the palette's ground."""
+    is_seen = palette.ground != "none" and palette_on(colour).strong != palette.strong
+    return colour if is_seen else palette.strong
 
 
 UNITS_OF_TIME = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3600.0, "hours"))

@@ -1,4 +1,4 @@
-"""`famnb.plot.compare`: groups on the same prompts, and under them their paired differences from a baseline."""
+"""`famnb.plot.compare`: groups on the same prompts, and beside them their paired differences from a baseline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from famnb.plot.effects import (
     NARROW_IN,
     draw_effect,
     draw_reference,
-    fit_row_names,
     left_out_note,
     mark_style,
     rows_that_fit,
@@ -53,8 +52,8 @@ MAX_DOTS = 400
 # The dots of more pairs reach so far that the interval of their mean would be too short to be read.
 MAX_PAIR_DOTS = 60
 """Up to this many pairs, each one's difference is a dot."""
-GROUP_HEIGHT_IN, DIFFERENCE_HEIGHT_IN = 0.38, 0.28
-"""The height of a row of the upper and of the lower axes, in inches."""
+GROUP_HEIGHT_IN = 0.4
+"""The height of a row, in inches."""
 PROMPT_COLUMNS = ("prompt_id", "prompt_hash", "prompt")
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -73,8 +72,8 @@ def compare(
 ) -> matplotlib.figure.Figure:
     """Each value of the column `by` on the same prompts, and its paired difference from the group `baseline`.
 
-    Above, x: the column `metric`, in its unit; a dot a prompt, repeats averaged, and the mean over prompts with its 95%
-    interval. Below, in the same unit: what `Experiment.summary` compares, the mean paired difference from the group
+    Left, x: the column `metric`, in its unit; a dot a prompt, repeats averaged, and the mean over prompts with its 95%
+    interval. Right, in the same unit: what `Experiment.summary` compares, the mean paired difference from the group
     `baseline` (the first unless named), of costs the ratio to it, over the prompts that both have, with its interval.
     Filled is clear, after Holm's adjustment for all differences that are drawn; hollow is not clear. Of up to 60 pairs
     each has a dot. What rests on estimated token counts has a thin line to the ends that hold it for certain, intervals
@@ -82,7 +81,7 @@ def compare(
 
     `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
     else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
-    upper part; `.caption` has the differences. `interactive` returns a widget instead, of the calls of each group in a
+    left part; `.caption` has the differences. `interactive` returns a widget instead, of the calls of each group in a
     row, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
@@ -122,7 +121,10 @@ def compare(
     paired_by = "prompt" if pair in PROMPT_COLUMNS else pair
     calls_missing = f"{missing:,} of {format_count(len(frame), 'call')}"
     missing_note = f"{calls_missing} have no {name} or no {paired_by} and are not compared."
-    shown = _choose_groups(len(groups), first, size)
+    room = rows_that_fit(size) if ax is None else None
+    others = [index for index in range(len(groups)) if index != first]
+    # All, or in a given height the baseline and as many others as there is room for.
+    shown = sorted([first, *others[: None if room is None else room - 1]]) if groups else []
     is_paired = not differences or any(row["n"] for row in differences.values())
     chart = Chart(
         title=f"{capitalize(name)} by {by}, {f'paired by {paired_by}' if is_paired else 'not paired'}",
@@ -138,7 +140,7 @@ def compare(
         size=size,
         by=by,
         groups=groups,
-        height_in=0.3 + GROUP_HEIGHT_IN * len(shown),
+        height_in=0.15 + GROUP_HEIGHT_IN * size.text_scale * len(shown),
     )
     if not any(map(len, means)):
         return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {paired_by}"))
@@ -146,36 +148,25 @@ def compare(
     for canvas, _ in chart.panels(frame):
         entries = []
         for index, group in enumerate(groups):
+            facts = [
+                _describe_mean(calls[index], means[index], metric, format_value),
+                *_difference_facts(differences.get(index), format_value),
+            ]
             handle = Line2D([], [], **mark_style(canvas, index))
-            mean = _describe_mean(calls[index], means[index], metric, format_value)
-            facts = [mean, *_difference_facts(differences.get(index), format_value)]
-            entries.append(LegendEntry(handle, f"{group} (n={len(means[index]):,})", list(filter(None, facts))))
+            entries.append(LegendEntry(handle, group, list(filter(None, facts)), f"{len(means[index]):,}"))
         for place, index in enumerate(shown):
             _draw_group(canvas, place, index, calls[index], means[index], metric, scale)
-        canvas.set_row_names(fit_row_names(canvas, [chart.names[index] for index in shown]))
+        names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
+        canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
         canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
-        drawn = {index: differences[index] for index in shown if index in differences}
-        _draw_differences(chart, drawn, means, metric, scale, first)
+        rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
+        _draw_differences(chart, rows_drawn, differences, means, metric, scale, first, count=len(shown))
         prompts = pd.concat([own["value"] for own in means]).index.nunique()
         subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
         if differences and is_paired:
-            subtitle += f", below the difference from {chart.names[first]}: filled is clear"
-        # Rows have their names beside them: where there is no room for numbers, a legend would only say them again.
-        if ax is None and size.width_in >= NARROW_IN:
-            chart.add_legend(entries, subtitle)
-        else:
-            chart.add_legend([], subtitle)
-            chart.details += [f"{', '.join([entry.name, *entry.facts])}." for entry in entries]
+            subtitle += f", right the difference from {chart.names[first]}: filled is clear"
+        chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     return chart.finish()
-
-
-def _choose_groups(count: int, first: int, size: FigureSize) -> list[int]:
-    """The groups that are drawn: all, or in a given height the baseline and as many others as there is room for."""
-    room = rows_that_fit(size)
-    # Each but the baseline has a row in both axes.
-    most = count if room is None else max((room + 1) // 2, 1)
-    others = [index for index in range(count) if index != first]
-    return sorted([first, *others[: most - 1]]) if count else []
 
 
 def _compare_groups(
@@ -211,12 +202,10 @@ def _draw_group(
     ascending = means.sort_values("value")
     ranks = np.unique(np.linspace(0, len(ascending) - 1, MAX_DOTS).round().astype(int))
     drawn = ascending.iloc[ranks] * scale
-    # Dots stand under the mean, at heights that no two neighbours share, so that equal ones are seen to be several.
-    heights = place + 0.06 + 0.3 * (np.arange(len(drawn)) * _GOLDEN % 1)
+    heights = _draw_dots(canvas, place, index, drawn["value"].to_numpy())
     is_estimate = (drawn["low"] < drawn["high"]).to_numpy()
     estimates = drawn[is_estimate]
     axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.4)
-    axes.plot(drawn["value"], heights, "o", markersize=3.5, color=colour, alpha=0.35, markeredgewidth=0)
     mean = bounded_mean(calls, find_metric(metric), level=LEVEL)
     draw_effect(canvas, place - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
 
@@ -243,36 +232,45 @@ def _difference_facts(row: Mapping[str, Any] | None, format_value: FormatValue) 
 
 def _draw_differences(
     chart: Chart,
+    rows: Mapping[int, int],
     differences: Mapping[int, Mapping[str, Any]],
     means: Sequence[pd.DataFrame],
     metric: str,
     scale: float,
     first: int,
+    *,
+    count: int,
 ) -> None:
-    """Draw the difference of every group from the baseline on axes of their own, if there is any to draw."""
-    rows = {index: row for index, row in differences.items() if row["n"]}
+    """Draw differences from the baseline on axes of `count` rows; `rows` has the group of each row that has one."""
     if not rows:
         return
-    is_ratio = all(row["statistic"] == RATIO for row in rows.values())
+    is_ratio = all(differences[index]["statistic"] == RATIO for index in rows.values())
     factor = 1.0 if is_ratio else scale
     name, unit = chart.names[first], UNITS.get(metric, "")
     unit = f" (m{unit})" if scale > 1 else f" ({unit})" if unit else ""
     x = f"{column_name(metric)}, times that of {name}" if is_ratio else f"difference from {name}{unit}"
-    canvas = chart.add_row(x=x, height_in=0.15 + DIFFERENCE_HEIGHT_IN * len(rows))
+    canvas = chart.add_axes(x=x, is_beside=True)
     if canvas is None:
         return
-    none = 1.0 if is_ratio else 0.0
-    draw_reference(canvas, none)
-    for place, (index, row) in enumerate(rows.items()):
+    draw_reference(canvas, 1.0 if is_ratio else 0.0)
+    for place, index in rows.items():
+        row = differences[index]
         both = pd.concat([means[first]["value"], means[index]["value"]], axis=1, join="inner").to_numpy()
         pairs = np.sort(both[:, 1] / both[:, 0] if is_ratio else both[:, 1] - both[:, 0]) * factor
         if len(pairs) <= MAX_PAIR_DOTS:
-            colour = canvas.palette.line_style(index)["color"]
-            heights = place + 0.1 + 0.26 * (np.arange(len(pairs)) * _GOLDEN % 1)
-            canvas.axes.plot(pairs, heights, "o", markersize=3.5, color=colour, alpha=0.35, markeredgewidth=0)
+            _draw_dots(canvas, place, index, pairs)
         names = ("ratio", "ratio_low", "ratio_high") if is_ratio else ("difference", "low", "high")
         value, low, high = (row[name] * factor for name in names)
-        draw_effect(canvas, place - 0.12, value, low, high, index, is_clear=bool(row["clear"]))
-    canvas.set_row_names(fit_row_names(canvas, [chart.names[index] for index in rows]))
-    canvas.axes.set_ylim(len(rows) - 0.5, -0.5)
+        draw_effect(canvas, place - 0.16, value, low, high, index, is_clear=bool(row["clear"]))
+    canvas.axes.set_yticks([])
+    canvas.axes.set_ylim(count - 0.5, -0.5)
     set_difference_axis(canvas, is_ratio=is_ratio)
+
+
+def _draw_dots(canvas: Canvas, place: int, index: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Draw ascending values as dots under the mean of a row, and return how high each stands."""
+    # At heights that no two neighbours share, so that equal ones are seen to be several.
+    heights = place + 0.06 + 0.3 * (np.arange(len(values)) * _GOLDEN % 1)
+    style = {"color": canvas.palette.line_style(index)["color"], "alpha": 0.35, "markeredgewidth": 0}
+    canvas.axes.plot(values, heights, "o", markersize=3.5 * canvas.size.text_scale, **style)
+    return heights

@@ -161,7 +161,7 @@ def _draw_points(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[
         colour = canvas.palette.line_style(index)["color"]
         canvas.axes.vlines(known["x"], known["cost_low_usd"], known["cost_high_usd"], color=colour, linewidth=2)
         canvas.axes.plot(known["x"], known["cost_usd"], zorder=5, **style)
-        entries.append(_legend_entry(canvas, Line2D([], [], **style), group, part))
+        entries.append(_legend_entry(Line2D([], [], **style), group, part))
     canvas.axes.margins(y=0.1)
     return entries
 
@@ -176,7 +176,7 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
         if len(known):
             _draw_line(canvas, index, known, until)
         handle = Line2D([], [], linewidth=2, **canvas.palette.line_style(index))
-        entries.append(_legend_entry(canvas, handle, group, part))
+        entries.append(_legend_entry(handle, group, part))
     return entries
 
 
@@ -189,17 +189,6 @@ def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> 
     times = np.append(x[drawn], until)
     if (high > low).any():
         axes.fill_between(times, low, high, step="post", color=style["color"], alpha=0.12, linewidth=0)
-        # The bar of the sum stands beside the axes, those of several groups next to each other; not where panels or the
-        # caller's own axes are beside.
-        if canvas.is_own and not canvas.is_panel:
-            beside: dict[str, Any] = {
-                "transform": axes.get_yaxis_transform(),
-                "color": style["color"],
-                "clip_on": False,
-            }
-            edge = 1.008 + 0.011 * index
-            axes.plot([edge, edge], [low[-1], high[-1]], marker="_", markersize=6, linewidth=1.4, **beside)
-            axes.plot([edge], [best[-1]], marker="o", markersize=4.5, **beside)
     # Steps rather than slopes: a sum holds until the next call.
     axes.step(np.append(times[:1], times), np.append([0.0], best), where="post", linewidth=1.8, **style)
 
@@ -223,7 +212,7 @@ def _draw_areas(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
         style = canvas.palette.area_style(index)
         if in_group.any():
             canvas.axes.fill_between(times, below, above, step="post", alpha=0.85, **style)
-        entries.append(_legend_entry(canvas, Patch(**style), group, rows[in_group]))
+        entries.append(_legend_entry(Patch(**style), group, rows[in_group]))
         below = above
     low, high = (add_up(rows[name].to_numpy()) for name in COST_COLUMNS[1:])
     if len(times) and high[-1] > low[-1]:
@@ -244,7 +233,7 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
         style = canvas.palette.area_style(index)
         if len(part):
             axes.bar(range(len(periods)), sums, 0.8, bottom=below, **style)
-        entries.append(_legend_entry(canvas, Patch(**style), group, part))
+        entries.append(_legend_entry(Patch(**style), group, part))
         below = below + sums
     low, high = (np.bincount(rows["period"], weights=rows[name], minlength=len(periods)) for name in COST_COLUMNS[1:])
     unsure = np.flatnonzero(high > low)
@@ -280,10 +269,8 @@ def _rows_to_draw(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.unique(np.concatenate([[0], last]))
 
 
-def _legend_entry(canvas: Canvas, handle: Artist, group: str, rows: pd.DataFrame) -> LegendEntry:
-    if canvas.is_panel:
-        return LegendEntry(handle, group)
-    return LegendEntry(handle, f"{group} (n={int((~rows['is_unknown']).sum()):,})", [_format_sum(rows)])
+def _legend_entry(handle: Artist, group: str, rows: pd.DataFrame) -> LegendEntry:
+    return LegendEntry(handle, group, [_format_sum(rows)], f"{int((~rows['is_unknown']).sum()):,}")
 
 
 def _format_sum(rows: pd.DataFrame) -> str:

@@ -68,6 +68,8 @@ def differences(
     # The metric that decides comes first.
     parts.sort(key=lambda part: rows[0] not in part)
     title = f"Differences from {summary.baseline}" if len(others) != 1 else f"{others[0]} against {summary.baseline}"
+    pairs = sorted({row["n"] for row in rows})
+    title += f" (n={'–'.join(f'{n:,}' for n in dict.fromkeys((pairs[0], pairs[-1])))} prompts)" if pairs else ""
     chart = Chart(
         title=capitalize(title),
         x=_label(rows[0], summary) if rows else "",
@@ -87,7 +89,7 @@ def differences(
     for first, _ in chart.panels(summary.table):
         _draw_rows(first, parts[0], variants)
     for part in parts[1:]:
-        canvas = chart.add_row(x=_label(part[0], summary), height_in=_height_in(part))
+        canvas = chart.add_axes(x=_label(part[0], summary), height_in=_height_in(part))
         if canvas is not None:
             _draw_rows(canvas, part, variants)
     entries = [
@@ -109,8 +111,12 @@ def differences(
 def _choose_metrics(rows: Sequence[Mapping[str, Any]], size: FigureSize) -> list[str]:
     """The metrics that are drawn: all, or in a given height the first, of which the primary one is the first."""
     metrics, variants = (list(dict.fromkeys(row[name] for row in rows)) for name in ("metric", "second"))
-    # Names of metrics may take two lines.
-    return metrics[: rows_that_fit(size, row_in=max(0.3, VARIANT_HEIGHT_IN * len(variants)))]
+    return metrics[: rows_that_fit(size, row_in=_least_row_in(len(variants), size))]
+
+
+def _least_row_in(variants: int, size: FigureSize) -> float:
+    """The least height of a metric: of two lines of its name, or of marks that stand close."""
+    return max(ROW_HEIGHT_IN, 0.05 * variants) * size.text_scale
 
 
 def _is_share(row: Mapping[str, Any]) -> bool:
@@ -148,8 +154,10 @@ def _draw_rows(canvas: Canvas, rows: Sequence[Mapping[str, Any]], variants: Sequ
         canvas.axes.axhline(line - 0.5, color=canvas.palette.faint, linewidth=0.6, zorder=0.4)
     names = [find_metric(name) for name in metrics]
     primary = {row["metric"] for row in rows if row["primary"]}
+    free_in = _height_in(rows) / len(metrics)
     canvas.set_row_names(
-        [f"{metric.title}{_ARROWS[metric.better]}{' (primary)' if metric.name in primary else ''}" for metric in names]
+        [f"{metric.title}{_ARROWS[metric.better]}{' (primary)' if metric.name in primary else ''}" for metric in names],
+        free_in if canvas.size.height_in is None else _least_row_in(len(seconds), canvas.size),
     )
     canvas.axes.set_ylim(len(metrics) - 0.5, -0.5)
     set_difference_axis(canvas, is_ratio=is_ratio)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
+from famnb import stats
 from famnb.plot.canvas import Canvas
 
 # So that a reader sees how few they are; the steps alone would look like a distribution.
@@ -63,17 +65,60 @@ def draw_ecdf(canvas: Canvas, group: int, values: np.ndarray[Any, Any]) -> Line2
     return handle
 
 
+PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
+"""Percentiles, their marks, and their names in a legend."""
+
+
+def mark_percentiles(
+    canvas: Canvas,
+    group: int,
+    values: np.ndarray[Any, Any],
+    scale: float,
+    describe: Callable[[stats.Interval], str],
+    *,
+    most: float = 0.95,
+) -> list[str]:
+    """Mark the percentiles up to `most` that n carries, n >= 1 / (1 - p), with their intervals; returns them in words.
+
+    `scale` is from the unit of the values to that of the axis.
+    """
+    colour, facts = canvas.palette.line_style(group)["color"], []
+    for p, marker, name in PERCENTILE_MARKS:
+        if p > most or not stats.carries(len(values), p):
+            continue
+        interval = stats.percentile(values, p)
+        if interval.known:
+            ends = [interval.low * scale, interval.high * scale]
+            canvas.axes.plot(ends, [p, p], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=4)
+        style = hollow_marker(canvas, colour)
+        canvas.axes.plot([interval.value * scale], [p], marker=marker, zorder=5, clip_on=False, **style)
+        facts.append(f"{name} {describe(interval)}")
+    return facts
+
+
+def hollow_marker(canvas: Canvas, colour: Any, size: float = 7.5) -> dict[str, Any]:
+    """The style of a mark whose middle is the ground."""
+    scale, ground = canvas.size.text_scale, canvas.palette.ground
+    return {
+        "markersize": size * scale,
+        "markerfacecolor": ground,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.8 * min(scale, 1),
+    }
+
+
 def set_ecdf_axes(canvas: Canvas, values: np.ndarray[Any, Any]) -> None:
     """Set percent upwards; across a scale that fits all values, logarithmic where they differ much."""
     axes = canvas.axes
     axes.set_ylim(0, 1.03)
+    # Quartiles, which the eye looks for; and no tick above, where a legend may stand.
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     low, high = values.min(), values.max()
     if low > 0 and high / low >= LOG_RATIO:
         axes.set_xscale("log")
         decades = math.log10(high / low)
-        width_in = canvas.width_in if canvas.is_own else axes.get_window_extent().width / canvas.figure.dpi
-        if decades * 3 * TICK_IN < width_in:  # powers of ten alone may be no more than one
+        if decades * 3 * TICK_IN < canvas.width_in:  # powers of ten alone may be no more than one
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         # Matplotlib labels minor ticks, too, where there are few decades; they would lie on the labels at 1, 2, 5.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +10,27 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from famnb.formatting import format_count, format_number
-from famnb.plot.canvas import ROW_NAME_SHARE, TICK_PT, Canvas
-from famnb.plot.layout import NO_ROOM, FigureSize, fit_text
+from famnb.plot.canvas import Canvas
+from famnb.plot.facets import NO_ROOM
+from famnb.plot.layout import MIN_ROW_IN, FigureSize
 
 # Up to this an axis of ratios has ticks at equal steps; those of powers of ten would be one or none.
 MAX_LINEAR_TICKS = 3.0
 """The ratio of the ends of an axis from which on its ticks are 1, 2 and 5 times powers of ten."""
-
-
-MIN_ROW_IN = 0.15
-"""The least height of a row, in inches: that of its name."""
-AROUND_IN = 1.95
-"""About what title, labels, ticks and notes take of a figure's height, in inches."""
+AROUND_IN = 1.35
+"""About what title, labels, ticks and notes take of a figure's height where text is not scaled, in inches."""
 NARROW_IN = 5.0
 """The width below which numbers stand in the caption: in a legend they would be higher than the axes."""
 
 
-def rows_that_fit(size: FigureSize, *, row_in: float = MIN_ROW_IN) -> int | None:
-    """How many rows a figure of a given height has room for; None where its height is free."""
-    return None if size.height_in is None else max(int((size.height_in - AROUND_IN) / row_in), 1)
+def rows_that_fit(size: FigureSize, *, row_in: float = 0.0) -> int | None:
+    """How many rows a figure of a given height has room for, a line of the smallest text each unless they are higher.
 
-
-def fit_row_names(canvas: Canvas, names: Sequence[str]) -> list[str]:
-    """Names of rows, each cut to one line: in a row that is no higher, two would lie on the next."""
-    room_in = ROW_NAME_SHARE * canvas.size.width_in
-    return [fit_text(name, room_in, canvas.text_pt(TICK_PT)) for name in names]
+    None where the height is free.
+    """
+    if size.height_in is None:
+        return None
+    return max(int((size.height_in - AROUND_IN * size.text_scale) / max(row_in, MIN_ROW_IN)), 1)
 
 
 def left_out_note(count: int, noun: str) -> list[str]:
@@ -49,7 +44,9 @@ def draw_effect(
     """Draw a value and its interval in the colour and with the mark of a group, hollow if it is not clear."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     if math.isfinite(low) and math.isfinite(high):
-        axes.plot([low, high], [y, y], color=colour, linewidth=2.6, solid_capstyle="butt", zorder=4)
+        axes.plot(
+            [low, high], [y, y], color=colour, linewidth=2.6 * canvas.size.text_scale, solid_capstyle="butt", zorder=4
+        )
     style = mark_style(canvas, index, is_clear=is_clear)
     (mark,) = axes.plot([value], [y], zorder=5, **style)
     return mark
@@ -60,7 +57,7 @@ def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str
     colour = canvas.palette.line_style(index)["color"]
     return {
         "marker": canvas.palette.marker(index),
-        "markersize": 7,
+        "markersize": 7 * canvas.size.text_scale,
         "linestyle": "none",
         "markerfacecolor": colour if is_clear else canvas.palette.ground,
         "markeredgecolor": canvas.palette.ground if is_clear else colour,

@@ -1,7 +1,7 @@
 """A chart on one axes, on axes under each other, or as small multiples: a panel for each value of a column.
 
 chart = Chart(title=…, …) ── for canvas, part in chart.panels(rows): draw; chart.add_legend(…) ── chart.finish()
-                         │      └── chart.add_row(…): a second axes under the first
+                         │      └── chart.add_axes(…): further axes under the first, or beside it
                          └── nothing to draw ── chart.finish_empty(why)
 
 What is around the axes is measured. Where the height is free the figure grows; in a given one the facts of the legend
@@ -26,26 +26,30 @@ from matplotlib.text import Text
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_count
-from famnb.plot.canvas import LABEL_PT, Canvas
+from famnb.plot.canvas import Canvas
 from famnb.plot.figure import Figure
-from famnb.plot.grouping import MAX_GROUPS, group_rows, group_slots
+from famnb.plot.grouping import MAX_GROUPS, group_looks, group_rows
 from famnb.plot.labels import describe_short_names, shorten_names
 from famnb.plot.layout import (
-    MIN_AXES_SHARE,
-    NO_ROOM,
-    PAD_IN,
+    LABEL_PT,
+    MIN_ROW_IN,
+    NOTE_PT,
     PANEL_GAP_IN,
+    TICK_PT,
+    TITLE_PT,
     FigureSize,
-    StackedLayout,
+    fit_names,
     fit_text,
+    lay_out,
     text_width_in,
     wrap_text,
 )
-from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style
+from famnb.plot.palette import PLAIN_TEXT, palette_of_style
 
-TITLE_PT = 11.5
-LEGEND_PT = 8.5
-NOTE_PT = 8.0
+NO_ROOM = "No room for: "
+"""How a note begins that names what a figure of a given size does not show."""
+MIN_AXES_SHARE = 0.33
+"""The share of a given height that belongs to the axes, as long as anything else can go."""
 PANEL_HEIGHT_IN = 1.0
 """The least height of a panel."""
 MIN_PANEL_IN = 1.6
@@ -67,11 +71,12 @@ COLUMN_GAP_EM, NAME_GAP_EM = 0.2, 1.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """One line of the legend: how a group is drawn, its name, and facts about it."""
+    """One line of the legend: how a group is drawn, its name, facts about it, and of how many it is."""
 
     handle: Artist
     name: str
     facts: Sequence[str] = ()
+    n: str = ""
 
 
 class Chart:
@@ -90,23 +95,22 @@ class Chart:
         height_in: float | None = None,
         by: str = "",
         groups: Sequence[str] = (),
-        slots: tuple[int, ...] = (),
     ) -> None:
         """`facet` is the name of a column and its value for each row.
 
-        The groups of the column `by` have their colours, unless `slots` has the numbers that decide them. `height_in`
-        is that of the axes, where the figure's is free. Raises InvalidRequest for both `facet` and `ax`.
+        The groups of the column `by` have their colours. `height_in` is that of the axes, where the figure's is free.
+        Raises InvalidRequest for both `facet` and `ax`.
         """
         if facet is not None and ax is not None:
             raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
-        self.title, self.x, self.y, self.notes = title, x, y, notes
+        self.title, self.x, self.y, self.notes = title, x, y, list(notes)
         self.size = size or FigureSize.choose(None, None)
         self.groups = list(groups)
         self.names = shorten_names(self.groups)
         """The names of the groups as they are shown: short, and no two alike."""
         self.details: list[str] = []
         """Sentences that only the caption has."""
-        self._facet, self._ax, self._slots = facet, ax, slots or group_slots(by, self.groups)
+        self._facet, self._ax, self._looks = facet, ax, group_looks(by, self.groups)
         self._height_in = max(1.9, 0.34 * self.size.width_in) if height_in is None else height_in
         self._rows: list[list[Canvas]] = []
         self._heights_in: list[float] = []
@@ -120,7 +124,7 @@ class Chart:
         """Yield each canvas to draw on with the rows that belong there, perhaps none."""
         if self._facet is None:
             canvas = Canvas.create(self.size) if self._ax is None else Canvas.on(self._ax)
-            canvas.palette = dataclasses.replace(canvas.palette, slots=self._slots)
+            canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
             self._rows, self._heights_in = [[canvas]], [self._height_in]
             canvas.set_labels(x=self.x, y=self.y)
             yield canvas, rows
@@ -143,28 +147,45 @@ class Chart:
             title = "\n".join(lines)
             canvas.axes.set_title(title, loc="left", fontsize=points, color=canvas.palette.strong, **PLAIN_TEXT)
 
-    def add_row(self, *, x: str = "", y: str = "", height_in: float | None = None) -> Canvas | None:
-        """A second axes of our own figure, under the first; None where the axes are the caller's or panels."""
+    def add_axes(
+        self, *, x: str = "", y: str = "", height_in: float | None = None, is_beside: bool = False
+    ) -> Canvas | None:
+        """Further axes of our own figure, under the first or beside them; None on the caller's axes and on panels."""
         if self._ax is not None or self._facet is not None:
             return None
         first = self._rows[0][0]
-        axes = first.figure.add_subplot(len(self._rows) + 1, 1, len(self._rows) + 1)
+        # Where exactly is known when all are there.
+        axes = first.figure.add_subplot(len(self._rows) + 1, 2, 2)
         canvas = dataclasses.replace(first, axes=axes)
         canvas.style_axes()
+        if is_beside:
+            canvas.width_in = first.width_in = first.width_in / 2 - PANEL_GAP_IN
+            first.set_labels(x=self.x, y=self.y)
+            self._rows[-1].append(canvas)
+        else:
+            self._rows.append([canvas])
+            self._heights_in.append(self._height_in if height_in is None else height_in)
         canvas.set_labels(x=x, y=y)
-        self._rows.append([canvas])
-        self._heights_in.append(self._height_in if height_in is None else height_in)
         return canvas
 
     def add_legend(self, entries: Sequence[LegendEntry], subtitle: str = "") -> None:
         """Add the entries of the canvas just drawn; those of panels are merged by name and lose their facts."""
         if self._facet is None:
-            self._entries, self._subtitle = list(entries), subtitle
+            named = [f"{entry.name} (n={entry.n})" if entry.n else entry.name for entry in entries]
+            self._entries = [dataclasses.replace(entry, name=name) for entry, name in zip(entries, named, strict=True)]
+            self._subtitle = subtitle
             return
         # What is said of one panel does not hold for all; without a legend it is of the figure.
         self._subtitle = "" if entries else subtitle
         names = {entry.name for entry in self._entries}
         self._entries += [LegendEntry(entry.handle, entry.name) for entry in entries if entry.name not in names]
+
+    def add_row_facts(self, entries: Sequence[LegendEntry], subtitle: str, *, min_width_in: float) -> None:
+        """Add facts of groups that have a row each: where there is no room for a legend, to the caption."""
+        is_wide = self._ax is None and self.size.width_in >= min_width_in
+        self.add_legend(entries if is_wide else [], subtitle)
+        if not is_wide:
+            self.details += [f"{', '.join([f'{entry.name} (n={entry.n})', *entry.facts])}." for entry in entries]
 
     def finish(self) -> matplotlib.figure.Figure:
         """Add title, legend and notes around what was drawn, and return the figure."""
@@ -183,7 +204,7 @@ class Chart:
         canvas.show_message(reason)
         lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.text_pt(10)))
         self._rows, self._heights_in = [[canvas]], [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
-        self._facet, self._entries, self.notes = None, [], ()
+        self._facet, self._entries, self.notes = None, [], []
         text = f"{self.title}: {reason}"
         return self._finish(self.title, "", text, text)
 
@@ -193,102 +214,112 @@ class Chart:
         if self._ax is None:
             self._surround(figure, title, subtitle)
         else:
-            canvas.set_title(title)
-            if any(note.startswith("Simulated") for note in self.notes):
-                canvas.add_corner_text("simulated")
+            canvas.set_title(f"{title}, simulated" if self._is_simulated else title)
+            canvas.fit_figure()
             if self._entries:
-                names = [entry.name for entry in self._entries]
-                canvas.add_inside_legend([entry.handle for entry in self._entries], names)
+                canvas.add_inside_legend(*zip(*((entry.handle, entry.name) for entry in self._entries), strict=True))
             # The caller's figure may have several charts.
             caption = "\n".join(filter(None, [getattr(figure, "caption", ""), caption]))
+        for canvas in (canvas for row in self._rows for canvas in row):
+            canvas.fit_row_names()
         if isinstance(figure, Figure):
             figure.alt = alt
         figure.caption = caption
         return canvas.figure
 
+    @property
+    def _is_simulated(self) -> bool:
+        return any(note.startswith("Simulated") for note in self.notes)
+
     def _surround(self, figure: Figure, title: str, subtitle: str) -> None:
         """Put headings above our own axes, legend and notes below, as much of it as there is room for."""
         size, palette = self.size, self._rows[0][0].palette
         if self._facet is None:
-            grid = GridSpec(len(self._rows), 1, figure, height_ratios=self._heights_in)
-            for index, (canvas,) in enumerate(self._rows):
-                canvas.axes.set_subplotspec(grid[index, 0])
-        layout = StackedLayout([row[0].axes for row in self._rows])
-        figure.set_layout_engine(layout)
-        points = size.text_pt(TITLE_PT)
-        lines = wrap_text(title, size.width_in - 2 * PAD_IN, points, "bold")
+            grid = GridSpec(len(self._rows), max(map(len, self._rows)), figure, height_ratios=self._heights_in)
+            for index, row in enumerate(self._rows):
+                for column, canvas in enumerate(row):
+                    canvas.axes.set_subplotspec(grid[index, column] if len(row) > 1 else grid[index, :])
         style: dict[str, Any] = {"ha": "left", "va": "top", "linespacing": 1.25, **PLAIN_TEXT}
+        lines = wrap_text(title, size.width_in - 2 * size.pad_in, points := size.text_pt(TITLE_PT), "bold")
         heading = figure.suptitle("\n".join(lines), fontsize=points, fontweight="bold", color=palette.strong, **style)
-        # `StackedLayout` makes room for it.
         heading.set_in_layout(False)
-        layout.headings.append(heading)
-        if subtitle:
-            facts = self._add_lines(figure, [subtitle], LABEL_PT, va="top")
-            layout.headings.append(facts)
+        facts = self._add_lines(figure, [subtitle], LABEL_PT, va="top") if subtitle else None
+        shared_x = None
         if self._facet is not None:
             label: dict[str, Any] = {"fontsize": size.text_pt(LABEL_PT), "color": palette.soft, **PLAIN_TEXT}
-            layout.shared_x = figure.text(0.5, 0, self.x, ha="center", va="bottom", **label)
+            shared_x = figure.text(0.5, 0, self.x, ha="center", va="bottom", **label)
             figure.supylabel("\n".join(wrap_text(self.y, sum(self._heights_in), size.text_pt(LABEL_PT))), **label)
         # In a figure so high that there is room for everything.
         figure.set_figheight(sum(self._heights_in) + MEASURE_IN)
-        overhang_in = layout.overhang_in(figure)
-        for legend, notes, has_subtitle in self._arrangements(figure, palette):
-            layout.legend = legend
-            if subtitle and not has_subtitle and facts in layout.headings:
-                layout.headings.remove(facts)
-                facts.remove()
-            layout.notes = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
-            around_in = overhang_in + layout.around_in(figure)
-            if size.height_in is None or around_in + MIN_AXES_SHARE * size.height_in <= size.height_in:
+        lay_out(figure, size.pad_in, 0, figure.get_figheight())
+        axes_in = sum(row[0].axes.get_position().height for row in self._rows) * figure.get_figheight()
+        overhang_in = figure.get_figheight() - axes_in
+        names_in = sum(max(canvas.rows for canvas in row) for row in self._rows) * MIN_ROW_IN
+        least_in = max(MIN_AXES_SHARE * (size.height_in or 0), names_in)
+        for legend, notes, has_subtitle in self._arrangements(figure):
+            lines_below = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
+            foot = [artist for artist in (lines_below, legend, shared_x) if artist is not None]
+            head = [heading, facts] if facts is not None and has_subtitle else [heading]
+            heights_in = {artist: _height_in(artist) + size.gap_in for artist in (*head, *foot)}
+            around_in = 2 * size.pad_in + sum(heights_in.values())
+            if size.height_in is None or size.height_in - around_in - overhang_in >= least_in:
                 break
-            for artist in (layout.legend, layout.notes):
-                if artist is not None:
+            for artist in foot:
+                if artist is not shared_x:
                     artist.remove()
-            layout.legend = layout.notes = None
-        else:
-            # However little room there is, a figure says that it is not whole, and that its calls are simulated.
-            layout.notes = self._add_lines(figure, self._say_left_out([]), NOTE_PT, va="bottom")
-        figure.set_figheight(size.height_in or around_in + sum(self._heights_in))
-        layout.execute(figure)
-        for canvas in (canvas for row in self._rows for canvas in row):
+        if facts is not None and facts not in head:
+            facts.remove()
+        figure.set_figheight(size.height_in or around_in + overhang_in + sum(self._heights_in))
+        width, height = figure.get_size_inches()
+        top, bottom = height - size.pad_in, size.pad_in
+        for artist in head:
+            artist.set_position((size.pad_in / width, top / height))
+            top -= heights_in[artist]
+        for artist in foot:
+            if isinstance(artist, Legend):
+                anchor = (size.pad_in / width, (bottom + heights_in[artist] - size.gap_in) / height)
+                artist.set_bbox_to_anchor(anchor, transform=figure.transFigure)
+            else:
+                artist.set_position((artist.get_position()[0], bottom / height))
+            bottom += heights_in[artist]
+        lay_out(figure, size.pad_in, bottom, top)
+        canvases = [canvas for row in self._rows for canvas in row]
+        # Only now is it known how large the axes are, so that labels may need more lines, and so more room.
+        if sum(canvas.wrap_labels() for canvas in canvases):
+            lay_out(figure, size.pad_in, bottom, top)
+        for canvas in canvases:
             canvas.thin_ticks()
-            # Only now is it known how high the axes are; matplotlib makes no room for labels that are higher.
-            y_label, axes_in = canvas.axes.yaxis.label, canvas.axes.get_position().height * figure.get_figheight()
-            points = size.text_pt(LABEL_PT)
-            y_label.set_text("\n".join(wrap_text(y_label.get_text().replace("\n", " "), axes_in, points)))
 
-    def _arrangements(self, figure: Figure, palette: Palette) -> Iterator[tuple[Legend | None, list[str], bool]]:
-        """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for."""
+    def _arrangements(self, figure: Figure) -> Iterator[tuple[Legend | None, list[str], bool]]:
+        """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for.
+
+        The last has neither, but says that the figure is not whole, and that its calls are simulated.
+        """
         entries, left_out = self._entries, list[str]()
         if any(entry.facts for entry in entries):
-            yield self._add_facts(figure, palette), list(self.notes), True
+            yield self._add_facts(figure), list(self.notes), True
             left_out = ["numbers of the legend"]
-        missing = self._say_left_out(left_out) if left_out else []
-        yield self._add_names(figure, palette), [*self.notes, *missing], True
+        missing = [f"{NO_ROOM}{left_out[0]}; see `.caption`."] if left_out else []
+        yield self._add_names(figure), [*self.notes, *missing], True
         if self.notes:
             left_out = [*left_out, format_count(len(self.notes), "note")]
-            yield self._add_names(figure, palette), self._say_left_out(left_out), True
+            yield self._add_names(figure), self._say_left_out(left_out), True
         if self._subtitle:
             left_out = [*left_out, "line below the title"]
-            yield self._add_names(figure, palette), self._say_left_out(left_out), False
-        if entries:
-            yield self._add_names(figure, palette), self._say_left_out([]), False
-        yield None, self._say_left_out([*(["legend"] if entries else []), *left_out]), False
+        for columns in range(1, 4):
+            yield self._add_names(figure, columns), self._say_left_out([] if len(left_out) > 1 else left_out), False
+        yield None, self._say_left_out([*([f"names of {len(entries)} groups"] if entries else []), *left_out]), False
 
     def _say_left_out(self, what: Sequence[str]) -> list[str]:
         """What the figure does not show for want of room; groups, and that calls are simulated, it says in any case."""
-        simulated = "Simulated. " if any(note.startswith("Simulated") for note in self.notes) else ""
+        simulated = "Simulated. " if self._is_simulated else ""
         groups = [note.removeprefix(NO_ROOM).partition(";")[0] for note in self.notes if note.startswith(NO_ROOM)]
-        missing = [*groups, *what]
-        return [
-            f"{simulated}{NO_ROOM}{', '.join(missing)}; see `.caption`."
-            if missing
-            else f"{simulated}More in `.caption`."
-        ]
+        missing = ", ".join([*groups, *what])
+        return [f"{simulated}{NO_ROOM}{missing}; see `.caption`." if missing else f"{simulated}More in `.caption`."]
 
-    def _add_facts(self, figure: Figure, palette: Palette) -> Legend:
+    def _add_facts(self, figure: Figure) -> Legend:
         """Add a legend with the facts of each group: in columns where these fit, else under its name."""
-        points, room_in = self.size.text_pt(LEGEND_PT), self.size.width_in - 2 * PAD_IN
+        points, room_in = self.size.text_pt(TICK_PT), self.size.inner_in
         em_in = points / 72
         table = [[entry.name, *entry.facts] for entry in self._entries]
         columns = range(max(map(len, table)))
@@ -296,38 +327,32 @@ class Chart:
         if sum(widths) + (HANDLE_EM + COLUMN_GAP_EM) * em_in * len(columns) <= room_in:
             # A legend fills column by column, so that is the order of its cells.
             cells = [(row[i] if i < len(row) else "", i == 0) for i in columns for row in table]
-            return self._make_legend(figure, palette, self._entries, cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
+            return self._make_legend(figure, cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
         cells = []
         for name, *facts in table:
             cells.append((fit_text(name, room_in - HANDLE_EM * em_in, points), True))
             cells += [(line, False) for line in wrap_text(" · ".join(facts), room_in - HANDLE_EM * em_in, points)]
-        return self._make_legend(figure, palette, self._entries, cells, columns=1)
+        return self._make_legend(figure, cells, columns=1)
 
-    def _add_names(self, figure: Figure, palette: Palette) -> Legend | None:
-        """Add a legend of names only, as many beside each other as fit."""
-        entries = self._entries
-        if not entries:
+    def _add_names(self, figure: Figure, min_columns: int = 1) -> Legend | None:
+        """Add a legend of names only, as many beside each other as fit; names are cut for so many columns."""
+        names = [entry.name for entry in self._entries]
+        if not names:
             return None
-        points, room_in = self.size.text_pt(LEGEND_PT), self.size.width_in - 2 * PAD_IN
+        points, room_in = self.size.text_pt(TICK_PT), self.size.inner_in
         handle_in, gap_in = HANDLE_EM * points / 72, NAME_GAP_EM * points / 72
-        names = [fit_text(entry.name, room_in - handle_in, points) for entry in entries]
         widest_in = handle_in + max(text_width_in(name, points) for name in names)
-        columns = min(max(int((room_in + gap_in) / (widest_in + gap_in)), 1), len(names))
-        cells = [(name, True) for name in names]
-        return self._make_legend(figure, palette, entries, cells, columns=columns, gap_em=NAME_GAP_EM)
+        columns = min(max(int((room_in + gap_in) / (widest_in + gap_in)), min_columns), len(names))
+        column_in = (room_in + gap_in) / columns - gap_in - handle_in
+        cells = [(name, True) for name in fit_names(names, column_in, points)]
+        return self._make_legend(figure, cells, columns=columns, gap_em=NAME_GAP_EM)
 
     def _make_legend(
-        self,
-        figure: Figure,
-        palette: Palette,
-        entries: Sequence[LegendEntry],
-        cells: Sequence[tuple[str, bool]],
-        *,
-        columns: int,
-        gap_em: float = 0.0,
+        self, figure: Figure, cells: Sequence[tuple[str, bool]], *, columns: int, gap_em: float = 0.0
     ) -> Legend:
         """A legend under the axes, of texts of which some are names, which have the handles of the entries."""
-        blank, handles = Line2D([], [], linestyle="none"), iter([entry.handle for entry in entries])
+        blank, handles = Line2D([], [], linestyle="none"), iter([entry.handle for entry in self._entries])
+        palette = self._rows[0][0].palette
         owner: Any = figure if self._facet is not None else self._rows[0][0].axes
         legend: Legend = owner.legend(
             [next(handles) if is_name else blank for _, is_name in cells],
@@ -335,7 +360,7 @@ class Chart:
             ncols=columns,
             loc="upper left",
             frameon=False,
-            fontsize=self.size.text_pt(LEGEND_PT),
+            fontsize=self.size.text_pt(TICK_PT),
             handlelength=HANDLE_LINE_EM,
             handletextpad=HANDLE_EM - HANDLE_LINE_EM,
             columnspacing=gap_em,
@@ -343,20 +368,18 @@ class Chart:
             borderpad=0,
             labelspacing=0.35,
         )
-        # `StackedLayout` has made room for it.
+        # Room is made for it.
         legend.set_in_layout(False)
         for text, (_, is_name) in zip(legend.get_texts(), cells, strict=True):
             text.set(color=palette.strong if is_name else palette.soft, **PLAIN_TEXT)
         return legend
 
     def _add_lines(self, figure: Figure, texts: Sequence[str], points: float, *, va: str) -> Text:
-        """Add lines of soft text from edge to edge of the figure; the layout says how high."""
-        points = self.size.text_pt(points)
-        lines = [line for text in texts for line in wrap_text(text, self.size.width_in - 2 * PAD_IN, points)]
-        colour = self._rows[0][0].palette.soft
-        return figure.text(
-            0, 0, "\n".join(lines), ha="left", va=va, fontsize=points, color=colour, linespacing=1.25, **PLAIN_TEXT
-        )
+        """Add lines of soft text from edge to edge of the figure."""
+        points, room_in = self.size.text_pt(points), self.size.inner_in
+        lines = "\n".join(line for text in texts for line in wrap_text(text, room_in, points))
+        style: dict[str, Any] = {"fontsize": points, "color": self._rows[0][0].palette.soft, "linespacing": 1.25}
+        return figure.text(self.size.pad_in / self.size.width_in, 0, lines, ha="left", va=va, **style, **PLAIN_TEXT)
 
     @property
     def _columns(self) -> int:
@@ -365,7 +388,7 @@ class Chart:
 
     def _create_panels(self, count: int) -> list[Canvas]:
         """Create a figure with this many canvases, which share their scales."""
-        rows, palette = math.ceil(count / self._columns), dataclasses.replace(palette_of_style(), slots=self._slots)
+        rows, palette = math.ceil(count / self._columns), dataclasses.replace(palette_of_style(), **self._looks)
         height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
         size = self.size
         figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or height_in * rows))
@@ -389,9 +412,14 @@ class Chart:
         return canvases
 
 
+def _height_in(artist: Text | Legend) -> float:
+    figure: Any = artist.get_figure(root=True)
+    return round(float(artist.get_window_extent().height / figure.dpi), 3)
+
+
 def _count_columns(size: FigureSize, panels: int) -> int:
     """How many of some panels stand beside each other."""
-    return min(COLUMNS.get(panels, 3), max(int(size.width_in / MIN_PANEL_IN), 1))
+    return min(COLUMNS.get(panels, 3), max(int(size.width_in / (MIN_PANEL_IN * size.text_scale)), 1))
 
 
 def max_panels(size: FigureSize) -> int:
@@ -399,7 +427,7 @@ def max_panels(size: FigureSize) -> int:
     if size.height_in is None:
         return MAX_GROUPS + 1
     # Title, legend and notes take about an inch.
-    rows = max(int((size.height_in - 1) / MIN_PANEL_HEIGHT_IN), 1)
+    rows = max(int((size.height_in / size.text_scale - 1) / MIN_PANEL_HEIGHT_IN), 1)
     return rows * _count_columns(size, rows * 3)
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 import PIL.Image
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
@@ -56,8 +55,7 @@ class Figure(matplotlib.figure.Figure):
     """All that the figure says, as text: facts, notes and whole names, also what it has no room to show."""
 
     def __init__(self, *, palette: Palette = LIGHT, **options: Any) -> None:
-        layout = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.16)
-        super().__init__(dpi=DPI, layout=layout, facecolor=palette.ground, edgecolor="none", **options)
+        super().__init__(dpi=DPI, facecolor=palette.ground, edgecolor="none", **options)
         # Measuring text needs a renderer, of which a figure without a canvas of its own would make a new one each time.
         FigureCanvasAgg(self)
         self._card = FancyBboxPatch(
@@ -114,7 +112,7 @@ class Figure(matplotlib.figure.Figure):
 
     def _draw_image(self, *, dark: bool = False) -> Pixels:
         """Draw the image for a light or for a dark page."""
-        # Not by `savefig`, which draws twice where there is a layout, the first time for nothing.
+        # Not by `savefig`, which would set the ground itself.
         ground, dpi = self.get_facecolor(), self.dpi
         # The card is for the page only: a figure that the user saves is an ordinary rectangle.
         self._card.set(visible=True, facecolor=ground)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib.figure
 import numpy as np
 import pandas as pd
@@ -12,15 +10,11 @@ from matplotlib.axes import Axes
 from famnb import stats
 from famnb.formatting import format_count, format_duration, format_simulated
 from famnb.frame.deltas import CallSelection, deltas
-from famnb.plot.canvas import Canvas
-from famnb.plot.ecdf import ascending_values, draw_ecdf, set_ecdf_axes
+from famnb.plot.ecdf import ascending_values, draw_ecdf, mark_percentiles, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
-
-PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
-"""The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
 def gaps(
@@ -37,7 +31,8 @@ def gaps(
     `which` is a frame of `famnb.deltas`, or what `famnb.deltas` takes: a reply, calls, or a frame of calls, whose
     streams are then read from the default ledger and whose columns `by` and `facet` may name. x: milliseconds between
     two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
-    belongs to what came after it. Percentiles stand where n carries them. Whole replies have no gaps.
+    belongs to what came after it. Parts of a reply have their own colours. Percentiles stand where n carries them.
+    Whole replies have no gaps.
     """
     size = FigureSize.choose(figsize, width, ax)
     left_out: list[str] = []
@@ -67,28 +62,20 @@ def gaps(
     if rows.empty:
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")
     for canvas, part in chart.panels(rows):
-        entries = [
-            _draw_gaps(canvas, index, group, ascending_values(part, index)) for index, group in enumerate(groups)
-        ]
+        entries = []
+        for index, group in enumerate(groups):
+            values = ascending_values(part, index)
+            handle = draw_ecdf(canvas, index, values)
+            facts = mark_percentiles(canvas, index, values, 1.0, _format_gap, most=0.99)
+            entries.append(LegendEntry(handle, group, facts, f"{len(values):,} gaps"))
         set_ecdf_axes(canvas, rows["value"].to_numpy())
         streams = table.loc[part.index, "call_id"].nunique(dropna=False)
         chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
     return chart.finish()
 
 
-def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, Any]) -> LegendEntry:
-    """Draw a group's line and its percentiles; returns its line of the legend."""
-    handle = draw_ecdf(canvas, index, values)
-    facts = []
-    for p, marker, name in PERCENTILE_MARKS:
-        if not stats.carries(len(values), p):
-            continue
-        gap_ms = float(np.quantile(values, p))
-        style: dict[str, Any] = {"markeredgecolor": handle.get_color(), "markerfacecolor": canvas.palette.ground}
-        canvas.axes.plot([gap_ms], [p], marker=marker, markersize=7, markeredgewidth=1.8, zorder=5, **style)
-        facts.append(f"{name} {format_duration(gap_ms / 1e3, ms_below=1)}")
-    name = group if canvas.is_panel else f"{group} (n={len(values):,} gaps)"
-    return LegendEntry(handle, name, facts)
+def _format_gap(gap: stats.Interval) -> str:
+    return format_duration(gap.value / 1e3, ms_below=1)
 
 
 def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:

@@ -125,17 +125,21 @@ def natural_key(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Return each row's group as an index, and the groups' names in order; the smallest beyond MAX_GROUPS are one."""
+def group_rows(values: pd.Series[Any], most: int | None = None) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """Return each row's group as an index, and the groups' names in order.
+
+    Of more than MAX_GROUPS, or of more than `most`, the smallest are one group, which is called by how many they are.
+    """
+    most = max(min(MAX_GROUPS, MAX_GROUPS if most is None else most), 2)
     codes, uniques = pd.factorize(values)
     names = np.array([str(value) for value in uniques] + [NO_VALUE], dtype=object)
     codes = np.where(codes < 0, len(names) - 1, codes)
     sizes = np.bincount(codes, minlength=len(names))
     present = [code for code in range(len(names)) if sizes[code]]
     shown, others = present, list[int]()
-    if len(present) > MAX_GROUPS:
+    if len(present) > most:
         by_size = sorted(present, key=lambda code: -int(sizes[code]))
-        shown, others = by_size[: MAX_GROUPS - 1], by_size[MAX_GROUPS - 1 :]
+        shown, others = by_size[: most - 1], by_size[most - 1 :]
     # A column's own order, such as that of an experiment's variants; else by name, v2 before v10. Not by size: the same
     # groups have the same place in every figure.
     # The categories of an experiment's variants are in its order, though nothing says that one is less than the next.
@@ -149,9 +153,22 @@ def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]
     return index[codes], [*labels, f"{len(others)} others"] if others else labels
 
 
-def group_slots(by: str, groups: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers that decide the colours of the groups of a column: each has its own in every figure."""
-    # The two kinds of a model's replies have one colour. What stands for the rest is no group, and comes last.
-    names = [group.removesuffix(", streamed").removesuffix(", whole") for group in groups]
-    slots = model_colours.group_slots(by, [name for name in names if not name.endswith(" others")])
-    return (*slots, next(slot for slot in itertools.count() if slot not in slots))
+def group_looks(by: str, groups: Sequence[str]) -> dict[str, Any]:
+    """Return what decides how the groups of a column look, as fields of a `Palette`: the same in every figure.
+
+    The two kinds of a model's replies have one colour, and differ by their dashes.
+    """
+    endings = {", streamed": "streamed", ", whole": "whole"}
+    kinds = [next((kind for ending, kind in endings.items() if group.endswith(ending)), "") for group in groups]
+    models = [group.removesuffix(f", {kind}") for group, kind in zip(groups, kinds, strict=True)]
+    if by == "streamed":
+        kinds = [{"True": "streamed", "False": "whole"}.get(group, "") for group in groups]
+    names = [name for name in dict.fromkeys(models) if not name.endswith(" others")]
+    slots = dict(zip(names, model_colours.group_slots(by, names), strict=True))
+    # What stands for the rest is no group, and comes last.
+    rest = next(slot for slot in itertools.count() if slot not in slots.values())
+    return {
+        "slots": tuple(slots.get(name, rest) for name in models),
+        "kinds": tuple(kinds),
+        "colours": model_colours.part_colours(by, groups),
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import matplotlib.figure
@@ -13,8 +14,15 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.plot.canvas import LABEL_PT, Canvas
-from famnb.plot.ecdf import ascending_values, draw_ecdf, ecdf_steps, set_ecdf_axes
+from famnb.plot.canvas import Canvas
+from famnb.plot.ecdf import (
+    ascending_values,
+    draw_ecdf,
+    ecdf_steps,
+    hollow_marker,
+    mark_percentiles,
+    set_ecdf_axes,
+)
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry, max_panels
 from famnb.plot.grouping import (
@@ -36,7 +44,7 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
-from famnb.plot.layout import FigureSize, Width, wrap_text
+from famnb.plot.layout import LABEL_PT, FigureSize, Width, wrap_text
 from famnb.plot.points import Axis, Points, place_points, read_axis
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
@@ -44,8 +52,6 @@ FIRST_TOKEN = ("ttft_s", "ttfa_s")
 # Between more lines the eye does not find its way.
 MAX_LINES = 6
 """The most groups in one panel; more have a panel each, with the others in grey."""
-PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
-"""The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
 def latency(
@@ -63,13 +69,14 @@ def latency(
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
     Streamed and whole replies are never in one line: a whole reply's first token comes with its last. Where a frame has
-    both, each value has a line for either, unless `by` or `facet` is the column `streamed`. Warm-ups are left out.
-    x: the column `metric`, in its unit; y: share of the calls that have it. A percentile is marked, with its 95%
-    interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend. Footnotes count calls without a
-    value, and those whose time is in doubt because a busy cell kept Python from reading. With `over="hour"` x is the
+    both, each value has a line for either, solid for streams and dashed for whole replies, unless `by` or `facet` is
+    the column `streamed`. Warm-ups are left out. x: the column `metric`, in its unit; y: share of the calls that have
+    it. A percentile is marked, with its 95% interval, only where n values carry it, n >= 1 / (1 - p); n stands in the
+    legend. Footnotes count calls without a value, and those whose time is in doubt because a busy cell kept Python from
+    reading. With `over="hour"` x is the
     hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
-    percentile. `facet` draws a panel for each value of a column, as more than
-    six groups have; `ax` draws into that axes.
+    percentile; an hour without calls is a gap. `facet` draws a panel for each value of a column, as more than six
+    groups have; `ax` draws into that axes.
     `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
@@ -189,21 +196,10 @@ def _draw_distribution(
 ) -> LegendEntry:
     """Draw a group's line and its percentiles; returns its line of the legend."""
     handle = draw_ecdf(canvas, index, values * scale)
-    colour, facts = handle.get_color(), []
-    for p, marker, name in PERCENTILE_MARKS:
-        if not stats.carries(len(values), p):
-            continue
-        interval = stats.percentile(values, p)
-        if interval.known:
-            ends = [interval.low * scale, interval.high * scale]
-            canvas.axes.plot(ends, [p, p], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=4)
-        canvas.axes.plot(
-            [interval.value * scale], [p], marker=marker, zorder=5, clip_on=False, **_hollow_marker(canvas, colour)
-        )
-        facts.append(f"{name} {format_metric_interval(metric, interval)}")
+    facts = mark_percentiles(canvas, index, values, scale, partial(format_metric_interval, metric))
     if len(values) == 1:
         facts = [format_metric(metric, float(values[0]))]
-    return LegendEntry(handle, _name_with_n(canvas, group, len(values)), facts)
+    return LegendEntry(handle, group, facts, f"{len(values):,}")
 
 
 def _draw_hours(
@@ -212,16 +208,16 @@ def _draw_hours(
     """Draw a group's median and 95th percentile of each hour."""
     style = canvas.palette.line_style(index)
     (handle,) = canvas.axes.plot([], [], marker="o", markersize=4, linewidth=1.4, **style)
-    # All marks of a kind in one line: matplotlib takes longer to make a line than we do to find where it is.
-    medians: list[tuple[float, float]] = []
-    p95s: list[tuple[float, float]] = []
-    intervals: list[tuple[float, float]] = []
-    for hour, part in rows.groupby("hour"):
-        values = np.sort(part["value"].to_numpy())
+    # All marks of a kind in one line: matplotlib takes longer to make a line than we do to find where it is. An hour
+    # without a value is a gap in it.
+    medians, p95s, intervals = (list[tuple[float, float]]() for _ in range(3))
+    for hour in range(24):
+        values = np.sort(rows["value"].to_numpy()[rows["hour"].to_numpy() == hour])
         # Moved a little, so that groups do not hide each other.
-        x = float(str(hour)) + 0.5 + (0.5 * (index - (groups - 1) / 2) / groups)
+        x = hour + 0.5 + (0.5 * (index - (groups - 1) / 2) / groups)
         if not stats.carries(len(values), 0.5):
-            canvas.axes.plot([x], values * scale, marker="x", markersize=4, color=style["color"])
+            canvas.axes.plot([x] * len(values), values * scale, marker="x", markersize=4, color=style["color"])
+            medians.append((x, math.nan))
             continue
         median = stats.percentile(values, 0.5)
         medians.append((x, median.value * scale))
@@ -229,23 +225,9 @@ def _draw_hours(
             intervals += [(x, median.low * scale), (x, median.high * scale), (x, math.nan)]
         if stats.carries(len(values), 0.95):
             p95s.append((x, stats.percentile(values, 0.95).value * scale))
-    if intervals:
-        canvas.axes.plot(*zip(*intervals, strict=True), color=style["color"], linewidth=1.6)
-    if p95s:
-        canvas.axes.plot(
-            *zip(*p95s, strict=True), marker="D", linestyle="none", **_hollow_marker(canvas, style["color"], 5)
-        )
-    if medians:
-        canvas.axes.plot(*zip(*medians, strict=True), marker="o", markersize=4, linewidth=0.9, **style)
+    canvas.axes.plot(*np.reshape(intervals, (-1, 2)).T, color=style["color"], linewidth=1.6)
+    marks = hollow_marker(canvas, style["color"], 5)
+    canvas.axes.plot(*np.reshape(p95s, (-1, 2)).T, marker="D", linestyle="none", **marks)
+    canvas.axes.plot(*np.transpose(medians), marker="o", markersize=4, linewidth=0.9, **style)
     facts = [f"median {format_metric(metric, float(rows['value'].median()))} in all"] if len(rows) > 1 else []
-    return LegendEntry(handle, _name_with_n(canvas, group, len(rows)), facts)
-
-
-def _name_with_n(canvas: Canvas, group: str, n: int) -> str:
-    # A panel's n is in its own title; the legend is that of all panels.
-    return group if canvas.is_panel else f"{group} (n={n:,})"
-
-
-def _hollow_marker(canvas: Canvas, colour: Any, size: float = 7.5) -> dict[str, Any]:
-    ground = canvas.palette.ground
-    return {"markersize": size, "markerfacecolor": ground, "markeredgecolor": colour, "markeredgewidth": 1.8}
+    return LegendEntry(handle, group, facts, f"{len(rows):,}")

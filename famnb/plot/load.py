@@ -17,7 +17,7 @@ from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import require_columns, select_calls
 from famnb.plot.labels import simulation_note
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import NOTE_PT, FigureSize, Width
 
 TIMES = 200
 """Moments of a step at which the calls in flight are counted."""
@@ -105,13 +105,13 @@ def _draw_latency(canvas: Canvas, index: int, step: str, point: dict[str, float]
     facts += [
         f"{name} {format_duration(point[name], brief=True)}" for name in ("p50", "p95") if not math.isnan(point[name])
     ]
-    return LegendEntry(Line2D([], [], **marker), f"{step} (n={point['n']:,})", facts)
+    return LegendEntry(Line2D([], [], **marker), str(step), facts, f"{point['n']:,}")
 
 
 def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
     """Draw what was answered, and what kept the objective, against what was offered."""
     table = pd.DataFrame(points).dropna(subset=["offered"]).sort_values("offered")
-    canvas = None if table.empty else chart.add_row(x="calls offered a second", y="calls a second")
+    canvas = None if table.empty else chart.add_axes(x="calls offered a second", y="calls a second")
     if canvas is None:
         return
     axes, most = canvas.axes, float(table["offered"].max())
@@ -122,12 +122,14 @@ def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
         axes.plot(table["offered"], table["kept"], marker="s", label="kept the objective", **kept)
     axes.set_xlim(0, most * 1.05)
     axes.set_ylim(bottom=0)
-    canvas.add_inside_legend(*axes.get_legend_handles_labels())
+    # What was answered lies on the diagonal or below it.
+    style: dict[str, Any] = {"fontsize": canvas.text_pt(NOTE_PT), "labelcolor": canvas.palette.strong}
+    axes.legend(loc="upper left", frameon=False, **style)
 
 
 def _draw_in_flight(chart: Chart, frame: pd.DataFrame, steps: list[str]) -> None:
     """Draw how many calls were in flight at each moment of a step."""
-    canvas = chart.add_row(x="seconds since the step began", y="calls in flight")
+    canvas = chart.add_axes(x="seconds since the step began", y="calls in flight")
     if canvas is None:
         return
     for index, step in enumerate(steps):

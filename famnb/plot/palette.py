@@ -26,6 +26,8 @@ from famnb.model_colours import COLOURS, PART_COLOURS
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 # From the third line on, and where colours repeat, dashes tell lines apart, also in print and without colour vision.
 DASHES: tuple[Any, ...] = ((0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)), (0, (9, 2)))
+# Where a figure has replies of both kinds, dashes say of which a line is and nothing else, until colours repeat.
+KIND_DASHES: dict[str, tuple[Any, ...]] = {"streamed": ("-", (0, (12, 1.5))), "whole": ((0, (4, 2)), (0, (1.5, 1.5)))}
 MARKERS = "os^DvPX"
 HATCHES = ("", "////", "....")
 
@@ -43,13 +45,22 @@ class Palette:
     ground: str
     slots: tuple[int, ...] = ()
     """The number that decides the style of each group, by its index; without one it is the index itself."""
+    kinds: tuple[str, ...] = ()
+    """Whether each group is of "streamed" or "whole" replies; "" or nothing if it is of both, or of anything else."""
+    colours: tuple[str | None, ...] = ()
+    """The colour of each group that has one of its own, as parts of a call do."""
 
     def line_style(self, index: int) -> dict[str, Any]:
         """Colour and dash of the line of a group; no two of the first 28 are alike."""
-        colour = COLOURS[self._slot(index) % len(COLOURS)]
         slot = self._slot(index)
-        # Seven colours and four dashes have no common factor: four slots of one colour have four dashes.
-        dash = "-" if slot < 2 else DASHES[(slot - 2) % len(DASHES)]
+        colour = self.colours[index] if index < len(self.colours) else None
+        kind = self.kinds[index] if index < len(self.kinds) else ""
+        if kind:
+            dash = KIND_DASHES[kind][min(self.cycle(index), 1)]
+        else:
+            # Seven colours and four dashes have no common factor: four slots of one colour have four dashes.
+            dash = "-" if slot < 2 or colour else DASHES[(slot - 2) % len(DASHES)]
+        colour = colour or COLOURS[slot % len(COLOURS)]
         # Black would not be seen on dark ground.
         return {"color": self.strong if colour == "#000000" else colour, "linestyle": dash}
 
@@ -84,6 +95,9 @@ class Palette:
 
 LIGHT = Palette(strong="#1f2328", soft="#59636e", faint="#d9dee3", ground="#ffffff")
 DARK = Palette(strong="#f0f3f6", soft="#a5afba", faint="#4a525b", ground="#111418")
+# Between the two: at 4.4 to 1 on white and 4.2 to 1 on near-black it can be read on both.
+NEUTRAL = Palette(strong="#767e87", soft="#767e87", faint="#9aa3ad", ground="none")
+"""For a transparent ground, of which nobody knows what is behind it."""
 
 
 def palette_on(ground: Any) -> Palette:
@@ -92,6 +106,11 @@ def palette_on(ground: Any) -> Palette:
     # How bright the eye finds each primary (ITU-R BT.601).
     palette = LIGHT if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else DARK
     return dataclasses.replace(palette, ground=to_hex((red, green, blue)))
+
+
+def palette_over(*grounds: Any) -> Palette:
+    """The palette for what stands on grounds that lie on each other, the uppermost first; NEUTRAL if none is opaque."""
+    return next((palette_on(ground) for ground in grounds if to_rgba(ground)[3] > 0.5), NEUTRAL)
 
 
 def palette_of_style() -> Palette:
@@ -111,6 +130,8 @@ _LINE_COLOUR_PROPERTIES = ("color", "markerfacecolor", "markeredgecolor", "marke
 def dark_counterparts() -> dict[Colour, Colour]:
     """The colours of light figures that others stand for on dark ground. Those of models and parts stay."""
     pairs = {getattr(LIGHT, name): getattr(DARK, name) for name in ("strong", "soft", "faint", "ground")}
+    # matplotlib's own text, ticks and spines, on axes that are the caller's.
+    pairs["#000000"] = DARK.strong
     pairs |= {LIGHT.text_colour(colour): DARK.text_colour(colour) for colour in (*COLOURS, *PART_COLOURS.values())}
     return {_round_colour(light): to_rgb(dark) for light, dark in pairs.items()}
 

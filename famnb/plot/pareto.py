@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,12 +118,10 @@ def pareto(
                 for column, value, (_, unit), factor in zip(columns, point, axes, factors, strict=True)
             ]
             facts.append(f"beaten by {chart.names[int(rival)]}" if standing == "beaten" else standing)
-            n = min(value.n for value in point)
-            name = f"{groups[index]} (n={n:,})"
+            entries.append(LegendEntry(handle, groups[index], facts, f"{min(value.n for value in point):,}"))
             if size.width_in < NARROW_IN:
-                chart.details.append(f"{', '.join([name, *facts])}.")
-                facts = facts[-1:]
-            entries.append(LegendEntry(handle, name, facts))
+                chart.details.append(f"{groups[index]} (n={entries[-1].n}), {', '.join(facts)}.")
+                entries[-1] = dataclasses.replace(entries[-1], facts=facts[-1:])
         if cost == "cost_usd":
             canvas.axes.xaxis.set_major_formatter(
                 FuncFormatter(lambda value, _: format_usd(value) if value > 0 else "$0")
@@ -181,7 +180,7 @@ def _draw_point(
         "marker": MarkerStyle(
             canvas.palette.marker(index), fillstyle="left" if standing == "possible" else "full", joinstyle="round"
         ),
-        "markersize": 8,
+        "markersize": 8 * canvas.size.text_scale,
         "linestyle": "none",
         "markeredgecolor": colour,
         "markerfacecolor": canvas.palette.ground if standing == "beaten" else colour,

@@ -19,7 +19,7 @@ from famnb.errors import InvalidArgument
 from famnb.formatting import format_count
 from famnb.plot.canvas import set_date_ticks
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
+from famnb.plot.grouping import group_looks, group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -68,13 +68,11 @@ class Points:
     """What is drawn, as a heading."""
     empty: str = ""
     """Why there is no point; empty if there is one."""
-    colours: tuple[str, ...] = ()
-    """The colours of the groups, where they have their own, as the parts of a call do."""
 
     @property
-    def slots(self) -> tuple[int, ...]:
-        """The number that decides the colour of each group that has none of its own."""
-        return group_slots(self.by, self.groups)[: len(self.groups)]
+    def looks(self) -> dict[str, Any]:
+        """What decides how its groups look; see `group_looks`."""
+        return group_looks(self.by, self.groups)
 
     def sample(self) -> npt.NDArray[np.int64]:
         """Return which points are drawn, in order: all, or MAX_DRAWN drawn by lot, always the same."""
@@ -116,7 +114,6 @@ def place_points(
     groups: tuple[npt.NDArray[np.int64], list[str]] | None = None,
     notes: Sequence[str] = (),
     title: str = "",
-    colours: Sequence[str] = (),
 ) -> Points:
     """Return the points of rows whose places are known; `groups` are each row's group and the names of groups.
 
@@ -138,7 +135,6 @@ def place_points(
         [*note, *notes, *simulation_note(frame[placed])],
         title or f"{capitalize(y.name)} against {x.name}{f' by {by}' if by else ''}",
         "" if placed.any() else no_rows_reason(frame, " and ".join(dict.fromkeys((x.name, y.name)))),
-        tuple(colours),
     )
 
 
@@ -181,7 +177,13 @@ def _is_time(values: pd.Series[Any]) -> bool:
 def draw(points: Points) -> matplotlib.figure.Figure:
     """Return the points as a figure."""
     chart = Chart(
-        title=points.title, x=points.x.label, y=points.y.label, notes=points.notes, slots=points.slots, height_in=4.0
+        title=points.title,
+        x=points.x.label,
+        y=points.y.label,
+        notes=points.notes,
+        by=points.by,
+        groups=points.groups,
+        height_in=4.0,
     )
     if points.empty:
         return chart.finish_empty(points.empty)
@@ -192,13 +194,13 @@ def draw(points: Points) -> matplotlib.figure.Figure:
         sizes = np.bincount(points.codes, minlength=len(points.groups))
         entries = []
         for code, group in enumerate(points.groups):
-            colour = points.colours[code] if points.colours else canvas.palette.line_style(code)["color"]
+            colour = canvas.palette.line_style(code)["color"]
             mask = points.codes[drawn] == code
             size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 0}
             canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
             (handle,) = canvas.axes.plot([], [], markersize=6, **style)
-            entries.append(LegendEntry(handle, f"{group} (n={sizes[code]:,})"))
+            entries.append(LegendEntry(handle, group, n=f"{sizes[code]:,}"))
         if points.x.kind == "time":
             set_date_ticks(canvas.axes)
         if points.y.kind == "time":

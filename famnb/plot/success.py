@@ -15,7 +15,7 @@ from famnb import stats
 from famnb.experiment.budget import is_failure
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_interval, format_share
-from famnb.plot.effects import NARROW_IN, draw_effect, fit_row_names, left_out_note, mark_style, rows_that_fit
+from famnb.plot.effects import NARROW_IN, draw_effect, left_out_note, mark_style, rows_that_fit
 from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls
@@ -27,6 +27,8 @@ LEVEL = 0.95
 """Of the intervals."""
 MAX_REASONS = 6
 """Reasons of failures that have rows of their own; the rarer ones share one."""
+AXES_ROWS = 5
+"""About how many rows the ticks and the label of further axes take."""
 ROW_HEIGHT_IN = 0.28
 """The height of a row, in inches."""
 NO_REASON = "no error named"
@@ -59,23 +61,21 @@ def success(
     is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
     failed = _are_failures(frame)
     is_tried = is_answered | failed
-    codes, groups = group_rows(frame[by])
+    room = rows_that_fit(size) if ax is None else None
+    codes, groups = group_rows(frame[by], room)
     shares = [
         stats.proportion(int((is_answered & own).sum()), int((is_tried & own).sum()), level=LEVEL, method="exact")
         for own in (codes == index for index in range(len(groups)))
     ]
     reasons = _count_reasons(frame[failed], codes[failed], len(groups))
-    room = rows_that_fit(size)
-    drawn = groups if room is None else groups[:room]
-    shown = reasons if room is None else reasons.iloc[: max(room - len(groups), 0)]
+    shown = reasons if room is None else _fold_reasons(reasons, room - len(groups) - AXES_ROWS)
     untried = int((~is_tried).sum())
     note = f"{untried:,} of {format_count(len(frame), 'call')} came to no end, or were cancelled, and are not counted."
     chart = Chart(
         title=f"Success rate by {by}",
         x="share of calls that were answered",
         notes=[
-            *left_out_note(len(groups) - len(drawn), "group"),
-            *left_out_note(len(reasons) - len(shown), "reason"),
+            *left_out_note(len(reasons) if shown.empty else 0, "reason"),
             *([note] if untried else []),
             *left_out,
             *simulation_note(frame),
@@ -84,7 +84,7 @@ def success(
         size=size,
         by=by,
         groups=groups,
-        height_in=0.15 + ROW_HEIGHT_IN * len(drawn),
+        height_in=0.15 + ROW_HEIGHT_IN * size.text_scale * len(groups),
     )
     if not is_tried.any():
         reason = "none of these calls came to an end" if len(frame) else "there are no calls in this frame"
@@ -92,15 +92,15 @@ def success(
     for canvas, _ in chart.panels(frame):
         entries = []
         for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
-            if share.n and index < len(drawn):
+            if share.n:
                 draw_effect(canvas, index, share.value, share.low, share.high, index)
             failures = share.n - round(share.value * share.n) if share.n else 0
             facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
             handle = Line2D([], [], **mark_style(canvas, index))
-            entries.append(LegendEntry(handle, f"{group} (n={share.n:,})", facts))
-        canvas.set_row_names(fit_row_names(canvas, chart.names[: len(drawn)]))
-        canvas.axes.set_ylim(len(drawn) - 0.5, -0.5)
-        lows = [share.low for share in shares[: len(drawn)] if share.n] or [0.0]
+            entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
+        canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
+        canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
+        lows = [share.low for share in shares if share.n] or [0.0]
         # What is all at one end would have no room for its mark.
         canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
         canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))
@@ -111,12 +111,7 @@ def success(
         _draw_reasons(chart, shown)
         total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
         subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
-        # Rows have their names beside them: where there is no room for numbers, a legend would only say them again.
-        if ax is None and size.width_in >= NARROW_IN:
-            chart.add_legend(entries, subtitle)
-        else:
-            chart.add_legend([], subtitle)
-            chart.details += [f"{', '.join([entry.name, *entry.facts])}." for entry in entries]
+        chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     chart.details += [
         f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in own[own > 0].items())}."
         for group, own in zip(groups, (reasons[index] for index in range(len(groups))), strict=True)
@@ -147,18 +142,23 @@ def _count_reasons(failed: pd.DataFrame, codes: np.ndarray[Any, Any], groups: in
     ]
     table = pd.crosstab(np.array(reasons), codes).reindex(columns=range(groups), fill_value=0)
     table = table.loc[table.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-    if len(table) <= MAX_REASONS + 1:
+    return _fold_reasons(table, MAX_REASONS + 1)
+
+
+def _fold_reasons(table: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """The reasons in at most so many rows, the rarest as one; none where there is room for that one alone."""
+    if len(table) <= rows:
         return table
-    rest = table.iloc[MAX_REASONS:]
+    rest = table.iloc[max(rows, 1) - 1 :]
     rest_row = pd.DataFrame([rest.sum()], index=[f"{len(rest)} other reasons"])
-    return pd.concat([table.iloc[:MAX_REASONS], rest_row])
+    return pd.concat([table.iloc[: rows - 1], rest_row]) if rows > 1 else table.iloc[:0]
 
 
 def _draw_reasons(chart: Chart, reasons: pd.DataFrame) -> None:
     """Draw a bar a reason, in parts by group, on axes of their own."""
     if reasons.empty:
         return
-    canvas = chart.add_row(x="failed calls", height_in=0.15 + ROW_HEIGHT_IN * len(reasons))
+    canvas = chart.add_axes(x="failed calls", height_in=0.15 + ROW_HEIGHT_IN * chart.size.text_scale * len(reasons))
     if canvas is None:
         return
     start = np.zeros(len(reasons))

@@ -137,10 +137,7 @@ def _draw_rates(
         mark = ESTIMATE_MARK if part["estimated"].any() else ""
         facts = [f"mean {mark}{mean}/s", f"peak {mark}{peak}", f"{mark}{format_count(total)} {of}"]
         handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
-        is_panel = canvas.is_panel
-        entries.append(
-            LegendEntry(handle, group) if is_panel else LegendEntry(handle, f"{group} (n={len(part):,})", facts)
-        )
+        entries.append(LegendEntry(handle, group, facts, f"{len(part):,}"))
     axes.set_xlim(0, edges[-1] / unit_s)
     axes.set_ylim(bottom=0)
     return entries

@@ -18,21 +18,19 @@ from matplotlib.ticker import MaxNLocator
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
-from famnb.model_colours import PART_COLOURS
+from famnb.model_colours import KIND_PARTS, PART_COLOURS
 from famnb.plot.canvas import Canvas
 from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows
 from famnb.plot.labels import shorten
-from famnb.plot.layout import DirectLabel, FigureSize, Width
+from famnb.plot.layout import NOTE_PT, TICK_PT, FigureSize, Width
 from famnb.plot.palette import VERMILLION
 from famnb.plot.points import Axis, Points, names_axis, place_points, read_axis
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
 
-BLOCK_PARTS = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
-"""The kinds of content, and the parts of a call that they are."""
 # "completed" and "incomplete" are missing: these are ends of the reply's own.
 END_NAMES = {"cancelled": "stopped", "interrupted": "cut off", "failed": "failed", "running": "so far"}
 """The mark of an end by the status of the reply."""
@@ -43,12 +41,6 @@ X_MARGIN = 1.02
 MAX_REPLIES = 40
 """The most replies under each other."""
 ROW_HEIGHT_IN = 0.3
-SIDES: tuple[dict[str, Any], ...] = tuple(
-    {"offset_pt": (x, y), "ha": ha, "va": va}
-    for y, va in ((4, "bottom"), (-4, "top"))
-    for x, ha in ((6, "left"), (-6, "right"))
-)
-"""Where a label may stand beside a point."""
 AnyReply = Reply | RecordedCall | str
 
 
@@ -81,10 +73,10 @@ def _event_points(reply: AnyReply | Sequence[AnyReply]) -> Points:
     replies = [_find_reply(one) for one in given[:MAX_REPLIES]]
     tables = [deltas(one).assign(reply=number) for number, one in enumerate(replies)]
     events = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"chars": [], "kind": []})
-    events = events[(events["chars"] > 0) & events["kind"].isin(BLOCK_PARTS)]
+    events = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
     if events.empty:
         raise InvalidRequest("reply: nothing came of it as a stream, so there is no event to point at")
-    parts = events["kind"].astype(object).map(BLOCK_PARTS)
+    parts = events["kind"].astype(object).map(KIND_PARTS)
     when = "seconds since the request was sent"
     x = dataclasses.replace(read_axis(events, "t_s"), name="time", label=when, values=events["t_s"].to_numpy(float))
     if given is not reply:
@@ -96,8 +88,7 @@ def _event_points(reply: AnyReply | Sequence[AnyReply]) -> Points:
         names = [f"{number} {_name(one)}".rstrip() for number, one in enumerate(replies, 1)]
         y = names_axis("reply", events["reply"].to_numpy(), names)
     codes, groups = group_rows(parts)
-    colours = [PART_COLOURS[group] for group in groups]
-    return place_points(events, x, y, by="part", groups=(codes, groups), title=title, colours=colours)
+    return place_points(events, x, y, by="part", groups=(codes, groups), title=title)
 
 
 def _find_reply(reply: AnyReply) -> Reply:
@@ -115,10 +106,10 @@ def _draw_reply(reply: Reply, ax: Axes | None, size: FigureSize) -> matplotlib.f
         return chart.finish_empty(_empty_reason(reply))
     series = _characters_by_kind(reply, total)
     for canvas, _ in chart.panels(pd.DataFrame()):
+        entries = _draw_characters(canvas, series, total)
         _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
-        _draw_characters(canvas, series, total)
         _draw_marks(canvas, reply, total)
-        chart.add_legend([], _facts(reply, total))
+        chart.add_legend(entries, _facts(reply, total))
     return chart.finish()
 
 
@@ -142,9 +133,12 @@ def _draw_replies(replies: Sequence[Reply], ax: Axes | None, size: FigureSize) -
     if longest is None:
         reason = " ".join(map(_empty_reason, shown[:1])) or "There are no replies in this list."
         return chart.finish_empty(f"Nothing to draw: {reason[:1].lower()}{reason[1:]}")
+    ended = [(reply, total) for reply, total in zip(shown, durations, strict=True) if total is not None]
     for canvas, _ in chart.panels(pd.DataFrame()):
-        canvas.axes.set_xlim(0, longest * 1.12)
         canvas.set_row_names(chart.names)
+        # The axis ends where the text after the longest bar does.
+        widest = max(canvas.text_width(_describe_end(reply, total), NOTE_PT) for reply, total in ended)
+        canvas.axes.set_xlim(0, longest / max(1 - widest - 0.07, 0.4))
         canvas.axes.set_ylim(len(shown) - 0.45, -0.55)
         used: dict[str, None] = {}
         facts = []
@@ -162,9 +156,9 @@ def _draw_replies(replies: Sequence[Reply], ax: Axes | None, size: FigureSize) -
 
 def _draw_row(canvas: Canvas, row: int, reply: Reply, total: float | None) -> list[str]:
     """Draw one reply as a bar; returns its parts."""
+    style: dict[str, Any] = {"xycoords": "data", "fontsize": canvas.text_pt(NOTE_PT), "ha": "left", "va": "center"}
     if total is None:
-        text = DirectLabel(canvas.axes, ["no content"], (0, row), [{"offset_pt": (4, 0), "ha": "left", "va": "center"}])
-        text.set(color=canvas.palette.soft, fontsize=canvas.text_pt(8))
+        canvas.annotate("no content", at=(0, row), offset_pt=(4, 0), **style)
         return []
     has_thinking = any(block.kind == "thinking" for block in reply.blocks)
     spans = _spans(reply.timing, total, has_thinking=has_thinking)
@@ -174,16 +168,12 @@ def _draw_row(canvas: Canvas, row: int, reply: Reply, total: float | None) -> li
     is_bad_end = reply.status in END_NAMES and reply.status != "running"
     if is_bad_end:
         canvas.axes.plot([total], [row], marker="X", markersize=8, color=VERMILLION, zorder=5)
-    name = END_NAMES.get(reply.status, "")
-    DirectLabel(
-        canvas.axes,
-        [f"{_format_time(total)} {name}".rstrip(), _format_time(total)],
-        (total, row),
-        [{"offset_pt": (9 if is_bad_end else 4, 0), "ha": "left", "va": "center"}],
-        color=canvas.palette.soft,
-        fontsize=canvas.text_pt(8),
-    )
+    canvas.annotate(_describe_end(reply, total), at=(total, row), offset_pt=(9 if is_bad_end else 4, 0), **style)
     return [part for part, _, _ in spans]
+
+
+def _describe_end(reply: Reply, total: float) -> str:
+    return f"{_format_time(total)} {END_NAMES.get(reply.status, '')}".rstrip()
 
 
 def _name(reply: Reply) -> str:
@@ -199,10 +189,10 @@ def _duration(reply: Reply) -> float | None:
 def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     """Characters so far by kind: columns `t_s`, `chars`; a whole reply brings all of it at its end."""
     if not reply.streamed:
-        sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in BLOCK_PARTS}
+        sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in KIND_PARTS}
         return {kind: pd.DataFrame({"t_s": [total], "chars": [size]}) for kind, size in sizes.items() if size}
     table = deltas(reply)
-    content = table[(table["chars"] > 0) & table["kind"].isin(BLOCK_PARTS)]
+    content = table[(table["chars"] > 0) & table["kind"].isin(KIND_PARTS)]
     return {
         str(kind): pd.DataFrame({"t_s": rows["t_s"].astype(float), "chars": rows["chars"].astype(float).cumsum()})
         for kind, rows in content.groupby("kind", observed=True)
@@ -222,21 +212,24 @@ def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: b
     for part, start, end in _spans(timing, total, has_thinking=has_thinking):
         colour = PART_COLOURS[part]
         canvas.axes.axvspan(start, end, color=colour, alpha=0.1, linewidth=0, zorder=0)
-        label = DirectLabel(
-            canvas.axes,
-            [f"{part}  {_format_time(end - start)}", part],
-            ((start + end) / 2, 0.97),
-            [{"offset_pt": (0, 0), "ha": "center", "va": "top"}],
-            xycoords=canvas.axes.get_xaxis_transform(),
+        # Between the ends of the band, and in the room that is left above the lines.
+        room = (end - start) / (total * X_MARGIN) * 0.9
+        texts = (f"{part}  {_format_time(end - start)}", part)
+        text = next((text for text in texts if canvas.text_width(text) < room), "")
+        canvas.annotate(
+            text,
+            at=((start + end) / 2, canvas.axes.get_ylim()[1] * 0.97),
+            offset_pt=(0, 0),
+            xycoords="data",
             color=canvas.palette.text_colour(colour),
-            fontsize=canvas.text_pt(8.5),
+            ha="center",
+            va="top",
         )
-        label.within = (start, end)
 
 
-def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: float) -> None:
-    """Draw each kind's characters as a line of steps, its size at its end."""
-    axes = canvas.axes
+def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: float) -> list[LegendEntry]:
+    """Draw each kind's characters as a line of steps; returns the lines of the legend, which say how many they are."""
+    axes, entries = canvas.axes, []
     peak = max((float(rows["chars"].iloc[-1]) for rows in series.values()), default=0.0)
     axes.set_xlim(0, total * X_MARGIN)
     # Room above for the names of the bands.
@@ -247,23 +240,13 @@ def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: flo
     for kind, rows in series.items():
         times = [rows["t_s"].iloc[0], *rows["t_s"]]
         sizes = [0.0, *rows["chars"]]
-        colour = PART_COLOURS[BLOCK_PARTS[kind]]
+        colour = PART_COLOURS[KIND_PARTS[kind]]
         axes.step(times, sizes, where="post", color=colour, linewidth=1.8, solid_joinstyle="round", zorder=3)
         axes.fill_between(times, sizes, step="post", color=colour, alpha=0.14, linewidth=0, zorder=2)
         axes.plot(times[-1:], sizes[-1:], marker="o", markersize=4.5, color=colour, zorder=5, clip_on=False)
-    # After all lines, since none of them may be crossed.
-    for kind, rows in series.items():
-        size = format_count(int(rows["chars"].iloc[-1]))
-        DirectLabel(
-            axes,
-            [f"{BLOCK_PARTS[kind]}: {format_count(int(rows['chars'].iloc[-1]), 'character')}", size],
-            (rows["t_s"].iloc[-1], rows["chars"].iloc[-1]),
-            SIDES,
-            fontsize=canvas.text_pt(8.5),
-            color=canvas.palette.text_colour(PART_COLOURS[BLOCK_PARTS[kind]]),
-            fontweight="bold",
-            zorder=6,
-        )
+        size = format_count(int(sizes[-1]), "character")
+        entries.append(LegendEntry(Line2D([], [], color=colour, linewidth=2), f"{KIND_PARTS[kind]}: {size}"))
+    return entries
 
 
 def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> None:
@@ -287,7 +270,7 @@ def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> None:
         left = min(max(across - width / 2, 0), 1 - width)
         row = next((row for row, until in enumerate(filled) if until < left), len(filled))
         filled[row : row + 1] = [left + width + 0.02]
-        above_pt = 3 + canvas.text_pt(8.5) * 1.35 * row
+        above_pt = 3 + canvas.text_pt(TICK_PT) * 1.35 * row
         text_colour = canvas.palette.text_colour(colour)
         canvas.annotate(name, at=(left, 1), offset_pt=(0, above_pt), va="bottom", color=text_colour)
     if is_bad_end:

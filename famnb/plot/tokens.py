@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.figure
@@ -14,11 +15,12 @@ from matplotlib.ticker import FuncFormatter
 from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
+from famnb.plot.effects import rows_that_fit
 from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, simulation_note
-from famnb.plot.layout import DirectLabel, FigureSize, Width
+from famnb.plot.layout import NOTE_PT, FigureSize, Width
 from famnb.plot.points import read_axis
 
 TOKEN_KINDS = {
@@ -37,6 +39,8 @@ COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_to
 ESTIMATED_HATCH = "xxxx"
 MAX_TEXT_SHARE = 0.45
 """The most of the axes' width that is given to the text after a bar."""
+ROW_HEIGHT_IN = 0.34
+"""The height of a row, in inches."""
 
 
 def tokens(
@@ -63,7 +67,7 @@ def tokens(
         x, y = read_axis(frame, "input_tokens"), read_axis(frame, "output_tokens")
         return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
-    codes, groups = group_rows(frame[by])
+    codes, groups = group_rows(frame[by], rows_that_fit(size) if ax is None else None)
     rows = pd.DataFrame(_split_by_kind(**counts) | {"group": codes})
     for side in ("input", "output"):
         source = frame.get(f"{side}_tokens_source")
@@ -80,28 +84,35 @@ def tokens(
         facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
         size=size,
-        height_in=0.3 + 0.34 * size.text_scale * len(groups),
+        height_in=0.3 + ROW_HEIGHT_IN * size.text_scale * len(groups),
         by=by,
         groups=groups,
     )
     if not (has_input | has_output).any():
         return chart.finish_empty(no_rows_reason(frame, "a token count"))
-    sums = _sum_kinds(rows)
-    total = sum(sums.values())
-    used = [kind for kind in TOKEN_KINDS if sums[kind] > 0]
     estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
+    used = [kind for kind in TOKEN_KINDS if rows[kind].sum() > 0]
+    row_in = 0.0 if size.height_in is not None or ax is not None else ROW_HEIGHT_IN * size.text_scale
     for canvas, part in chart.panels(rows):
-        texts = [_draw_bar(canvas, index, part[part["group"] == index]) for index in range(len(groups))]
-        canvas.set_row_names(chart.names)
-        canvas.axes.set_ylim(len(chart.names) - 0.4, -0.6)
+        sums, guessed = (_sum_by_group(part, len(groups), is_guessed=which) for which in (False, True))
+        n = part.loc[part[list(TOKEN_KINDS)].notna().any(axis=1), "group"].value_counts()
+        counts_of_groups = [int(n.get(index, 0)) for index in range(len(groups))]
+        is_missing = np.bincount(part["group"], weights=part["is missing"], minlength=len(groups))
+        names = [f"{name} (n={count:,})" for name, count in zip(chart.names, counts_of_groups, strict=True)]
+        canvas.set_row_names(chart.names if canvas.is_panel else names, row_in)
+        texts = [
+            _describe_amount(sums.iloc[index].sum(), guessed.iloc[index].sum() > 0, count, int(is_missing[index]))
+            for index, count in enumerate(counts_of_groups)
+        ]
+        _draw_bars(canvas, sums, guessed, texts)
+        canvas.axes.set_ylim(len(groups) - 0.4, -0.6)
         canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
-        chart.details += [f"{name}: {text}." for name, text in zip(chart.names, texts, strict=True)]
-        sums = _sum_kinds(part)
-        entries, all_tokens = [], sum(sums.values())
+        chart.details += [f"{name}: {full}." for name, (full, _) in zip(names, texts, strict=True)]
+        entries, all_tokens = [], float(sums.to_numpy().sum())
         for kind in used:
-            mark = ESTIMATE_MARK if _sum_estimated(part, kind) else ""
-            share = format_percent(sums[kind] / (all_tokens or 1), decimals=1)
-            facts = [f"{mark}{format_count(sums[kind])}", share] if all_tokens else []
+            mark = ESTIMATE_MARK if guessed[kind].any() else ""
+            share = format_percent(sums[kind].sum() / (all_tokens or 1), decimals=1)
+            facts = [f"{mark}{format_count(sums[kind].sum())}", share] if all_tokens else []
             entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
         if estimated:
             style: Any = {
@@ -111,7 +122,7 @@ def tokens(
                 "linewidth": 0,
             }
             entries.append(LegendEntry(Patch(**style), "estimated from the length of the text"))
-        amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(total)} tokens"
+        amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
         chart.add_legend(entries, f"{amount} in {format_count(len(part), 'call')}")
     return chart.finish()
 
@@ -146,45 +157,50 @@ def _part_style(canvas: Canvas, kind: str, *, estimated: bool = False) -> dict[s
     return {"facecolor": colour, "edgecolor": canvas.palette.ground, "hatch": hatch, "linewidth": 0.6}
 
 
-def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> str:
-    """Draw one group's bar, its estimated parts crossed; returns its sum and mean, which stand at the end."""
-    left = 0.0
+def _sum_by_group(rows: pd.DataFrame, groups: int, *, is_guessed: bool) -> pd.DataFrame:
+    """The tokens of each kind, a column, of each group, a row; with `is_guessed` those of estimated counts alone."""
+    sums = {}
     for kind in TOKEN_KINDS:
-        whole, guessed = float(rows[kind].sum()), _sum_estimated(rows, kind)
+        weights = np.nan_to_num(rows[kind].to_numpy(dtype=float))
+        if is_guessed:
+            weights = weights * rows["input estimated" if "input" in kind else "output estimated"].to_numpy()
+        sums[kind] = np.bincount(rows["group"], weights=weights, minlength=groups)
+    return pd.DataFrame(sums)
+
+
+def _describe_amount(amount: float, is_estimate: bool, n: int, missing: int) -> tuple[str, str]:
+    """How many tokens a group has, with their mean a call, and in brief."""
+    mark = ESTIMATE_MARK if is_estimate else ""
+    if not amount and missing:
+        return f"? of {format_count(missing, 'call')}", "?"
+    mean = f" · {mark}{amount / n:,.0f} a call" if amount else ""
+    rest = f" + ? of {format_count(missing, 'call')}" if missing else ""
+    return f"{mark}{amount:,.0f}{mean}{rest}", f"{mark}{amount:,.0f}{' + ?' if missing else ''}"
+
+
+def _draw_bars(canvas: Canvas, sums: pd.DataFrame, guessed: pd.DataFrame, texts: Sequence[tuple[str, str]]) -> None:
+    """Draw a bar a group, its estimated parts crossed, with its amount after it."""
+    left = np.zeros(len(sums))
+    for kind in TOKEN_KINDS:
         # Parts of the same kind stand next to each other, the estimated one second.
-        for estimated, size in ((False, whole - guessed), (True, guessed)):
-            if size:
-                canvas.axes.barh([y], [size], 0.66, left=left, **_part_style(canvas, kind, estimated=estimated))
-            left += size
-    n = int(rows[list(TOKEN_KINDS)].notna().any(axis=1).sum())
-    mark = ESTIMATE_MARK if any(_sum_estimated(rows, kind) for kind in TOKEN_KINDS) else ""
-    missing = f" + ? of {format_count(rows['is missing'].sum(), 'call')}" if rows["is missing"].any() else ""
-    amount = f"{mark}{left:,.0f}" if left or not missing else ""
-    full = f"{amount} · {mark}{left / n:,.0f} a call (n={n:,})" if left else amount
-    texts = [f"{full}{missing}", f"{amount} + ?" if missing and amount else amount or "?"]
+        for is_estimate, sizes in ((False, (sums[kind] - guessed[kind]).to_numpy()), (True, guessed[kind].to_numpy())):
+            if sizes.any():
+                style = _part_style(canvas, kind, estimated=is_estimate)
+                canvas.axes.barh(range(len(sums)), sizes, 0.66, left=left, **style)
+            left += sizes
+    full, brief = zip(*texts, strict=True)
     # A bar that only its text leaves room for shows nothing.
-    texts = [text for text in texts if not canvas.is_panel and canvas.text_width(text, 8) < MAX_TEXT_SHARE] or texts[1:]
-    style: dict[str, Any] = {"fontsize": canvas.text_pt(8), "color": canvas.palette.soft}
-    DirectLabel(canvas.axes, texts, (left, y), [{"offset_pt": (4, 0), "ha": "left", "va": "center"}], **style)
+    is_wide = canvas.is_panel or max(canvas.text_width(text, NOTE_PT) for text in full) > MAX_TEXT_SHARE
+    shown = brief if is_wide else full
+    for y, (end, text) in enumerate(zip(left, shown, strict=True)):
+        style = {"fontsize": canvas.text_pt(NOTE_PT), "color": canvas.palette.soft, "ha": "left", "va": "center"}
+        canvas.annotate(text, at=(end, y), offset_pt=(4, 0), xycoords="data", **style)
     # The axis ends where the text after the longest bar does.
-    room = 1 / max(1 - canvas.text_width(texts[0], 8) - 0.04, 0.3)
-    canvas.axes.set_xlim(0, max(canvas.axes.get_xlim()[1], left * room, 1))
-    return f"{full}{missing}".strip()
+    room = 1 / max(1 - max(canvas.text_width(text, NOTE_PT) for text in shown) - 0.06, 0.3)
+    canvas.axes.set_xlim(0, max(canvas.axes.get_xlim()[1], left.max() * room, 1))
 
 
 def format_tick(value: float) -> str:
     """A number of tokens as ticks show it: 2M, 15k, 300."""
     size = abs(value)
     return f"{value / 1e6:g}M" if size >= 1e6 else f"{value / 1e3:g}k" if size >= 1e4 else f"{value:,g}"
-
-
-def _sum_estimated(rows: pd.DataFrame, kind: str) -> float:
-    """How many tokens of a kind are of estimated counts."""
-    is_estimated = rows["input estimated" if "input" in kind else "output estimated"]
-    # To select of a million rows takes longer than to see that there is nothing to select.
-    return float(rows.loc[is_estimated, kind].sum()) if is_estimated.any() else 0.0
-
-
-def _sum_kinds(rows: pd.DataFrame) -> dict[str, float]:
-    # Column by column: the sum of a frame of a million rows takes ten times as long.
-    return {kind: float(rows[kind].sum()) for kind in TOKEN_KINDS}

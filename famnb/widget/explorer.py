@@ -258,7 +258,11 @@ class Explorer(CallTool):
         points, total, drawn = self.points, len(self.points.frame), len(self._drawn)
         few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
         sizes = np.bincount(points.codes, minlength=len(points.groups)).tolist()
-        styles = [{"colour": colour, "cycle": 0} for colour in points.colours] or map(page_style, points.slots)
+        looks = points.looks
+        styles = [
+            page_style(slot) if colour is None else {"colour": colour, "cycle": 0}
+            for slot, colour in zip(looks["slots"], looks["colours"], strict=True)
+        ]
         x, y = _view_axis(points.x), _view_axis(points.y)
         places = [(axis.values - view.offset)[self._drawn] for axis, view in ((points.x, x), (points.y, y))]
         xs, ys = (values.astype("<f4").tobytes() for values in places)

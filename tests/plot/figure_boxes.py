@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-MIN_TEXT_PT = 8.0
+MIN_TEXT_PT = 6.0
 MIN_AXES_SHARE = 0.55
 TOUCH_PX = 1.0
 """Boxes may touch: letters do not fill theirs."""
@@ -24,7 +24,7 @@ BACKGROUND_ZORDER = 1.0
 
 
 def faults(figure: Figure) -> list[str]:
-    """Text on text or on marks, below 8 pt or off the figure, and axes that are too narrow, in words."""
+    """Text on text or on marks, below 6 pt or off the figure, and axes that are too narrow, in words."""
     figure.draw_without_rendering()
     texts = [(text, box) for text in shown_texts(figure) if (box := text.get_window_extent()).width > 0]
     named = [(text.get_text().replace("\n", " ")[:40], box.padded(-TOUCH_PX)) for text, box in texts]
@@ -41,7 +41,7 @@ def faults(figure: Figure) -> list[str]:
 
 def is_small(text: Text) -> bool:
     """Whether a text is smaller than it may be."""
-    return text.get_fontsize() < MIN_TEXT_PT
+    return text.get_fontsize() < MIN_TEXT_PT - 1e-6
 
 
 def contains(outer: Bbox, inner: Bbox) -> bool:

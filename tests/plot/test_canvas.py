@@ -67,7 +67,7 @@ def test_figures_are_drawn_into_the_callers_axes(dark: None) -> None:
     assert own.axes == list(panels)
     assert own.get_facecolor() == (0, 0, 0, 1)
     assert panels[0].title.get_text() == ""
-    assert panels[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model"
+    assert panels[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model, simulated"
     assert min(matplotlib.colors.to_rgb(panels[0].xaxis.label.get_color())) > 0.5
 
 

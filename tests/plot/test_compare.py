@@ -26,7 +26,7 @@ def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:
 def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
     """Where the mark of each row of a panel stands, and whether it is filled."""
     axes = figure.axes[panel]
-    lines = [line for line in axes.lines if line.get_markersize() == 7 and len(line.get_xdata()) == 1]
+    lines = [line for line in axes.lines if line.get_zorder() == 5]
     grounds = {"#ffffff"}
     return [(float(line.get_xdata()[0]), line.get_markerfacecolor() not in grounds) for line in lines]
 
@@ -79,6 +79,7 @@ def test_twelve_groups_make_a_column_higher_not_narrower() -> None:
     few, many = (plot.compare(paired_calls(**dict(list(names.items())[:n])), width="column") for n in (6, 12))
     assert (len(marks(many, 0)), len(marks(many, 1))) == (12, 11)
     assert many.get_figheight() > 1.4 * few.get_figheight()
+    assert len({axes.get_position().y0 for axes in many.axes}) == 1
     assert many.get_figwidth() == few.get_figwidth() == 3.5
     assert "m11 (n=12), mean" in many.caption
 

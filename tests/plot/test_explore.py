@@ -9,6 +9,7 @@ import pytest
 
 from famnb import plot
 from famnb.errors import InvalidRequest
+from famnb.model_colours import PART_COLOURS
 from famnb.reply import Reply
 from famnb.widget.explorer import Explorer
 from tests.plot.plot_figures import THOUGHTFUL
@@ -44,7 +45,7 @@ def test_a_timeline_is_its_events():
     answer = points.codes == points.groups.index("answer")
     assert list(points.y.values[answer]) == [7, 16]
     assert list(points.x.values[answer]) == [1.0, 2.0]
-    assert len(set(points.colours)) == len(points.groups)
+    assert points.looks["colours"] == tuple(PART_COLOURS[part] for part in points.groups)
     several = points_of(plot.timeline([reply, reply], interactive=True))
     assert len(several.y.names) == 2
     assert len(several.frame) == 2 * len(points.frame)

@@ -1,4 +1,4 @@
-"""Every figure at every size: text of at least 8 pt that lies on nothing and inside the figure, and room for the data.
+"""Every figure at every size: text of at least 6 pt that lies on nothing and inside the figure, and room for the data.
 
 Pairs of conditions are all drawn; with FAMNB_GALLERY=all so is their whole product.
 """
@@ -77,7 +77,7 @@ def gallery_frame(rows: int, groups: int, kind: str) -> pd.DataFrame:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", GALLERY)
 def test_a_figure_is_readable_under_all_conditions(name: str) -> None:
-    """No text on text or data, none below 8 pt, none off the figure, more than half of the width for the axes."""
+    """No text on text or data, none below 6 pt, none off the figure, more than half of the width for the axes."""
     wrong = {}
     for case in cases([*GALLERY].index(name)):
         size, theme, rows, groups, kind = case
@@ -108,7 +108,7 @@ def test_a_given_size_is_kept_and_what_has_no_room_is_said(name: str) -> None:
 
 
 def test_what_a_small_figure_leaves_out_is_in_its_caption() -> None:
-    figure = plot.latency(gallery_frame(60, 6, "mixed"), figsize=(4, 3))
+    figure = plot.latency(gallery_frame(60, 6, "mixed"), figsize=(3.3, 2.6))
     assert "No room for: numbers of the legend" in figure_text(figure)
     assert "○ median" not in figure_text(figure)
     assert "○ median" in figure.caption
