@@ -42,7 +42,14 @@ _PATHS = {
     "tool": "request",
 }
 """Where each public name is found: in a module, or as the module that the path ends with."""
-_UNLISTED = {"deltas": "frame", "open": "saved_files", "runs": "frame", "stats": "stats", "testing": "testing"}
+_UNLISTED = {
+    "deltas": "frame",
+    "open": "saved_files",
+    "runs": "frame",
+    "sql": "frame",
+    "stats": "stats",
+    "testing": "testing",
+}
 """Found in the same way, and not listed: `__all__` fits on a page, and a star import hides no common word."""
 
 __all__ = list(_PATHS)

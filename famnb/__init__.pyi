@@ -20,6 +20,7 @@ from .frame import calls as calls
 from .frame import deltas as deltas
 from .frame import runs as runs
 from .frame import spend as spend
+from .frame import sql as sql
 from .load import Load as Load
 from .record import Ledger as Ledger
 from .record import prices as prices

@@ -172,7 +172,8 @@ class Reply:
         self.ledger.note(self.call_id, text)
 
     def __str__(self) -> str:
-        return self.text
+        # What is printed may go to a terminal; `text` has every character.
+        return escape_controls(self.text)
 
     def __repr__(self) -> str:
         facts = [self.status, self.endpoint, self.model]

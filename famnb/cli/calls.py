@@ -14,8 +14,10 @@ from pathlib import Path
 import pandas as pd
 
 from famnb.cli import integer_from
+from famnb.cli.filters import add_filters, read_filters
 from famnb.frame.calls import CALLS_LEGEND, calls, format_calls
 from famnb.frame.csv_file import write_csv
+from famnb.record.filters import Filters
 
 _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")
 _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
@@ -33,25 +35,22 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", type=integer_from(1), default=20, metavar="ROWS", help="rows of the table (default: %(default)s)"
     )
+    add_filters(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the latest calls, or export all."""
-    frame = calls(options.ledger)
-    if options.csv == "-":
+    filters = read_filters(options)
+    if options.csv and options.csv != "-":
+        return write_frame(Path(options.csv), options.ledger, filters, kind="csv")
+    if options.parquet:
+        return write_frame(options.parquet, options.ledger, filters, kind="parquet")
+    frame = calls(options.ledger, **filters)
+    if options.csv:
         write_csv(frame, sys.stdout)
-    elif options.csv:
-        write_csv(frame, options.csv)
-        print(f"{len(frame)} calls written to {options.csv}")
-    elif options.parquet:
-        if find_spec("pyarrow") is None:
-            print('famnb: Parquet needs pyarrow; run: pip install "famnb[scale]", or use --csv', file=sys.stderr)
-            return 1
-        frame.to_parquet(options.parquet, index=False)
-        print(f"{len(frame)} calls written to {options.parquet}")
     elif frame.empty:
-        print("No calls are recorded yet. `famnb check` makes eight.")
+        print("No calls fit these filters." if filters else "No calls are recorded yet. `famnb check` makes eight.")
     else:
         # In a file lines may have any length.
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -60,6 +59,21 @@ def run(options: argparse.Namespace) -> int:
         print(f"{len(frame)} calls in all; {CALLS_LEGEND}")
         if left_out:
             print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
+    return 0
+
+
+def write_frame(file: Path, ledger: Path | None, filters: Filters, *, kind: str = "") -> int:
+    """Write the frame of calls to a CSV or a Parquet file, by default as its name says; return the exit status."""
+    is_csv = (kind or file.suffix.removeprefix(".")) == "csv"
+    if not is_csv and find_spec("pyarrow") is None:
+        print('famnb: Parquet needs pyarrow; run: pip install "famnb[scale]", or use --csv', file=sys.stderr)
+        return 1
+    frame = calls(ledger, **filters)
+    if is_csv:
+        write_csv(frame, file)
+    else:
+        frame.to_parquet(file, index=False)
+    print(f"{len(frame)} calls written to {file}")
     return 0
 
 

@@ -1,24 +1,23 @@
 """`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep.
 
 `info` counts calls by status, model and endpoint, and those that run. `prune` deletes old calls, or only their bytes,
-never a running one. An exported Parquet file has all calls with their requests and bytes, lossless; `import` merges by
-id, and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]"). `import` also reads what
-other tools recorded: OpenAI-style JSONL, batch files and stored completions, exports of LiteLLM and Langfuse, logs of
-Inspect and promptfoo, and OpenTelemetry spans; what such a file does not say is missing.
+never a running one. An exported Parquet file has calls with their requests and bytes, lossless; `import` merges by id,
+and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]"). With --frame, or to a file
+named .csv, calls are exported in the columns of famnb.calls(), which other tools read; these cannot be imported.
+
+`import` also reads what other tools recorded: OpenAI-style JSONL, batch files and stored completions, exports of
+LiteLLM and Langfuse, logs of Inspect and promptfoo, and OpenTelemetry spans; what such a file does not say is missing.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 from famnb.cli import integer_from
+from famnb.cli.filters import add_filters, parse_age, read_filters
 from famnb.record import Ledger
-
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +27,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
     info.set_defaults(run=_info)
     prune = commands.add_parser("prune", help="delete calls, for good; those that still run stay")
     prune.add_argument(
-        "--older-than", type=_parse_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w"
+        "--older-than", type=parse_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w"
     )
     prune.add_argument("--keep", type=integer_from(0), metavar="N", help="calls beyond the N newest")
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
     prune.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
     prune.set_defaults(run=_prune)
-    export = commands.add_parser("export", help="write all calls with their bytes to one Parquet file")
+    export = commands.add_parser("export", help="write calls with their bytes to one Parquet file")
     export.add_argument("file", type=Path)
+    export.add_argument(
+        "--frame", action="store_true", help="the columns of famnb.calls instead, as CSV if the file is named .csv"
+    )
+    add_filters(export)
     export.set_defaults(run=_export)
     load = commands.add_parser("import", help="add the calls of a file that are not there yet")
     load.add_argument("file", type=Path)
@@ -44,17 +47,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else yours)"
         )
-
-
-def _parse_age(text: str) -> timedelta:
-    """Return an age such as 90d; raises ArgumentTypeError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"expected an age such as 90d, 12h or 2w, got {text!r}")
-    try:
-        return timedelta(**{_UNITS[match[2]]: float(match[1])})
-    except OverflowError:
-        raise argparse.ArgumentTypeError(f"{text!r} is longer than there have been calls") from None
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -77,7 +69,13 @@ def _prune(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    print(f"{Ledger(options.ledger).export(options.file):,} calls written to {options.file}")
+    if options.frame or options.file.suffix == ".csv":
+        # Late, since the other commands do without pandas.
+        from famnb.cli.calls import write_frame
+
+        return write_frame(options.file, options.ledger, read_filters(options))
+    written = Ledger(options.ledger).export(options.file, **read_filters(options))
+    print(f"{written:,} calls written to {options.file}")
     return 0
 
 

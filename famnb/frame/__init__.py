@@ -6,5 +6,19 @@ from famnb.frame.csv_file import read_csv
 from famnb.frame.deltas import deltas
 from famnb.frame.runs import runs
 from famnb.frame.spend import spend
+from famnb.frame.sql import sql
 
-__all__ = ["CALLS", "DELTAS", "RUNS", "SPEND", "Column", "calls", "deltas", "describe", "read_csv", "runs", "spend"]
+__all__ = [
+    "CALLS",
+    "DELTAS",
+    "RUNS",
+    "SPEND",
+    "Column",
+    "calls",
+    "deltas",
+    "describe",
+    "read_csv",
+    "runs",
+    "spend",
+    "sql",
+]

@@ -159,6 +159,8 @@ _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
 _COMPUTED = {*_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored, costs apart."""
+COMPUTED = frozenset({*_COMPUTED, *_COSTS})
+"""Columns that are not simply what the ledger has stored."""
 _PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 """The counts that a cost depends on."""
 _PLACE = SelectedColumn("place", "integer")

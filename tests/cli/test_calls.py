@@ -70,3 +70,31 @@ def test_a_reader_that_leaves_is_no_trouble(ledger_path: Path):
 def test_csv_goes_to_standard_output(ledger_path: Path, capsys: pytest.CaptureFixture[str]):
     assert cli.main(["calls", "--csv", "-", "--ledger", str(ledger_path)]) == 0
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["calls", "--csv", "FILE.csv"],
+        ["calls", "--parquet", "FILE.parquet"],
+        ["ledger", "export", "FILE.csv"],
+        ["ledger", "export", "--frame", "FILE.parquet"],
+    ],
+    ids=" ".join,
+)
+def test_an_export_has_the_columns_of_the_frame_and_takes_its_filters(
+    command: list[str], ledger_path: Path, tmp_path: Path
+):
+    words = [word.replace("FILE", str(tmp_path / "calls")) for word in command]
+    assert cli.main([*words, "--ledger", str(ledger_path), "--status", "failed", "--since", "7d"]) == 0
+    file = next(tmp_path.glob("calls.*"))
+    exported = pd.read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+    assert (list(exported), len(exported)) == (list(famnb.calls(ledger_path)), 0)
+
+
+def test_a_lossless_export_takes_filters_too(ledger_path: Path, tmp_path: Path):
+    model = famnb.calls(ledger_path)["model"].iloc[0]
+    for name, expected in ((model, 2), ("another", 0)):
+        file = tmp_path / f"{name}.parquet"
+        assert cli.main(["ledger", "export", str(file), "--model", name, "--ledger", str(ledger_path)]) == 0
+        assert len(famnb.calls(file)) == expected

@@ -29,6 +29,8 @@ TEXTS = [
     "NA",
     "\t=1",
     "é\x1b[31m",
+    r"\x1b, \xyz and \n",
+    "\\\x85\u202e",
 ]
 
 
@@ -48,6 +50,13 @@ def test_calls_come_back_as_they_were(frame: pd.DataFrame, tmp_path: Path):
     found = read_csv(tmp_path / "calls.csv")
     assert list(found["prompt"]) == TEXTS
     pd.testing.assert_frame_equal(found, pd.DataFrame(frame), check_categorical=False)
+
+
+def test_nothing_acts_on_a_terminal(frame: pd.DataFrame, tmp_path: Path):
+    write_csv(frame, tmp_path / "calls.csv")
+    text = (tmp_path / "calls.csv").read_text(encoding="utf-8")
+    assert not {"\x1b", "\x85", "\u202e"} & {*text}
+    assert r"é\x1b[31m" in text
 
 
 def test_an_empty_text_is_not_a_missing_one(frame: pd.DataFrame, tmp_path: Path):
