@@ -19,6 +19,7 @@ from famnb.experiment.progress import RunReport
 from famnb.experiment.runner import Executor, Run
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
+from famnb.widget.experiment.matrix import Matrix
 from famnb.widget.experiment.run_view import ShownRun
 
 
@@ -75,6 +76,13 @@ class Experiment(BaseExperiment):
         Raises InvalidRequest if there are no two answers to compare.
         """
         return Ballot(self, n=n, voter=voter, seed=seed)
+
+    def matrix(self) -> Matrix:
+        """A table of the answers, a row a prompt and a column a variant, to be read, graded and noted on by hand.
+
+        A grade is pass, fail or a number; each is kept in the ledger at once, and is the score `score_grade`.
+        """
+        return Matrix(self)
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write what there is of this experiment to one HTML file, replacing it if it exists; return its path.

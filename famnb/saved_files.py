@@ -15,10 +15,11 @@ from famnb.widget.html.page import read_data
 
 class _Kind(msgspec.Struct):
     kind: str
+    is_matrix: bool = False
 
 
 def open(path: str | os.PathLike[str]) -> Any:
-    """Open a file that `exp.report` wrote, as the Experiment that it was.
+    """Open a file that `exp.report` or `matrix.save` wrote, as the Experiment or Matrix that it was.
 
     It has what was recorded, replies, figures, scores and notes included, wherever and by whomever it was saved, and
     nothing of it is added to your ledger. It can be summarised, drawn, scored and voted on, and not run; another report
@@ -26,13 +27,12 @@ def open(path: str | os.PathLike[str]) -> Any:
     cannot be read.
     """
     data = read_data(path)
-    openers: dict[str, Callable[[], Any]] = {
-        "experiment": lambda: Experiment.from_report(data),
-    }
+    openers: dict[str, Callable[[], Any]] = {"experiment": lambda: Experiment.from_report(data)}
     try:
-        kind = msgspec.json.decode(data, type=_Kind).kind
+        head = msgspec.json.decode(data, type=_Kind)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(f"{path}: the file is damaged ({error})") from None
-    if kind not in openers:
-        raise InvalidRequest(f"{path}: holds a {kind!r:.40}, which this famnb does not know: update famnb")
-    return openers[kind]()
+    if head.kind not in openers:
+        raise InvalidRequest(f"{path}: holds a {head.kind!r:.40}, which this famnb does not know: update famnb")
+    opened = openers[head.kind]()
+    return opened.matrix() if head.is_matrix else opened

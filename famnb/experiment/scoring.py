@@ -350,7 +350,7 @@ def scores_by_cell(
     recorded: Iterable[RecordedScore],
     votes_cast: Sequence[RecordedVote],
 ) -> dict[str, dict[str, float]]:
-    """Each score, by its name, by the cell's key; under `votes` those that people's votes make, if there are any."""
+    """Each score, by its name, by the cell's key; those that people's votes and grades make if there are any."""
     scorers = tuple(scorers)
     keys = score_keys(scorers, [answer.cell.prompt for answer in answers])
     scores: dict[str, dict[str, float]] = {name: {} for scorer in scorers for name in score_names(scorer)}
@@ -359,6 +359,7 @@ def scores_by_cell(
         for name in scores
         for answer in answers
     }
+    recorded = [*recorded]
     for score in recorded:
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
             score_name, cell_key = target
@@ -368,7 +369,11 @@ def scores_by_cell(
         if isinstance(scorer, Judge) and scorer.pairwise:
             scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=scorer.voter))
     people = votes.shares(votes.duels(votes_cast, cells))
-    return scores | ({votes.VOTES_SCORE: people} if people else {})
+    by_call = {score.call_id: score.value for score in recorded if score.scorer == votes.GRADE_SCORE}
+    grades = {answer.cell.key: grade for answer in answers if (grade := by_call.get(answer.call_id)) is not None}
+    by_hand = {votes.VOTES_SCORE: people, votes.GRADE_SCORE: grades}
+    # A scorer of that name stands before people's.
+    return {name: values for name, values in by_hand.items() if values} | scores
 
 
 def judge_agreements(

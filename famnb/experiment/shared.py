@@ -70,6 +70,8 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
     scorers: list[SharedScorer]
     judges: list[Judge]
     record: SharedRecord
+    is_matrix: bool = False
+    """Whether a matrix shows it."""
 
     def plan_prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts as those of an experiment."""
@@ -101,7 +103,7 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
         )
 
 
-def share(experiment: BaseExperiment) -> bytes:
+def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
     """Return an experiment with what was recorded of it as JSON; empty if it has what no file can hold.
 
     These are fields that are Python objects, such as functions as tools, and clients of several profiles. Raises
@@ -143,6 +145,7 @@ def share(experiment: BaseExperiment) -> bytes:
         ],
         judges=[dataclasses.replace(scorer, client=None) for scorer in experiment.scorers if isinstance(scorer, Judge)],
         record=SharedRecord(()),
+        is_matrix=is_matrix,
     )
     try:
         # The calls are masked already, in their own way: what came is compressed.

@@ -26,6 +26,8 @@ JUDGE_PREFIX = "judge:"
 """The beginning of the voter's name if a model votes."""
 VOTES_SCORE = "votes"
 """The name of the score that people's votes make: the column `score_votes`."""
+GRADE_SCORE = "grade"
+"""The name of the score that people give by hand, and the scorer that it is kept under."""
 _COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("voter", "prompt_id", "repeat", "left", "right", "winner", "better", "detail"), "string"),
     "at": "datetime64[us, UTC]",

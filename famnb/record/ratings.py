@@ -75,6 +75,13 @@ def delete_vote(ledger: Ledger, vote: RecordedVote) -> None:
     ledger.flush()
 
 
+def delete_score(ledger: Ledger, call_id: str, scorer: str) -> None:
+    """Delete the score of a call, and wait until it is gone from the file."""
+    statement = "DELETE FROM scores WHERE call_id = ? AND scorer = ?"
+    writer(ledger.path).submit(lambda: [(statement, (call_id, scorer))])
+    ledger.flush()
+
+
 def read_scores(ledger: Ledger, call_ids: Iterable[str]) -> Iterator[RecordedScore]:
     """Yield the scores of these calls. Raises LedgerError if the file cannot be read."""
     for chunk in sql.iter_chunks(call_ids):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from famnb.client.client import BaseClient
@@ -29,10 +29,17 @@ from famnb.request import Request
 from famnb.widget.board import table
 from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, find_client, name_panes, read_variants
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
-from famnb.widget.form.draft import UNWRITTEN, last_user_content, split_content
+from famnb.widget.form.draft import (
+    UNWRITTEN,
+    fill_variables,
+    find_variables,
+    last_user_content,
+    read_rows,
+    split_content,
+)
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.python_code import write_experiment
+from famnb.widget.form.python_code import ExperimentVariant, experiment_name, variant_fields, write_experiment
 from famnb.widget.form.tool import Computed, FormTool, PromptBox
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
@@ -40,10 +47,13 @@ from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from famnb.widget.experiment.matrix import Matrix
 
 MAX_PANES = 8
 """The panes up to which others can be added: more cannot be compared by eye."""
@@ -88,7 +98,13 @@ class Board(FormTool):
     note = "A famnb.Board: run this cell to use it."
 
     def __init__(
-        self, client: BaseClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
+        self,
+        client: BaseClient | None = None,
+        variants: Any = None,
+        *,
+        prompt: str = "",
+        system: str = "",
+        rows: Any = (),
     ) -> None:
         """Make a pane for each variant; nothing is sent yet.
 
@@ -96,7 +112,8 @@ class Board(FormTool):
         `label` if one is wanted, and a `client` of its own for another service), of famnb requests, or what
         `famnb.grid()` returns, also that of `famnb.grid(client={…})`; or a mapping of labels to these. Without them
         there are two panes with two models of one endpoint; without a `client` it is that of the first variant if each
-        has its own, else that of `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no
+        has its own, else that of `famnb.connect()`. `rows`, a frame or a list of mappings, are the values of variables
+        such as `{city}` in `prompt` and `system`. Raises InvalidRequest, naming the pane, for settings that no
         request can have, and InvalidArgument if `client` is not one of famnb.
         """
         if client is None:
@@ -121,7 +138,12 @@ class Board(FormTool):
         """None if it has to be written anew."""
         self._controls: tuple[tuple[BoardPaneView, ...], tuple[FieldView, ...], PromptBoxView] | None = None
         """What the page shows of the forms; None if it has to be made anew."""
-        super().__init__(client, PromptBox(prompt, system))
+        self.matrix: Matrix | None = None
+        """The matrix that "Run all rows" has opened last."""
+        self.matrix_outputs = (Output(), Output())
+        """Where it is shown, and what is saved of it."""
+        # A saved prompt, which says its version, is a text like any other here.
+        super().__init__(client, PromptBox(str(prompt), str(system), rows=read_rows(rows)))
 
     # Its state, for other cells
 
@@ -177,15 +199,16 @@ class Board(FormTool):
         # Each once; those of panes count where nothing else was written.
         candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
         prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
-        # Labels as they are, but the same settings once: rows of a table of values differ in their prompts alone.
-        variants: dict[str, tuple[Request, BaseClient | None, str]] = {}
+        template, rows = self._table_of_values()
+        # The same settings once: panes may differ in their prompts alone.
+        variants: list[ExperimentVariant] = []
         seen = set()
         for pane in self._panes:
             request = pane.request(UNWRITTEN, system=self._box.system)
             if (key := (request.key(), pane.client)) not in seen:
                 seen.add(key)
-                variants[pane.label] = request, pane.client, pane.client_name
-        return write_experiment(prompts, variants, client=self._client)
+                variants.append(ExperimentVariant(request, pane.given_label, pane.client, pane.client_name))
+        return write_experiment([template] if rows else prompts, variants, client=self._client, rows=rows)
 
     # What its buttons do
 
@@ -354,10 +377,72 @@ class Board(FormTool):
         self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
         self._rounds_changed()
 
-    def open_with(self, prompt: str, *, pictures: tuple[PromptImage, ...] = (), before: Turn | None = None) -> None:
-        """Have a prompt and pictures written, and every pane go on from a turn."""
+    def open_with(
+        self,
+        prompt: str,
+        *,
+        pictures: tuple[PromptImage, ...] = (),
+        before: Turn | None = None,
+        rows: Sequence[dict[str, str]] = (),
+    ) -> None:
+        """Have a prompt and pictures written, the values of its variables, and every pane go on from a turn."""
         self._box.prompt, self._box.pictures, self._before = prompt, pictures, before
+        self._box.rows = [*rows]
         self.form_changed()
+
+    # Rows
+
+    def run_rows(self) -> Matrix:
+        """Send every row of the variables' values to every pane, each by itself, and return the matrix of answers.
+
+        It stands below the board, and is `board.matrix`. Its calls are those of an experiment, `matrix.experiment`,
+        which `code` makes again, answers and grades included. Raises InvalidRequest if no row has all values.
+        """
+        # Here, since it loads pandas, which takes longer than the board to be drawn.
+        from famnb.experiment.experiment import BaseExperiment
+        from famnb.widget.experiment.matrix import Matrix
+
+        with self.lock:
+            template, rows = self._table_of_values()
+            if not rows:
+                raise InvalidRequest(
+                    "rows: none has a value for each variable yet; write a variable such as {city} in the prompt and "
+                    "fill in the table"
+                )
+            if self._box.pictures or find_variables(self._box.system):
+                raise InvalidRequest("rows: a matrix asks texts alone, with variables in the prompt; see Composer")
+            variants = {}
+            for pane in self._panes:
+                fields = variant_fields(pane.request(UNWRITTEN, system=self._box.system), pane.editor.endpoints)
+                variants[pane.label] = {**fields, **({"client": pane.client} if pane.client else {})}
+            experiment = BaseExperiment(
+                rows, variants, template=template, name=experiment_name(template), client=self._client
+            )
+            self.matrix = Matrix(experiment)
+            if self.matrix_outputs[0].can_be_replaced:
+                self.matrix.show_in(*self.matrix_outputs)
+            self.matrix.run()
+            return self.matrix
+
+    @intent
+    def run_all_rows(self) -> None:
+        """Send every row of the variables' values to every pane."""
+        self.run_rows()
+
+    def _table_of_values(self) -> tuple[str, list[dict[str, str]]]:
+        """Return the prompt with its variables, and the rows that have a value for each; none without a variable."""
+        written = [self._box.prompt.strip(), *(board_round.template for board_round in reversed(self._rounds))]
+        template = next(filter(find_variables, written), "")
+        names = find_variables(template)
+        rows = [{name: row.get(name, "") for name in names} for row in self._box.rows]
+        return template, [row for row in rows if all(row.values())]
+
+    def show_saved(self, *, captured: bool) -> None:
+        # Between the widget and its saved output is the place for a matrix.
+        if not captured:
+            for output in self.matrix_outputs:
+                output.show({"text/plain": ""})
+        super().show_saved(captured=captured)
 
     def __repr__(self) -> str:
         return f"<Board {' | '.join(self.labels)}>"
@@ -366,6 +451,7 @@ class Board(FormTool):
 
     def _ask(self, prompt: str) -> None:
         """Ask every pane; nothing is changed if one of them cannot be asked."""
+        template, prompt = prompt, fill_variables(prompt, self._box.chosen_row)
         if not prompt and not all(pane.has_own_prompt for pane in self._panes):
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         number, pictures = len(self._rounds), self._box.pictures
@@ -374,10 +460,11 @@ class Board(FormTool):
         board_round = BoardRound(
             key=f"{self._chat}.{number}",
             prompt=prompt,
-            system="" if number else self._box.system,
+            system="" if number else self._filled_system,
             # Random rather than counted: other kernels may write rounds into the same ledger.
             tag=f"board-{secrets.token_hex(6)}",
             pictures=pictures,
+            template="" if template == prompt else template,
         )
         try:
             answers = [self._start(pane, board_round, number, request) for pane, request in requests]
@@ -390,8 +477,12 @@ class Board(FormTool):
 
     def _request(self, pane: BoardPane, prompt: str, number: int, pictures: tuple[PromptImage, ...]) -> Request:
         """Return a pane's request for the round of that number, all turns before it repeated."""
-        request = pane.request(prompt, system=self._box.system, pictures=pictures)
+        request = pane.request(prompt, system=self._filled_system, pictures=pictures)
         return requests_after(self._last_turn(pane, number), request, pane.editor.endpoints)[-1]
+
+    @property
+    def _filled_system(self) -> str:
+        return fill_variables(self._box.system, self._box.chosen_row)
 
     def _last_turn(self, pane: BoardPane, number: int) -> Turn | None:
         """Return the turn of a pane that its one of that round follows: one that failed is left out of the chat."""
@@ -523,7 +614,8 @@ class Board(FormTool):
 
     def _view_box(self) -> PromptBoxView:
         fault = next(filter(None, (pane.fault for pane in self._panes)), "")
-        number, prompt, pictures = len(self._rounds), self._box.prompt.strip(), self._box.pictures
+        number, pictures = len(self._rounds), self._box.pictures
+        prompt = fill_variables(self._box.prompt.strip(), self._box.chosen_row)
         estimate = Estimate("", "")
         if not fault:
             try:

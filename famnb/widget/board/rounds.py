@@ -180,6 +180,8 @@ class BoardRound:
     system: str
     tag: str
     """The label `tag` of its calls in the ledger, by which `frame` finds them."""
+    template: str = ""
+    """The prompt with its variables; empty if it has none."""
     pictures: tuple[PromptImage, ...] = ()
     versions: dict[str, list[BoardAnswer]] = dataclasses.field(default_factory=dict)
     """All answers by the key of the pane, in the order of the panes: one more for each time that it was retried."""

@@ -31,7 +31,7 @@ from famnb.widget.board.board import Board
 from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
 from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
 from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
-from famnb.widget.form.draft import MAX_VARIABLE_ROWS, UNWRITTEN, Draft, draft_of, last_user_content, split_content
+from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, last_user_content, read_rows, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
@@ -89,8 +89,10 @@ class Composer(PanelTool):
         client: BaseClient | None = None,
         *,
         endpoint: str | None = None,
+        model: str | None = None,
         prompt: str = "",
         system: str = "",
+        rows: Any = (),
         tools: Sequence[Callable[..., Any]] = (),
         schema: Any = None,
         auto: bool = False,
@@ -101,21 +103,26 @@ class Composer(PanelTool):
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
         each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
-        one of the client's that can carry these; without a `client` it is that of `famnb.connect()`. Raises
-        InvalidRequest for a tool, type or endpoint that is not valid.
+        one of the client's that can carry these and serves the `model`; without a `client` it is that of
+        `famnb.connect()`. `rows`, a frame or a list of mappings, are the values of variables such as `{city}` in
+        `prompt` and `system`. Raises InvalidRequest for a tool, type, endpoint or row that is not valid.
         """
         client = default_client() if client is None else client
         callable_tools = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
         default = endpoint_able_to(
-            None, tools=bool(callable_tools.functions), schema=schema is not None, endpoints=client.endpoints
+            model, tools=bool(callable_tools.functions), schema=schema is not None, endpoints=client.endpoints
         )
         editor = Editor(
             endpoints=client.endpoints,
             endpoint=endpoint or default.name,
-            prompt=prompt,
-            system=system,
+            # A saved prompt, which says its version, is a text like any other here.
+            prompt=str(prompt),
+            system=str(system),
             tool_picker=ToolPicker(callable_tools.functions, schema),
         )
+        if model is not None:
+            editor.set_text("model", model)
+        editor.rows = read_rows(rows)
         self._replies: list[Reply] = []
         self._tree = ConversationTree()
         """The chat in view; its turns are `ChatTurn`s."""
@@ -127,7 +134,7 @@ class Composer(PanelTool):
         )
         self._controls: tuple[FormView, PromptBoxView] | None = None
         """What the page shows of the form; None if it has to be made anew."""
-        self._board_outputs = (Output(), Output())
+        self._board_outputs, self._matrix_outputs = (Output(), Output()), (Output(), Output())
         self.board: Board | None = None
         """The board that "Run all rows" or "Compare" has opened last."""
         super().__init__(client, editor)
@@ -287,7 +294,7 @@ class Composer(PanelTool):
                     settings = variant_fields(request, endpoints)
                     fields += [settings] if settings not in fields else []
             board = Board(self._client, fields)
-            board.open_with(prompt, pictures=pictures, before=before)
+            board.open_with(prompt, pictures=pictures, before=before, rows=self._editor.rows)
             if len(board.labels) == 1:
                 board.add()
             self._show_board(board)
@@ -295,6 +302,7 @@ class Composer(PanelTool):
 
     def _show_board(self, board: Board) -> None:
         self.board = board
+        board.matrix_outputs = self._matrix_outputs
         if self._board_outputs[0].can_be_replaced:
             board.show_in(*self._board_outputs)
 
@@ -336,7 +344,6 @@ class Composer(PanelTool):
             has_conversation=editor.reading.replaced,
             remarks=editor.remarks,
             has_answers=bool(self._replies),
-            variables=editor.variables,
         )
 
     def _view_turn(self, turn: ChatTurn) -> TurnView:
@@ -358,7 +365,7 @@ class Composer(PanelTool):
     def show_saved(self, *, captured: bool) -> None:
         # Between the widget and its saved output is the place for a board.
         if not captured:
-            for output in self._board_outputs:
+            for output in (*self._board_outputs, *self._matrix_outputs):
                 output.show({"text/plain": ""})
         super().show_saved(captured=captured)
 
@@ -389,12 +396,6 @@ class Composer(PanelTool):
     def set_system(self, text: str) -> None:
         """Write the system text."""
         self._editor.system = text
-        self.form_changed()
-
-    @intent
-    def set_rows(self, rows: list[dict[str, str]], row: int) -> None:
-        """Write the values of the variables, and which row of them is sent."""
-        self._editor.rows, self._editor.row = rows[:MAX_VARIABLE_ROWS], row
         self.form_changed()
 
     # What the page asks for: the chat

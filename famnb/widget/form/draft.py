@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pydantic
@@ -19,7 +19,7 @@ import pydantic
 from famnb.client.conversation import UserContent
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.endpoints import endpoint as endpoint_of
-from famnb.errors import InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
 from famnb.request.neutral import FieldPath
@@ -340,8 +340,34 @@ VariableRow: TypeAlias = Mapping[str, str]
 
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 # More than anyone fills in by hand; a table this long is an experiment.
-MAX_VARIABLE_ROWS = 50
+MAX_VARIABLE_ROWS = 100
 """Rows that a table of values can have."""
+
+
+def read_rows(rows: Any) -> list[dict[str, str]]:
+    """Return the rows of a table of values, given as a frame or a list of mappings; a missing value is empty.
+
+    Raises InvalidArgument for anything else, and for more than MAX_VARIABLE_ROWS.
+    """
+    items = rows.to_dict("records") if hasattr(rows, "to_dict") else rows
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InvalidArgument(f"rows: expected a frame, or a list of rows such as {{'city': 'Oslo'}}; got {rows!r:.80}")
+    table = []
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise InvalidArgument(f"rows: expected a row such as {{'city': 'Oslo'}}, got {item!r:.80}")
+        # Only NaN is unequal to itself; None and pandas' NA are missing, too.
+        values = {
+            str(name): "" if value is None or value is not value or str(value) in ("<NA>", "nan") else str(value)
+            for name, value in item.items()
+        }
+        table.append(values)
+    if len(table) > MAX_VARIABLE_ROWS:
+        raise InvalidArgument(
+            f"rows: {len(table):,} are more than the {MAX_VARIABLE_ROWS} of the table; "
+            "make an experiment of them: famnb.Experiment(rows, template=…)"
+        )
+    return table
 
 
 def find_variables(*texts: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.fields import FIRST, GROUPS, IMAGES, MODEL, STREAM, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.views import FieldView, FormView, GroupView, VariablesView, endpoint_view, field_view
+from famnb.widget.form.views import FieldView, FormView, GroupView, endpoint_view, field_view
 
 
 class Editor:
@@ -262,12 +262,6 @@ class Editor:
         """What to know before it is sent: what another endpoint could not take, what is ignored, what may surprise."""
         draft, reading = self.draft, self.reading
         return (*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))
-
-    @property
-    def variables(self) -> VariablesView:
-        """The table of values for the variables of prompt and system text."""
-        names = find_variables(self.prompt, self.system)
-        return VariablesView(names=names, rows=tuple(self.rows), row=self.row)
 
 
 def _fill_draft(draft: Draft, row: VariableRow) -> Draft:

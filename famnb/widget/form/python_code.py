@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
 from famnb.client.client import BaseClient
@@ -16,6 +16,8 @@ from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.profiles import DEFAULT, find_profile
 from famnb.profiles.profile import Profile
+from famnb.record import prices
+from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.form.fields import EXTRA
@@ -351,17 +353,38 @@ REPEATS = 5
 """How often each prompt of an experiment is asked, at first: fewer show no spread."""
 
 
-def write_experiment(
-    prompts: Sequence[str], variants: Mapping[str, tuple[Request, BaseClient | None, str]], *, client: BaseClient
-) -> str:
-    """Return a cell that makes an experiment of these prompts and of the settings of these variants, by label.
+class ExperimentVariant(NamedTuple):
+    """What a variant of an experiment sends, and by which client."""
 
-    A variant is what it sends, its own client, and what that is called; None is `client`. The cell shows the forecast;
-    the line that runs the experiment is a comment, since running costs money.
+    request: Request
+    label: str = ""
+    """Its name; empty for one that is made of what tells the variants apart."""
+    client: BaseClient | None = None
+    """Its own client; None for the experiment's."""
+    client_name: str = ""
+    """What its own client is called."""
+
+
+def experiment_name(prompt: str) -> str:
+    """Return a name for an experiment: the first words of its first prompt."""
+    return "-".join(re.findall(r"\w+", prompt.lower())[:4])[:40] or "board"
+
+
+def write_experiment(
+    prompts: Sequence[str],
+    variants: Sequence[ExperimentVariant],
+    *,
+    client: BaseClient,
+    rows: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """Return a cell that makes an experiment of these prompts and of the settings of these variants.
+
+    With `rows` of values there is one prompt, the template that they fill. The cell shows the forecast; the line that
+    runs the experiment is a comment, since running costs money. A budget is in it if all variants have a price.
     """
     names: dict[BaseClient, str] = {}
     lines = []
-    for label, (request, own_client, client_name) in variants.items():
+    for request, label, own_client, client_name in variants:
         fields = {
             name: one_line_literal(value)
             for name, value in variant_fields(request, (own_client or client).endpoints).items()
@@ -371,18 +394,28 @@ def write_experiment(
             is_new = client_name not in names.values()
             name = names.setdefault(own_client, client_name if is_new else f"{client_name} #{len(names) + 1}")
             fields = {"client": f"clients[{one_line_literal(name)}]", **fields}
+        if label:
+            fields = {"label": one_line_literal(label), **fields}
         items = [f"{one_line_literal(name)}: {literal}" for name, literal in fields.items()]
         text = f"{{{', '.join(items)}}}"
         if len(text) > MAX_LINE_LENGTH - 30:
             text = join_lines("{", *(f"            {item}," for item in items), "        }")
-        lines.append(f"        {one_line_literal(label)}: {text},")
+        lines.append(f"        {text},")
     # Which of the document's two addresses it is depends on what is sent there.
-    shared = next((request for request, own_client, _ in variants.values() if own_client is None), None)
+    shared = next((variant.request for variant in variants if variant.client is None), None)
     own_clients = [
         f"    {one_line_literal(name)}: {Target.of_client(own_client).client_expression},"
         for own_client, name in names.items()
     ]
-    words = re.findall(r"\w+", prompts[0].lower()) if prompts else []
+    has_prices = all(
+        prices.price(
+            getattr(request, "model", ""),
+            service=service_names(sender.base_url(request.endpoint), sender.profile.name),
+        )
+        for request, _, own_client, _ in variants
+        for sender in (own_client or client,)
+    )
+    source = {"": list(map(dict, rows)), "template": prompts[0]} if rows else {"": list(prompts)}
     return join_lines(
         "import famnb",
         "",
@@ -397,15 +430,15 @@ def write_experiment(
             if own_clients
             else []
         ),
-        write_call("experiment = famnb.Experiment", {"": list(prompts)}).removesuffix("\n)"),
-        "    variants={",
+        write_call("experiment = famnb.Experiment", source).removesuffix("\n)"),
+        "    variants=[",
         *lines,
-        "    },",
+        "    ],",
         f"    repeats={REPEATS},",
-        f"    name={one_line_literal('-'.join(words[:4])[:40] or 'board')},",
+        f"    name={one_line_literal(experiment_name(prompts[0] if prompts else ''))},",
         f"    client={'client' if shared else f'clients[{one_line_literal(next(iter(names.values())))}]'},",
         ")",
-        "# experiment.run(budget_usd=1.0); experiment.summary()",
+        f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()",
         "experiment.forecast()",
     )
 

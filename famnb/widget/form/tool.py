@@ -14,6 +14,7 @@ from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.widget.form.draft import MAX_VARIABLE_ROWS, VariableRow, find_variables
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
@@ -51,6 +52,15 @@ class PromptBox:
     prompt: str
     system: str
     pictures: tuple[PromptImage, ...] = ()
+    rows: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    """The table of values for the variables of prompt and system text."""
+    row: int = 0
+    """The index of the row whose values are sent."""
+
+    @property
+    def chosen_row(self) -> VariableRow:
+        """The values that are sent."""
+        return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
 
 
 class FormTool(BaseTool):
@@ -140,7 +150,6 @@ class FormTool(BaseTool):
         has_conversation: bool,
         remarks: tuple[str, ...],
         has_answers: bool,
-        variables: VariablesView | None = None,
     ) -> PromptBoxView:
         """Return the prompt's box; of a page that was reloaded, the remarks say so if there are answers."""
         reload = _RELOADED.format(f"the {type(self).__name__}")
@@ -152,7 +161,11 @@ class FormTool(BaseTool):
             fault=fault,
             has_conversation=has_conversation,
             remarks=(*remarks, *((reload,) if has_answers and self.reloaded else ())),
-            variables=variables or VariablesView(),
+            variables=VariablesView(
+                names=find_variables(self._box.prompt, self._box.system),
+                rows=tuple(self._box.rows),
+                row=self._box.row,
+            ),
         )
 
     def on_reload(self) -> None:
@@ -190,6 +203,12 @@ class FormTool(BaseTool):
         if text != "\n".join(self._box.prompt.replace("\r\n", "\n").split("\r")):
             self._box.prompt = text
             self.form_changed()
+
+    @intent
+    def set_rows(self, rows: list[dict[str, str]], row: int) -> None:
+        """Write the values of the variables, and which row of them is sent."""
+        self._box.rows, self._box.row = rows[:MAX_VARIABLE_ROWS], row
+        self.form_changed()
 
     @intent
     def add_image(self, url: str, name: str = "") -> None:

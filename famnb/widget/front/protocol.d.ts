@@ -250,6 +250,37 @@ export interface LineView {
   cells: (string)[];
 }
 
+export interface MatrixCellView {
+  key: string;
+  status: string;
+  html: SafeHtml;
+  figures: string;
+  grade: string;
+  note: string;
+}
+
+export interface MatrixColumnView {
+  key: string;
+  grades: string;
+}
+
+export interface MatrixRowView {
+  key: string;
+  label: string;
+  prompt: string;
+  cells: (MatrixCellView)[];
+}
+
+export interface MatrixTableView {
+  title: string;
+  columns: (MatrixColumnView)[];
+  rows: (MatrixRowView)[];
+  filter: string;
+  filters: (string)[];
+  status: string;
+  isRunning: boolean;
+}
+
 export interface OverrideView {
   key: string;
   text: string;
@@ -436,9 +467,11 @@ export interface BoardIntents {
   remove: { pane: string };
   remove_image: { image: number };
   rename: { pane: string; name: string };
+  run_all_rows: {};
   send_prompt: { prompt: string };
   set_field: { pane: string; field: string; text: string };
   set_prompt: { text: string };
+  set_rows: { rows: ({ [name: string]: string })[]; row: number };
   set_shared: { field: string; text: string };
   set_system: { text: string; pane?: string };
   show_code: { isOpen: boolean };
@@ -505,6 +538,13 @@ export interface InspectorIntents {
   filter_events: { text: string };
   read_part: { part: "request" | "response" | "events" };
   turn_events: { step: 1 | -1 };
+}
+
+export interface MatrixIntents {
+  filter_rows: { filter: "all" | "not graded" | "pass" | "fail" | "noted" | "failed" };
+  grade_cell: { row: string; column: string; grade: string };
+  note_cell: { row: string; column: string; note: string };
+  stop: { pane?: string };
 }
 
 export interface ReplyViewIntents {

@@ -154,7 +154,7 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
         />
       </label>
     </div>
-    <${Variables} variables=${box.variables} />
+    <${Variables} variables=${box.variables} minRows=${target ? 1 : 2} />
     <div class="famnb-bar">
       ${isBusy
         ? html`<${Button} class="famnb-stop" label=${`Stop ${target}`.trim()} keys="Esc" press=${stopAll} />`

@@ -1,12 +1,36 @@
-// The values of a prompt's variables: a small table, of which one row is sent, or all of them side by side.
+// The values of a prompt's variables: a small table, of which one row is sent, or all of them side by side. Enter goes
+// on to the next row, and a table that is pasted from a sheet or a CSV file fills the cells from there on.
 
 import { html, useRef } from "../vendor/preact.js";
 import { useHeld, useTool } from "../runtime/tool.js";
 import { Button, IntentButton } from "./button.js";
 import { TextInput, useId } from "./field.js";
 
-/** The table; nothing without variables. @param {{variables: import("../protocol.js").VariablesView}} props */
-export function Variables({ variables }) {
+/** Returns the cells of a pasted table, or null for a text of one cell: tabs as a sheet has them, else CSV. */
+export function readTable(text) {
+  const trimmed = text.replace(/\r\n?/g, "\n").replace(/\n+$/, "");
+  const separator = trimmed.includes("\t") ? "\t" : ",";
+  if (separator === "," && !trimmed.includes("\n")) return null; // a sentence has commas, too
+  const rows = [[""]];
+  let isQuoted = false;
+  for (let index = 0; index < trimmed.length; index += 1) {
+    const char = trimmed[index];
+    const cells = rows[rows.length - 1];
+    const last = cells.length - 1;
+    if (char === '"' && isQuoted && trimmed[index + 1] === '"') {
+      cells[last] += '"';
+      index += 1;
+    } else if (char === '"' && (isQuoted || !cells[last])) isQuoted = !isQuoted;
+    else if (isQuoted) cells[last] += char;
+    else if (char === separator) cells.push("");
+    else if (char === "\n") rows.push([""]);
+    else cells[last] += char;
+  }
+  return rows;
+}
+
+/** The table; nothing without variables. @param {{variables: import("../protocol.js").VariablesView, minRows: number}} props */
+export function Variables({ variables, minRows }) {
   const { outbox, isLost } = useTool();
   const [table, hold] = useHeld(variables);
   const body = useRef(/** @type {any} */ (null));
@@ -21,9 +45,34 @@ export function Variables({ variables }) {
     hold({ ...table, rows: next, row: index }, outbox.later("set_rows", { rows: next, row: index }));
   };
   const write = (index, name, text) => change(rows.map((values, other) => (other === index ? { ...values, [name]: text } : values)));
-  const add = () => {
+  const reach = (index, column) =>
+    requestAnimationFrame(() => body.current.rows[index]?.querySelectorAll(".famnb-input")[column]?.focus());
+  const add = (column = 0) => {
     change([...rows, {}]);
-    requestAnimationFrame(() => body.current.lastElementChild.querySelector(".famnb-input").focus());
+    reach(rows.length, column);
+  };
+  const keys = (event, index, column) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (index === rows.length - 1) add(column);
+    else reach(index + 1, column);
+  };
+  const paste = (event, index, column) => {
+    let cells = readTable(event.clipboardData.getData("text/plain"));
+    if (!cells) return;
+    event.preventDefault();
+    // Names of variables as the head say which columns are meant.
+    const head = cells[0].map((name) => name.trim().replace(/^\{(.*)\}$/, "$1"));
+    const hasHead = head.some((name) => names.includes(name));
+    const targets = hasHead ? head : names.slice(column);
+    cells = hasHead ? cells.slice(1) : cells;
+    const next = [...rows];
+    cells.forEach((values, line) => {
+      const filled = values.slice(0, targets.length).map((value, place) => [targets[place], value.trim()]);
+      next[index + line] = { ...next[index + line], ...Object.fromEntries(filled.filter(([name]) => names.includes(name))) };
+    });
+    change(next);
   };
   const filledCount = rows.filter((values) => names.some((name) => values[name])).length;
   return html`<div class="famnb-variables">
@@ -34,8 +83,14 @@ export function Variables({ variables }) {
           (values, index) => html`<tr key=${index}>
             <td><input type="radio" name=${choice} checked=${index === row} disabled=${isLost} aria-label=${`Send row ${index + 1}`} onChange=${() => change(rows, index)} /></td>
             ${names.map(
-              (name) => html`<td key=${name}>
-                <${TextInput} aria-label=${`${name}, row ${index + 1}`} text=${values[name] ?? ""} edit=${(text) => write(index, name, text)} />
+              (name, column) => html`<td key=${name}>
+                <${TextInput}
+                  aria-label=${`${name}, row ${index + 1}`}
+                  text=${values[name] ?? ""}
+                  edit=${(text) => write(index, name, text)}
+                  onKeyDown=${(event) => keys(event, index, column)}
+                  onPaste=${(event) => paste(event, index, column)}
+                />
               </td>`,
             )}
             <td><${Button} class="famnb-icon" label=${`Remove row ${index + 1}`} text="×" press=${() => change(rows.filter((_, other) => other !== index))} /></td>
@@ -44,8 +99,8 @@ export function Variables({ variables }) {
       </tbody>
     </table>
     <div class="famnb-bar">
-      <${Button} label="Add a row" press=${add} />
-      <${IntentButton} label="Run all rows" title="Send each row, side by side on a board below" intent="run_all_rows" disabled=${filledCount < 2} />
+      <${Button} label="Add a row" title="Add a row, as Enter does in the last one; a pasted table fills the cells" press=${() => add()} />
+      <${IntentButton} label="Run all rows" title="Send each row by itself, and show the answers below" intent="run_all_rows" disabled=${filledCount < minRows} />
     </div>
   </div>`;
 }

@@ -1,0 +1,86 @@
+// The matrix of answers: a row a prompt, a column a variant, and with each answer its grade and a note.
+
+import { html } from "../vendor/preact.js";
+import { Button } from "../parts/button.js";
+import { Select, TextInput } from "../parts/field.js";
+import { SafeHtml } from "../parts/html.js";
+import { defineTool, memo, useStop, useTool, useTyped } from "../runtime/tool.js";
+
+/** @typedef {import("../protocol.js").MatrixCellView} MatrixCellView */
+
+const GRADES = { pass: "pass", p: "pass", 1: "pass", fail: "fail", f: "fail", 0: "fail" };
+
+/** @type {(props: {cell: MatrixCellView, row: string, label: string}) => any} */
+const Cell = memo(({ cell, row, label }) => {
+  const { outbox } = useTool();
+  const { key, grade, note, status } = cell;
+  const args = { row, column: key };
+  const [written, write] = useTyped(note, "note_cell", (text) => ({ ...args, note: text }), `${row} ${key}`);
+  // A grade that is pressed again is taken away.
+  const give = (next) => outbox.press("grade_cell", { ...args, grade: next === grade ? "" : next }, `${row} ${key}`);
+  if (status) return html`<td><p class="famnb-help">${status}</p></td>`;
+  const keys = (event) => {
+    const next = GRADES[event.key.toLowerCase()];
+    if (!next || event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    give(next);
+  };
+  const name = `${key}, ${label}`;
+  const choice = (value) => html`<${Button}
+    class="famnb-small"
+    label=${`${value}: ${name}`}
+    text=${value}
+    title=${`${value} (${value[0].toUpperCase()} when the answer has the focus)`}
+    aria-pressed=${String(grade === value)}
+    press=${() => give(value)}
+  />`;
+  const number = grade === "pass" || grade === "fail" ? "" : grade;
+  return html`<td data-grade=${grade}>
+    <div class="famnb-answer" tabindex="0" role="region" aria-label=${`Answer of ${name}`} onKeyDown=${keys}><${SafeHtml} html=${cell.html} /></div>
+    <p class="famnb-help">${cell.figures}</p>
+    <div class="famnb-bar famnb-grades">
+      ${choice("pass")}${choice("fail")}
+      <${TextInput} class="famnb-grade" aria-label=${`Grade as a number: ${name}`} placeholder="grade" inputmode="decimal" key=${number} text=${number} edit=${() => {}} onChange=${(event) => give(event.target.value)} />
+      <${TextInput} class="famnb-note" aria-label=${`Note: ${name}`} placeholder="note" text=${written} edit=${write} />
+    </div>
+  </td>`;
+});
+
+/** @param {{view: import("../protocol.js").MatrixTableView}} props */
+function Matrix({ view }) {
+  const { outbox } = useTool();
+  const { stop, trouble } = useStop();
+  const { columns, rows, isRunning } = view;
+  return html`<div class="famnb-matrix">
+    <header class="famnb-top">
+      <strong class="famnb-title">${view.title}</strong>
+      <span class="famnb-hint" role="status">${view.status}</span>
+      <span class="famnb-space" />
+      <label class="famnb-box"><span>Show</span>
+        <${Select} choices=${view.filters} value=${view.filter} change=${(filter) => outbox.press("filter_rows", { filter })} />
+      </label>
+      ${isRunning && html`<${Button} class="famnb-stop" label="Stop" press=${() => stop()} />`}
+    </header>
+    ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
+    <div class="famnb-scrolled" tabindex="0" role="region" aria-label="Answers">
+      <table>
+        <thead><tr>
+          <th scope="col">prompt</th>
+          ${columns.map(({ key, grades }) => html`<th key=${key} scope="col">${key}${grades && html`<span class="famnb-help"> · ${grades}</span>`}</th>`)}
+        </tr></thead>
+        <tbody>
+          ${rows.map(
+            ({ key, label, prompt, cells }) => html`<tr key=${key}>
+              <th scope="row" title=${prompt}>${label}</th>
+              ${cells.map((cell) => html`<${Cell} key=${cell.key} cell=${cell} row=${key} label=${label} />`)}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${!rows.length && html`<p class="famnb-help">No row has such an answer.</p>`}
+  </div>`;
+}
+
+export default defineTool("Matrix of answers", Matrix, "famnb-card");
