@@ -121,7 +121,9 @@ class Matrix(BaseTool):
     def run(self) -> None:
         """Ask what is not answered yet, and return at once; the answers appear as they end."""
         with self.lock:
-            self._run = self.experiment.run(wait=False)
+            run = self.experiment.run(wait=False)
+            assert isinstance(run, Run)
+            self._run = run
             self.follow([self], on_end=self._end)
 
     def wait(self, timeout: float | None = None) -> None:

@@ -85,7 +85,7 @@ class Editor:
     @property
     def reading(self) -> Reading:
         """The request that the form means, with the values of the chosen row, or its faults."""
-        return self._read(_fill_draft(self.draft, self._chosen_row))
+        return self._read(_fill_draft(self.draft, self.chosen_row))
 
     def _read(self, draft: Draft) -> Reading:
         # The page shows what is wrong with a draft before it is sent, so to send it needs no second reading.
@@ -105,7 +105,7 @@ class Editor:
 
         Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
         """
-        return self._request(prompt, pictures, self._chosen_row, system)
+        return self._request(prompt, pictures, self.chosen_row, system)
 
     def turn_request(
         self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = ""
@@ -118,7 +118,7 @@ class Editor:
         if not prompt.strip():
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         pictures = self.pictures if pictures is None else pictures
-        draft = self._draft_with(prompt, pictures, self._chosen_row, system)
+        draft = self._draft_with(prompt, pictures, self.chosen_row, system)
         reading = self._read(draft)
         request = request_of(draft, reading)
         return replace_prompt(request, draft.prompt, pictures, self.endpoints) if reading.replaced else request
@@ -150,7 +150,8 @@ class Editor:
         return _fill_draft(dataclasses.replace(self.draft, prompt=prompt, system=system, pictures=pictures), row)
 
     @property
-    def _chosen_row(self) -> VariableRow:
+    def chosen_row(self) -> VariableRow:
+        """The values of variables that are sent."""
         return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
 
     # Edits

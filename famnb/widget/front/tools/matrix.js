@@ -6,11 +6,8 @@ import { Select, TextInput } from "../parts/field.js";
 import { SafeHtml } from "../parts/html.js";
 import { defineTool, memo, useStop, useTool, useTyped } from "../runtime/tool.js";
 
-/** @typedef {import("../protocol.js").MatrixCellView} MatrixCellView */
-
 const GRADES = { pass: "pass", p: "pass", 1: "pass", fail: "fail", f: "fail", 0: "fail" };
 
-/** @type {(props: {cell: MatrixCellView, row: string, label: string}) => any} */
 const Cell = memo(({ cell, row, label }) => {
   const { outbox } = useTool();
   const { key, grade, note, status } = cell;

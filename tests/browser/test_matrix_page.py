@@ -1,0 +1,64 @@
+"""The matrix and the table of values on a bare page, by keyboard and by mouse."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import famnb
+from famnb.service import Server
+from famnb.widget.board.board import Board
+from tests.support.front_page import START, Bridge, FormBridge, serve_front
+
+pytestmark = pytest.mark.browser
+PASTE = """([element, text]) => {
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
+@pytest.fixture
+def page(blank_page: Page) -> Iterator[Page]:
+    """A page beside the modules."""
+    yield from serve_front(blank_page)
+
+
+def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: Server):
+    rows = [{"thing": thing} for thing in ("tides", "bees")]
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        matrix = Board(client, prompt="Explain {thing}.", rows=rows).run_rows()
+        matrix.wait(60)
+    bridge = Bridge(page, matrix)
+    page.evaluate(START, ["/tools/matrix.js", False])
+    bridge.deliver_until(lambda: not matrix.is_running and page.locator("td .famnb-answer").count() == 4)
+    label = matrix.experiment.variants[0].label
+    page.get_by_label(f"Answer of {label}, tides").press("p")
+    bridge.deliver_all()
+    chosen = page.get_by_role("button", name=f"pass: {label}, tides")
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name=f"fail: {label}, bees").click()
+    page.get_by_label(f"Note: {label}, bees").fill("wrong")
+    bridge.deliver_until(lambda: matrix.view().rows[1].cells[0].note)
+    bridge.deliver_all()
+    expect(page.get_by_role("status")).to_contain_text("4 of 4 answers, 2 graded")
+    assert sorted(matrix.frame()["score_grade"].dropna()) == [0, 1]
+    assert matrix.frame()["note"].dropna().tolist() == ["wrong"]
+    page.get_by_label("Show").select_option("pass")
+    bridge.deliver_all()
+    expect(page.locator("th[scope=row]")).to_have_count(1)
+
+
+def test_enter_adds_a_row_and_a_pasted_table_fills_the_cells(page: Page):
+    sheet = FormBridge(page, "/tools/board.js", lambda client: Board(client, prompt="{a} and {b}"))
+    page.get_by_label("a, row 1").fill("one")
+    page.get_by_label("a, row 1").press("Enter")
+    expect(page.get_by_label("a, row 2")).to_be_focused()
+    box = page.get_by_label("b, row 2")
+    box.evaluate(f"(element, text) => ({PASTE})([element, text])", 'x\t1\n"y\nz"\t2')
+    expect(page.get_by_label("b, row 3")).to_have_value("yz")
+    box.evaluate(f"(element, text) => ({PASTE})([element, text])", 'b,a\n"1,5",two\n')
+    expect(page.get_by_label("b, row 2")).to_have_value("1,5")
+    expect(page.get_by_label("a, row 2")).to_have_value("two")
+    sheet.deliver_until(lambda: sheet.tool.view().prompt.variables.rows[1:2])
+    assert [row["b"] for row in sheet.tool.view().prompt.variables.rows[1:]] == ["1,5", "y\nz"]
