@@ -6,6 +6,8 @@ import { Select, TextInput } from "../parts/field.js";
 import { SafeHtml } from "../parts/html.js";
 import { defineTool, memo, useStop, useTool, useTyped } from "../runtime/tool.js";
 
+const LABEL_PX = 90;
+const COLUMN_PX = 220; // narrower, and a line of an answer has too few words
 const GRADES = { pass: "pass", p: "pass", 1: "pass", fail: "fail", f: "fail", 0: "fail" };
 
 const Cell = memo(({ cell, row, label }) => {
@@ -61,7 +63,7 @@ function Matrix({ view }) {
     </header>
     ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
     <div class="famnb-scrolled" tabindex="0" role="region" aria-label="Answers">
-      <table>
+      <table style=${{ minWidth: `${LABEL_PX + COLUMN_PX * columns.length}px` }}>
         <thead><tr>
           <th scope="col">prompt</th>
           ${columns.map(({ key, grades }) => html`<th key=${key} scope="col">${key}${grades && html`<span class="famnb-help"> · ${grades}</span>`}</th>`)}
