@@ -16,8 +16,8 @@ from famnb.errors import (
     StreamInterrupted,
 )
 from tests.support.client_shells import KEY
-from tests.support.fault_server import Action, chunked, head, whole
-from tests.support.wire_payloads import body, delta, opening, request, sse_stream
+from tests.support.fault_server import Action, head, whole
+from tests.support.wire_payloads import body, request
 
 WHOLE = request("web", stream=False)
 STREAM = request("web")
@@ -112,37 +112,6 @@ def test_a_server_that_speaks_no_http(caller, serve, connect):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        [
-            head(200, content_type="text/event-stream", content_length="9999"),
-            *opening("web"),
-            delta("web", "Hel"),
-            Action.CLOSE,
-        ],
-        [
-            head(200, content_type="text/event-stream", transfer_encoding="chunked"),
-            b"FFFF\r\n",
-            delta("web", "Hel"),
-            Action.CLOSE,
-        ],
-        [*chunked(delta("web", "Hel"), end=False), 0.05, b"this is no chunk size\r\n", Action.CLOSE],
-        [b"".join([*chunked(delta("web", "Hel"), end=False), b"this is no chunk size\r\n"]), Action.CLOSE],
-        [*chunked(delta("web", "Hel"), end=False), Action.HALF_CLOSE],
-        [*chunked(delta("web", "Hel"), end=False), Action.RESET],
-    ],
-    ids=["content-length too long", "short chunk", "broken chunk", "all in one packet", "half close", "reset"],
-)
-def test_a_body_that_breaks_off_is_an_error_with_the_partial(caller, serve, connect, recorder, script):
-    client = connect(serve(script), ledger=recorder)
-    error = caller.failure(client, STREAM)
-    assert isinstance(error, StreamInterrupted)
-    assert error.reply.text == "Hel"
-    assert recorder.exchanges[0].reply.text == "Hel"
-    assert client.engine.in_use == 0
-
-
 def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
     """The answer was made and perhaps paid for: one request, an error, the bytes kept."""
     server = serve([head(200, content_type="application/json", content_length="9999"), b'{"choices": [', Action.CLOSE])
@@ -170,12 +139,6 @@ def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
     )
     with pytest.raises(ResponseFormatError):
         connect(server).send(WHOLE)
-
-
-def test_what_breaks_after_the_evidence_breaks_nothing(caller, serve, connect):
-    server = serve([*chunked(*sse_stream("web", "Hello")[:-1], end=False), Action.RESET])
-    reply = caller.send(connect(server), STREAM)
-    assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from famnb.client.retry import Retries
-from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
+from famnb.errors import StreamError, StreamInterrupted
 from famnb.events import Delta
 from tests.support.fault_server import DONE, END, Action, chunk, chunked, event, head, whole
 from tests.support.wire_payloads import (
@@ -148,14 +148,6 @@ def test_a_whole_response_that_failed_is_an_error(serve, connect):
     with pytest.raises(StreamError, match="it broke") as caught:
         connect(serve(whole(failed))).send(request("responses", stream=False))
     assert (caught.value.code, caught.value.reply.status) == ("server_error", "failed")
-
-
-def test_malformed_json_in_an_event_is_an_error_with_the_partial(caller, serve, connect):
-    server = serve(chunked(delta("web", "Hel"), event(b'{"choices": [{]}'), *closing("web")))
-    client = connect(server)
-    error = caller.failure(client, STREAM)
-    assert isinstance(error, StreamDecodeError)
-    assert (error.reply.text, error.reply.status, client.engine.in_use) == ("Hel", "failed", 0)
 
 
 def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):

@@ -1,6 +1,7 @@
 """The clients of the field: what installs them, which script drives them, and what they offer.
 
-Each client runs in an environment of its own, since their dependencies exclude each other.
+Each client runs in an environment of its own, since their dependencies exclude each other. Libraries that only call one
+of these are left out.
 """
 
 import dataclasses
@@ -31,16 +32,11 @@ class Client:
     packages: tuple[str, ...] = ()
     """What to install, the client first; empty for one that the tests have installed anyway."""
     cases: tuple[str, ...] = (*TEXTS, *TOOLS, *OBJECTS)
-    model: str = ""
     not_offered: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict, hash=False)
     """Why a case fails, by service and case; the test fails once it does not."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.api}"
-
-    @property
-    def asked_model(self) -> str:
-        return self.model or MODELS[self.api]
 
     @property
     def is_javascript(self) -> bool:
@@ -52,8 +48,6 @@ LANGCHAIN = ("langchain-openai", "langchain-anthropic")
 PYDANTIC_AI = ("pydantic-ai-slim[openai,anthropic]",)
 # LiteLLM imports mcp where a tool is given, but does not depend on it.
 LITELLM = ("litellm", "mcp")
-# llmeter imports httpx, which the current SDK of OpenAI no longer brings.
-LLMETER = ("llmeter[openai]", "httpx", "anthropic")
 NO_FORMAT = (
     "it parses a streamed answer only where the response repeats `text.format` of its request, "
     "which the document's response does not have; with `--profile openresponses` it has"
@@ -104,17 +98,6 @@ CLIENTS = (
     Client("instructor", "chat", "instructor_objects.py", ("instructor", "anthropic"), (*OBJECTS, "object_by_tool")),
     Client("instructor", "responses", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
     Client("instructor", "messages", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
-    *(
-        Client("dspy", api, "dspy_programs.py", ("dspy", "mcp"), ("whole", "tools", *OBJECTS), "gpt-4o")
-        for api in ("chat", "responses")
-    ),
-    Client("llama-index-llms-openai-like", "chat", "llama_index_models.py", ("llama-index-llms-openai-like",)),
-    Client("llm", "chat", "llm_models.py", ("llm",)),
-    *(
-        Client("aisuite", api, "aisuite_calls.py", ("aisuite[openai,anthropic]",), (*TEXTS, "tools"))
-        for api in ("chat", "messages")
-    ),
-    *(Client("llmeter", api, "llmeter_endpoints.py", LLMETER, TEXTS) for api in ("chat", "responses", "messages")),
 )
 
 MEASURING = tuple(Client("guidellm", api, "guidellm_runs.py", ("guidellm",), TEXTS) for api in ("chat", "responses"))

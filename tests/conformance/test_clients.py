@@ -20,7 +20,7 @@ import pytest
 from famnb.service import serve
 from famnb.service.engines.simulated import count_tokens
 from famnb.service.model_download import get_model
-from tests.conformance.clients import CLIENTS, MEASURING, Client
+from tests.conformance.clients import CLIENTS, MEASURING, MODELS, Client
 from tests.conformance.environments import Environment
 from tests.support.tiny_engine import ENGINE_KEY, run_engine, run_model
 
@@ -104,7 +104,7 @@ def run_client(client: Client, cache: Path, address: dict[str, Any]) -> dict[str
         pytest.skip("npm is not installed")
     environment = Environment(client, cache)
     environment.install()
-    found = environment.run({**address, "api": client.api, "model": client.asked_model, "cap": CAP})
+    found = environment.run({**address, "api": client.api, "model": MODELS[client.api], "cap": CAP})
     return {"": {"version": environment.version()}, **found}
 
 
