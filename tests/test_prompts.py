@@ -1,7 +1,5 @@
 """Saved prompts: versions by name, in the ledger's file."""
 
-from __future__ import annotations
-
 import concurrent.futures
 
 import pytest
@@ -25,7 +23,6 @@ def test_each_text_is_a_version_and_the_latest_is_the_default():
 
 
 def test_saving_the_latest_text_again_makes_no_version():
-    """A cell may be run again; a note that is given then is kept."""
     for note in ("", "works well"):
         assert famnb.prompts.save("tides", "Explain tides.", note=note).version == 1
     assert famnb.prompts.list()["note"].tolist() == ["works well"]
@@ -52,7 +49,6 @@ def test_a_version_or_all_of_them_are_deleted():
 
 
 def test_saved_prompts_are_used_as_texts(tmp_path):
-    """In a request, as prompts of an experiment, whose rows name the version, and as its template."""
     famnb.prompts.save("tides", "Explain {thing}.")
     famnb.prompts.save("tides", "Explain {thing} briefly.")
     versions = [famnb.prompts.get("tides", version=number) for number in (1, 2)]

@@ -1,7 +1,5 @@
 """Replies that the service makes in the background: accepted at once, fetched later, recorded as one call."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ def response(status: str, text: str = "", **fields: Any) -> Script:
 
 
 def test_a_background_reply_is_fetched_once_it_is_there(tmp_path: Path):
-    """The call stands as running until then, and is one row with the answer and its usage after."""
     usage = {"usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}}
     with (
         FaultServer(response("queued"), get=response("in_progress")) as server,

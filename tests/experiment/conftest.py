@@ -1,7 +1,5 @@
 """What the tests of experiments share: clients of a service that does not wait, prices, and processes that run one."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Small experiments on the local service, and how their cells stand."""
 
-from __future__ import annotations
-
 import collections
 
 import famnb

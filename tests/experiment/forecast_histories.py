@@ -1,7 +1,5 @@
 """Plans to forecast, and past calls to forecast them from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

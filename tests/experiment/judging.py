@@ -1,7 +1,5 @@
 """What the tests of judges share: a service of written answers and verdicts, and some of these."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """An experiment whose runs have a clock of their own, on which pauses take no time."""
 
-from __future__ import annotations
-
 import queue
 import threading
 

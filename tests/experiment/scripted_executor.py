@@ -1,7 +1,5 @@
 """An executor whose calls end as a test says, and the outcomes they end with."""
 
-from __future__ import annotations
-
 import threading
 import time
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """A service whose answers a test writes: what each variant says to a prompt, and what the judge says of answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One process's run of an experiment that several processes run, one after another or at once."""
 
-from __future__ import annotations
-
 from multiprocessing.connection import Connection
 
 import distributed

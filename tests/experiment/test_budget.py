@@ -1,7 +1,5 @@
 """Budgets: what a call can cost at worst, and that real runs never pass their limit."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from decimal import Decimal
@@ -32,7 +30,6 @@ def experiment(client, *, prompts=20, **options):
 
 @pytest.mark.parametrize("limit", ["0.004", "0.01", "0.02"])
 def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced, limit, where):
-    """Random delays, many in flight, several models: the costs in the ledger stay at or below the limit."""
     exp = experiment(connect(delaying))
     report = exp.run(concurrency=64, budget_usd=limit, **where)
     frame = exp.frame()
@@ -45,7 +42,6 @@ def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced,
 
 
 def test_a_budget_is_the_experiments_and_earlier_runs_count(client, priced):
-    """Run again and again with the same budget, it is spent once; with a higher one the rest is answered."""
     completed = []
     for _ in range(3):
         # A better estimate of what the first calls cost can leave room for a few more.
@@ -100,7 +96,6 @@ def test_a_worst_case_that_is_not_known_says_why(request_, why):
 
 
 def test_the_dearest_tier_that_a_request_can_fall_in_decides(priced):
-    """A tier for long requests counts as soon as the bytes reach it; a dear cache counts always."""
     famnb.prices.set("fam-2-5-pro", input=1, output=1, cache_write=3, until_context=1000)
     famnb.prices.set("fam-2-5-pro", input=2, output=5)
     short, long = (famnb.compose("web", "x" * size, max_new_tokens=10) for size in (10, 2000))
@@ -128,5 +123,4 @@ def test_the_dearest_tier_that_a_request_can_fall_in_decides(priced):
     ],
 )
 def test_what_may_have_cost_something_unknown_counts_at_its_worst(outcome, counts):
-    """A known cost counts as it is, a refusal and a replay as nothing; all others as the 2 they may have cost."""
     assert counted_cost(outcome, Decimal(2)) == Decimal(counts)

@@ -1,7 +1,5 @@
 """Limits: kept, broken or unknown, and nothing but a whole interval within a limit counts as kept."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Runs on a Dask cluster: one ledger, nothing lost with a worker or a driver, and no key where Dask keeps things."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os
@@ -39,7 +37,6 @@ def slow(server):
 
 
 def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, dask_client):
-    """240 cells at once on two threads: one ledger, each reply with its bytes and the times of its own call."""
     exp = small_experiment(client, prompts=60)
     report = exp.run(concurrency=64, on=dask_client)
     assert (report.completed, report.failed, report.lost) == (240, 0, 0)
@@ -57,7 +54,6 @@ def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, das
 
 
 def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
-    """Its calls read as interrupted, with why; their cells are run again, and every cell is answered once."""
     client = connect(slow)
     exp = small_experiment(client, prompts=100)
     run = exp.run(concurrency=64, on=dask_client, wait=False)
@@ -89,7 +85,6 @@ def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client)
 
 
 def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(child, dask_client, tmp_path):
-    """On the same cluster: each cell is answered once, and no more is paid twice than was in flight."""
     prompts, concurrency = 150, 16
     on = dask_client.scheduler.address
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
@@ -124,7 +119,6 @@ def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server
 
 
 def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_client, tmp_path, capfd):
-    """The scheduler's and workers' whole state while calls run, task stream, events and logs: neither side's key."""
     client = famnb.Client(base_url=stalling.url, api_key="the-key-of-the-driver", ledger=tmp_path / "ledger.sqlite")
     exp = small_experiment(client)
     run = exp.run(concurrency=4, on=dask_client, wait=False)
@@ -185,7 +179,6 @@ def test_workers_can_fetch_their_key_with_a_function(client, keyless, server, tm
 
 
 def test_a_worker_that_could_not_be_used_is_tried_again(connect, slow, keyless, tmp_path, monkeypatch, recwarn):
-    """Both workers are lost, those that take their place find no key at first, and the run goes on once they do."""
     monkeypatch.setattr(dask_executor, "REST_S", 0.2)
     key, away = tmp_path / "key", tmp_path / "away"
     key.write_text(slow.key)
@@ -218,7 +211,6 @@ def runs_by_worker(dask_client):
 
 
 def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling, monkeypatch):
-    """Also where no cell is left to start; what was in flight is interrupted, and the next run goes on."""
     monkeypatch.setattr(dask_executor, "GONE_S", 0.5)
     key = {"FAM_API_KEY": stalling.key}
     with (

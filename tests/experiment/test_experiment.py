@@ -1,7 +1,5 @@
 """Experiments: what a run answers, what stopping keeps, and what is refused before anything is paid."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -48,7 +46,6 @@ def test_the_frame_has_the_same_columns_and_types_before_and_after_a_run(client)
 
 @pytest.mark.parametrize("how", ["experiment", "run"])
 def test_stopping_keeps_what_had_come_and_running_again_goes_on(connect, server, stalling, how, where):
-    """Calls in flight are stopped and recorded as cancelled, with their text; then all cells are answered."""
     exp = small_experiment(connect(stalling))
     run = exp.run(concurrency=3, wait=False, **where)
     assert isinstance(run, Run)
@@ -63,7 +60,6 @@ def test_stopping_keeps_what_had_come_and_running_again_goes_on(connect, server,
 
 
 def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, capsys, where):
-    """Ctrl-C ends the cell of the notebook; it says how far the run came, and running again goes on."""
     exp = small_experiment(connect(stalling))
 
     def interrupt():
@@ -78,7 +74,6 @@ def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, 
 
 
 def test_a_recorded_call_answers_at_no_cost_and_is_found_in_the_frame(client, connect, server, priced):
-    """Under another name and with `replay`: nothing is sent, nothing counts, and every cell has its measurements."""
     small_experiment(client).run()
     exp = small_experiment(connect(server, replay="only"), name="again")
     report = exp.run(budget_usd="0.01")
@@ -106,7 +101,6 @@ def locked(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:calls are not being recorded")
 def test_no_call_starts_while_none_can_be_recorded(client, locked, monkeypatch):
-    """Those in flight end, the run gives up, and no other begins until their records are in: nothing is paid twice."""
     monkeypatch.setattr("famnb.experiment.runner.PATIENCE_S", 0.5)
     small_experiment(client).run()
     exp = small_experiment(client, prompts=20)
@@ -167,7 +161,6 @@ def test_a_run_that_breaks_raises_what_broke_it(connect, server):
 
 
 def test_an_experiments_frame_shows_variant_prompt_and_scores(client):
-    """Its plan and all columns of calls stay, tags of prompts too; the ledger's frame has them for other views."""
     rows = [
         {"id": "sum", "prompt": "2 + 2?", "expected": "4", "topic": "number"},
         {"id": "sky", "prompt": "Which colour has the sky?", "expected": "blue", "topic": "nature"},

@@ -1,7 +1,5 @@
 """Fingerprints: equal for scorers that score alike, in every process, and other for those that do not."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,14 +21,14 @@ def key(call: Callable[..., Any]) -> str:
 
 
 @given(text=st.text(max_size=50), pattern=st.sampled_from(["a", "b+", "^$", r"\d"]))
-def test_two_scorers_have_one_key_exactly_when_they_score_alike(text: str, pattern: str) -> None:
+def test_two_scorers_have_one_key_exactly_when_they_score_alike(text: str, pattern: str):
     keys = [scorers.exact(text), scorers.exact(text), scorers.exact(text + "!"), scorers.exact(text, strip=False)]
     assert len({scorer.key for scorer in keys}) == 3
     assert scorers.regex(pattern).key == scorers.regex(pattern).key != scorers.regex(pattern, flags=2).key
     assert scorers.exact(text, name="same").key != scorers.contains(text or "x", name="same").key
 
 
-def test_the_key_of_a_function_is_the_same_in_another_process(tmp_path, monkeypatch) -> None:
+def test_the_key_of_a_function_is_the_same_in_another_process(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from famnb.experiment import scorers\n"
         "kept = frozenset({'a', 'b', 'c', 'd'})\n"
@@ -55,7 +53,7 @@ def calls_is_long(reply: Reply) -> bool:
     return is_long(reply)
 
 
-def test_a_function_has_another_key_when_its_source_or_what_it_reads_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_has_another_key_when_its_source_or_what_it_reads_changes(monkeypatch: pytest.MonkeyPatch):
     assert key(longer_than(5)) == key(longer_than(5)) != key(longer_than(6))
     assert key(partial(longer_than(5), LIMIT)) != key(partial(longer_than(5), 6))
     first = key(lambda reply: reply.text == "a")
@@ -67,7 +65,7 @@ def test_a_function_has_another_key_when_its_source_or_what_it_reads_changes(mon
     assert key(calls_is_long) != before[1]
 
 
-def test_what_a_function_changes_as_it_scores_is_no_part_of_its_key() -> None:
+def test_what_a_function_changes_as_it_scores_is_no_part_of_its_key():
     texts: list[str] = []
     count = 0
 

@@ -1,7 +1,5 @@
 """Forecasts: what they say, what they refuse to know, and that an experiment makes them of its own ledger."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 
@@ -17,7 +15,6 @@ from tests.experiment.forecast_histories import both, cells, past
 
 
 def test_a_forecast_multiplies_what_past_calls_took(priced):
-    """Tokens, cost and time of ten calls are ten times those of one, and the interval is around that."""
     plan = cells(models=["fam-2-5-pro"])
     calls = past(200)
     found = forecast(plan, calls, concurrency=1)
@@ -33,7 +30,6 @@ def test_a_forecast_multiplies_what_past_calls_took(priced):
 
 
 def test_without_history_only_the_ceiling_is_known(priced):
-    """No figure is made up: the cost is somewhere from 0 to caps times prices, the time is not known."""
     plan = cells(models=["fam-2-5-pro"])
     found = forecast(plan, past(4), concurrency=4)
     line = found.lines[0]
@@ -73,7 +69,6 @@ def test_cells_that_are_done_are_not_counted_again(priced):
 
 
 def test_counts_that_were_estimated_are_said_to_be():
-    """A history without reported usage is history still; its interval is as wide as the estimate is unsure."""
     guessed = forecast(cells(), both(20, source="estimated"), concurrency=1)
     reported = forecast(cells(), both(20), concurrency=1)
     assert "estimated from the length" in repr(guessed)

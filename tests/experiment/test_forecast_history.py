@@ -1,7 +1,5 @@
 """The past calls that a forecast is made of: which count, and which never do."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from famnb.experiment.forecast import forecast, settings_digest
@@ -26,7 +24,6 @@ def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
 
 
 def test_answers_cut_short_by_another_cap_foresee_nothing():
-    """Nothing tells what they would have come to; few do no harm, and those of the same settings are as the plan is."""
     plan = cells(models=["fam-2-5-pro"], max_tokens=400)
     same = settings_digest("messages", plan[0].request.body())
     cut = past(50, status="incomplete").assign(output_tokens=16)
@@ -50,7 +47,6 @@ def test_settings_leave_out_what_the_user_asks_and_nothing_else():
 
 
 def test_only_calls_of_the_planned_service_foresee_it():
-    """Neither a simulation nor another service does; a simulation is the same on every port, and says what it is."""
     here, elsewhere = past(20), past(25, service="https://other.example.com")
     simulated = past(30, simulated=True, service="http://127.0.0.1:5000")
     history = pd.concat([here, elsewhere, simulated])

@@ -1,7 +1,5 @@
 """The runs drawn for a forecast, and how often its intervals hold."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

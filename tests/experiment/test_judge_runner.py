@@ -1,7 +1,5 @@
 """The calls of judges: within their budget, paid for once, and tried again after an outage."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 
@@ -15,8 +13,7 @@ from tests.experiment.scripted_models import experiment
 from tests.support.fault_server import whole
 
 
-def test_a_judge_whose_calls_fail_gives_no_verdict_and_is_tried_the_next_time(serve: Serve) -> None:
-    """An outage is no opinion: nothing is kept, the report says why, and the next round makes up for it."""
+def test_a_judge_whose_calls_fail_gives_no_verdict_and_is_tried_the_next_time(serve: Serve):
     broken = [True]
     client, _ = serve(answer, lambda asked: whole({"error": {"message": "out"}}, 500) if broken else longer(asked))
     exp = experiment(client, ["a"], "x", "xx", scorers=[scorers.judge("fam-mini", pairwise=True)])
@@ -29,8 +26,7 @@ def test_a_judge_whose_calls_fail_gives_no_verdict_and_is_tried_the_next_time(se
     assert exp.frame().set_index("variant")["score_judge"].to_dict() == {"x": 0, "xx": 1}
 
 
-def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_path: Path) -> None:
-    """Where a process died between a judge's call and its score, the call is in the ledger and counts."""
+def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_path: Path):
     client, server = serve(answer, longer)
     exp = experiment(client, ["a", "b"], "x", "xx", scorers=[scorers.judge("fam-mini", pairwise=True)])
     exp.score()
@@ -42,8 +38,7 @@ def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_pat
     assert exp.judge_cost()["calls"] == 4
 
 
-def test_judges_keep_to_their_budget_earlier_rounds_counted(serve: Serve) -> None:
-    """No verdict is asked for that could pass it; a higher one goes on, and what was had is not asked again."""
+def test_judges_keep_to_their_budget_earlier_rounds_counted(serve: Serve):
     client, server = serve(answer, longer)
     judge = scorers.judge("fam-mini", pairwise=True, max_tokens=100)
     exp = experiment(client, list("abcdef"), "x", "xx", scorers=[judge])

@@ -1,7 +1,5 @@
 """What is said of money when calls fail or do not report their usage, held against a service whose bill is known."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from pathlib import Path
@@ -59,7 +57,6 @@ def experiment(service: HidingService, tmp_path: Path, prompts: int) -> famnb.Ex
 
 
 def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, priced):
-    """Hidden reasoning, four of ten streams broken and some of them asked for again, 32 at once, and a second run."""
     with HidingService(breaks=0.4) as service:
         exp = experiment(service, tmp_path, 200)
         worst = float(ceiling(exp.cells[0].request, exp.cells[0].service_names).usd)
@@ -73,7 +70,6 @@ def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, priced
 
 
 def test_what_was_not_reported_is_bounded_by_the_cap_alone(tmp_path, priced):
-    """Six words cost what their reasoning costs: no limit below the cap is kept for certain, and none is said to be."""
     with HidingService(breaks=0.0) as service:
         exp = experiment(service, tmp_path, 12)
         exp.run(progress=False)

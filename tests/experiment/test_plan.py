@@ -1,7 +1,5 @@
 """The plan: its columns, its order, and keys that are the recorded calls' keys."""
 
-from __future__ import annotations
-
 import warnings
 
 import msgspec

@@ -1,7 +1,5 @@
 """Progress and report of a run: what they say while it runs and once it is over."""
 
-from __future__ import annotations
-
 import pytest
 
 import famnb
@@ -11,7 +9,6 @@ from tests.support.waiting import wait_until
 
 
 def test_progress_can_be_read_while_it_runs(connect, stalling):
-    """A frozen picture: nothing done, no cost, no guess of the time left before a call has ended."""
     exp = small_experiment(connect(stalling))
     run = exp.run(concurrency=2, wait=False)
     wait_until(lambda: run.progress.running == 2)

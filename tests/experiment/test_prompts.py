@@ -1,7 +1,5 @@
 """Prompts from every source, their slots filled, and what is said of a row that cannot be."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -93,7 +91,6 @@ def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, te
 
 
 def test_an_empty_value_of_a_csv_file_is_a_missing_one_as_it_is_in_a_frame(tmp_path: Path):
-    """No slot is filled with nothing, no answer compared with it, and a row without an id is named by its place."""
     file = tmp_path / "a.csv"
     file.write_text("id,prompt,expected\n,2 + 2?,4\n,Why?,\n,,\n")
     assert [(each.id, dict(each.slots)) for each in parse_prompts(file)] == [("p1", {"expected": "4"}), ("p2", {})]

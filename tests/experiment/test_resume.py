@@ -1,7 +1,5 @@
 """Resuming, also across processes: what is left alone, what is run again, and that no answered cell is paid again."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 
@@ -30,7 +28,6 @@ def test_running_again_pays_for_nothing_that_is_answered(client, connect, server
 
 
 def test_streams_that_the_service_cut_off_have_failed(connect, server):
-    """What came is kept and counted, and may be billed: they are tried again only when asked."""
     with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
         run = small_experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
         assert str(run.wait()).startswith("exp: 0 answered, 2 failed of 2 planned")
@@ -58,7 +55,6 @@ def test_another_name_is_another_experiment(client):
 
 
 def test_what_failed_is_tried_again_only_when_asked(connect, server, refusing, where):
-    """A failure stays, is counted and left alone; asked for, it is run again and the answer wins."""
     exp = small_experiment(connect(refusing))
     assert (exp.run(**where).failed, statuses(exp)) == (12, {"failed": 12})
     assert set(exp.frame()["error"]) == {"BadRequestError"}

@@ -1,7 +1,5 @@
 """The lock of a run: one process at a time, and nothing left of a process that was killed."""
 
-from __future__ import annotations
-
 import famnb
 from tests.experiment.experiments import kill_process
 from tests.experiment.shared_run import CELLS_PER_PROMPT
@@ -11,7 +9,6 @@ PROMPTS = 500
 
 
 def test_a_second_process_is_refused_while_the_first_runs_and_then_resumes(connect, stalling, child, tmp_path):
-    """So two can neither pay for one cell nor spend one budget; the lock is gone with the run that had it."""
     exp = famnb.Experiment("Question", name="shared", client=connect(stalling))
     run = exp.run(wait=False)
     _, heard = child(prompts=5)

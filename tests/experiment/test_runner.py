@@ -1,7 +1,5 @@
 """A run by itself, its calls carried by a script: order, concurrency, warm-ups, rate, and room in the budget."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest
@@ -68,7 +66,6 @@ def test_calls_start_no_faster_than_the_rate(running):
 
 
 def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running):
-    """A limit of 6.5 takes three calls that may cost 2; once two have ended at 1, there is room for a fourth."""
     script = ScriptedExecutor()
     run = running(script, concurrency=64, limit="6.5")
     script.until(3)

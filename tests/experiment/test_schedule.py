@@ -1,7 +1,5 @@
 """When a service that takes no calls is called again, and when it is given up."""
 
-from __future__ import annotations
-
 import pytest
 
 from famnb.experiment.budget import CallOutcome
@@ -39,8 +37,7 @@ def fail(service: ServiceQueue, outcome: CallOutcome, *, now: float) -> float:
     return service.paused_until
 
 
-def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue) -> None:
-    """Half a second at first; 15 s in all, and then there is a reason instead of a sixth pause."""
+def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue):
     now, pauses = 0.0, []
     for _ in range(MAX_FAILURES - 1):
         until = fail(service, REFUSED, now=now)
@@ -57,13 +54,11 @@ def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue) -> N
 @pytest.mark.parametrize(
     ("outcome", "pause_s"), [(busy(), 1), (busy(retry_after_s=30), 30), (busy(retry_after_s=0.2), 0.2)]
 )
-def test_a_service_that_says_how_long_is_left_alone_that_long(
-    service: ServiceQueue, outcome: CallOutcome, pause_s: float
-) -> None:
+def test_a_service_that_says_how_long_is_left_alone_that_long(service, outcome, pause_s):
     assert fail(service, outcome, now=100) == 100 + pause_s
 
 
-def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
+def test_calls_that_fail_together_count_once(service: ServiceQueue):
     service.running = 17
     for _ in range(16):
         service.running -= 1
@@ -74,7 +69,7 @@ def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
     assert service.failures == 1
 
 
-def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -> None:
+def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue):
     fail(service, REFUSED, now=0)
     service.running = 1
     assert not service.can_start(1000, no_limit)
@@ -82,13 +77,12 @@ def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -
     assert service.can_start(1000, no_limit)
 
 
-def test_no_more_start_than_the_service_takes(service: ServiceQueue) -> None:
+def test_no_more_start_than_the_service_takes(service: ServiceQueue):
     service.running = 4
     assert [service.can_start(0, lambda _cell, limit=limit: limit) for limit in (4, 5, None)] == [False, True, True]
 
 
-def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue) -> None:
-    """It may be the cell's own model that is in trouble; so each is tried before one is tried again."""
+def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue):
     orders = []
     for _ in range(7):
         cell = service.pop()
@@ -97,7 +91,7 @@ def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue)
     assert orders == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_a_warm_up_that_was_put_back_stays_first() -> None:
+def test_a_warm_up_that_was_put_back_stays_first():
     variants, service = parse_variants([{}], shared={}), ServiceQueue("https://api.example.com")
     for cell in plan_cells(parse_prompts(["a", "b"]), variants, repeats=1, warmup=1, seed=0, shared={}):
         service.add(cell)

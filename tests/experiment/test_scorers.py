@@ -1,7 +1,5 @@
 """Scorers: what each says of an answer, and which are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Literal
@@ -104,8 +102,7 @@ def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
         (scorers.function(lambda _: Score(0.5, "half"), name="own"), "", 0.5),
     ],
 )
-def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None) -> None:
-    """1 and 0 for right and wrong, a function's own number, and none where nothing can be said."""
+def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None):
     assert value(scorer, text, expected="42") == expected
 
 
@@ -126,12 +123,11 @@ def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None) -
         ),
     ],
 )
-def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | None, detail: str) -> None:
-    """A list, a number or a pattern; of what is none there is no score, and the detail says why."""
+def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | None, detail: str):
     assert apply_scorer(scorer, make_reply("42"), Prompt("p1", "?", {"expected": expected})) == Score(value, detail)
 
 
-def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
+def test_a_refusal_that_the_service_marks_is_one_whatever_its_words():
     marked = Reply(blocks=(Block(at=(0, 0), kind="refusal", text="No."),), status="completed")
     filtered = Reply(blocks=(), finish_reason="content_filter", status="incomplete")
     scores = [apply_scorer(scorers.refusal(), reply, Prompt("p1", "?")) for reply in (marked, filtered, make_reply(""))]
@@ -141,19 +137,18 @@ def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
 @pytest.mark.parametrize(
     ("seconds", "metric", "value"), [(2.0, "e2e_s", 1), (1.9, "e2e_s", 0), (0.5, "ttft_s", 1), (1, "think_s", None)]
 )
-def test_a_latency_scorer_knows_its_limit_and_its_metric(seconds: float, metric: str, value: float | None) -> None:
+def test_a_latency_scorer_knows_its_limit_and_its_metric(seconds: float, metric: str, value: float | None):
     reply = Reply(status="completed", timing=Timing(ttft_s=0.5, e2e_s=2.0))
     assert apply_scorer(scorers.latency(seconds, metric=metric), reply, Prompt("p1", "?")).value == value
 
 
 @pytest.mark.parametrize(("limit", "value"), [("0.02", 1), ("0.015", None), ("0.005", 0), (0.01, None)])
-def test_a_cost_scorer_says_nothing_of_a_limit_within_the_bounds_of_a_cost(limit: Any, value: float | None) -> None:
-    """A cost between 0.01 and 0.02 USD is within one, beyond the other, and unknown between."""
+def test_a_cost_scorer_says_nothing_of_a_limit_within_the_bounds_of_a_cost(limit: Any, value: float | None):
     reply = Reply(status="completed", cost=Cost(Decimal("0.012"), Decimal("0.01"), Decimal("0.02")))
     assert apply_scorer(scorers.cost(limit), reply, Prompt("p1", "?")).value == value
 
 
-def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None) -> None:
+def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None):
     request = famnb.compose("messages", "?", model="fam-2-5-pro")
     counted = Reply(status="completed", request=request, usage=Usage(input_tokens=1_000_000, output_tokens=0))
     uncounted = Reply(status="completed", request=request)
@@ -161,7 +156,7 @@ def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None) -> Non
     assert scores == [1, None]
 
 
-def test_what_a_score_comes_from_is_said_in_words() -> None:
+def test_what_a_score_comes_from_is_said_in_words():
     prompt = Prompt("p1", "?", {"expected": "42"})
     details = [
         apply_scorer(one, make_reply('{"total": "x"}'), prompt).detail
@@ -214,7 +209,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
         (lambda: scorers.judge("fam-2-5-pro", endpoint="nowhere"), "no endpoint 'nowhere'"),
     ],
 )
-def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], words: str) -> None:
+def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], words: str):
     with pytest.raises(InvalidRequest, match=words):
         make()
 
@@ -235,6 +230,6 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
         ([scorers.exact(name="")], "expected scorers with names.*got ''"),
     ],
 )
-def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, given, words) -> None:
+def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, given, words):
     with pytest.raises(InvalidRequest, match=words):
         famnb.Experiment("?", name="x", client=client, scorers=given)

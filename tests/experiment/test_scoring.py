@@ -1,7 +1,5 @@
 """Scoring: each answer once, kept in the ledger, and made again where the scorer or the question changed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,8 +36,7 @@ def talker(spelling: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
 PROMPTS = [{"prompt": "one", "expected": "ONE"}, {"prompt": "two", "expected": "two"}]
 
 
-def test_scores_stand_in_the_frame(talker: famnb.Client) -> None:
-    """A column a scorer, missing where there is no call yet or the scorer failed; warm-up calls have none."""
+def test_scores_stand_in_the_frame(talker: famnb.Client):
     some = [scorers.exact(), scorers.function(lambda reply: 1 / (reply.text != "ONE"), name="shaky")]
     exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=some, warmup=1)
     frame = exp.frame()
@@ -55,7 +52,7 @@ def test_scores_stand_in_the_frame(talker: famnb.Client) -> None:
     assert fresh.frame()["score_exact"].isna().all()
 
 
-def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Client) -> None:
+def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Client):
     seen: list[str] = []
 
     def counting(reply: Reply) -> float | None:
@@ -74,7 +71,7 @@ def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Cli
     assert list(changed.frame()["score_counting"]) == [2.0] * 4
 
 
-def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) -> None:
+def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client):
     before = experiment(talker, PROMPTS, "loud", scorers=[scorers.exact()]).frame()
     corrected = [PROMPTS[0], {"prompt": "two", "expected": "TWO"}]
     after = experiment(talker, corrected, "loud", scorers=[scorers.exact()]).frame()
@@ -82,7 +79,7 @@ def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) 
     assert set(after["score_exact"]) == {1}
 
 
-def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> None:
+def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client):
     seen: list[str] = []
 
     def slow(reply: Reply) -> float:
@@ -97,7 +94,7 @@ def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> N
     assert (exp.score().scored, len(seen)) == ({"slow": 2}, 5)
 
 
-def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client) -> None:
+def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client):
     class Shouting:
         name = "shouting"
 
@@ -108,8 +105,7 @@ def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client) -> None:
     assert frame.groupby("variant", observed=True)["score_shouting"].mean().to_dict() == {"loud": 1, "quiet": 0}
 
 
-def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Client, tmp_path: Path) -> None:
-    """Exported and loaded they are the same; pruning takes the scores of the calls it deletes."""
+def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Client, tmp_path: Path):
     exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=[scorers.exact()])
     exp.frame()
     exp.vote().vote("tie")
@@ -128,7 +124,7 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
         assert len(ratings.read_votes(copy, "spoken")) == 1
 
 
-def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
+def test_two_processes_score_into_one_ledger(tmp_path: Path):
     path = tmp_path / "shared.sqlite"
     code = """
 import sys

@@ -1,7 +1,5 @@
 """Which service a call belongs to: simulations are one, others go by their address."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -83,7 +81,6 @@ def test_simulations_are_one_service_and_others_go_by_their_address(client, else
 
 
 def test_the_port_of_a_simulation_that_has_ended_is_anybodys(tmp_path):
-    """Its own client still goes by what it was; whoever answers there next is no simulation for that."""
     with famnb.serve(time_scale=0) as ended, famnb.Client(base_url=ended.url, api_key=ended.key) as first:
         assert service_of(first, "messages") == SIMULATED
     assert service_of(first, "messages") == SIMULATED
@@ -113,7 +110,6 @@ def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
 
 
 def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, priced):
-    """Every cell is run there; neither the forecast, the budget, the figures nor the votes know of the rehearsal."""
     experiment(client).run(budget_usd=1)
     real = elsewhere()
     exp = experiment(real)

@@ -1,7 +1,5 @@
 """An experiment in a report, opened again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -38,7 +36,6 @@ def experiment(client: famnb.Client) -> famnb.Experiment:
 
 
 def test_an_experiment_is_opened_as_it_was(experiment: famnb.Experiment, tmp_path: Path, monkeypatch):
-    """On another machine: another ledger, no client, no scorer."""
     experiment.report(tmp_path / "report.html")
     frame, summary, votes = experiment.frame(), str(experiment.summary()), experiment.votes()
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "another.sqlite"))
@@ -54,7 +51,6 @@ def test_an_experiment_is_opened_as_it_was(experiment: famnb.Experiment, tmp_pat
 
 
 def test_no_key_and_no_address_is_in_the_file(experiment: famnb.Experiment, tmp_path: Path, server):
-    """Neither in the data nor in the bytes that came."""
     experiment.report(tmp_path / "report.html")
     template = (tmp_path / "report.html").read_text().partition("<template")[2]
     assert "sk-abcdefghijklmnop123456" not in template

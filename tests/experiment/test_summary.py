@@ -1,7 +1,5 @@
 """The summary: what it counts, what it leaves out, and how often its intervals hold."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random
@@ -22,7 +20,6 @@ TOPIC_PROMPTS = 24
 
 
 def test_an_interval_of_scores_keeps_to_what_scores_there_can_be():
-    """Grades of 1 on a scale from 1 to 5 are no share of 1, and no share of votes is above 1 or below 0."""
     rows = frame(6, e2e_s=(1, 1)).assign(score_grade=1.0, score_won=[1, 0.5, 1, 1, 1, 1] * 2, score_exact=1.0)
     spans = {"score_grade": (1, 5), "score_won": (0, 1), "score_exact": (0, 1)}
     row = summary(rows, spans=spans).table.loc["A"]
@@ -65,7 +62,6 @@ def test_percentiles_need_their_n():
 
 
 def test_unsure_costs_keep_their_ends():
-    """Sums of the low and high ends stand beside the sum; calls without a price are not in it."""
     rows = frame(
         4, cost_usd=(0.01, np.nan), cost_low_usd=(0.008, np.nan), cost_high_usd=(0.02, np.nan), e2e_s=(1.0, 1.0)
     )
@@ -130,7 +126,6 @@ def test_names_are_text_in_the_markup():
 
 
 def test_amounts_are_no_formulas_in_the_markup():
-    """Notebooks typeset what stands between two dollar signs, unless each is an element of its own."""
     costs = spread(8, 2, 0.1), spread(8, 1, 0.1)
     rows = frame(8, cost_usd=costs, cost_low_usd=costs, cost_high_usd=costs)
     markup = summary(rows)._repr_html_()
@@ -204,8 +199,7 @@ def frame_of_topics(shift: float = 0.5, **columns: object) -> pd.DataFrame:
     return rows.assign(topic=np.tile(np.where(is_law, "law", "art"), 2))
 
 
-def test_each_value_of_a_tag_is_compared_by_itself() -> None:
-    """Over its own prompts, with the baseline; what is clear is so beyond the chance of several comparisons."""
+def test_each_value_of_a_tag_is_compared_by_itself():
     found = break_down(frame_of_topics(), "topic", find_metric("e2e_s"), baseline="A").set_index("value")
     assert found.index.tolist() == ["art", "law"]
     assert found["n"].tolist() == [12, 12]
@@ -214,7 +208,7 @@ def test_each_value_of_a_tag_is_compared_by_itself() -> None:
     assert (found["p_adjusted"] >= found["p_value"]).all()
 
 
-def test_failed_calls_score_the_lowest_of_all_values() -> None:
+def test_failed_calls_score_the_lowest_of_all_values():
     rows = frame_of_topics(score_grade=([3.0] * TOPIC_PROMPTS, [4.0] * TOPIC_PROMPTS))
     rows.loc[(rows["topic"] == "law") & (rows["variant"] == "A"), "score_grade"] = -2.0
     is_failure = (rows["topic"] == "art") & (rows["variant"] == "B") & (rows["prompt_id"] == "p0")
@@ -223,14 +217,14 @@ def test_failed_calls_score_the_lowest_of_all_values() -> None:
     assert found.loc["art", "second_value"] == pytest.approx((11 * 4 - 2) / 12)
 
 
-def test_tags_that_group_nothing_are_left_out() -> None:
+def test_tags_that_group_nothing_are_left_out():
     rows = frame_of_topics().assign(same="x", own=lambda rows: rows["prompt_id"])
     rows["many"] = rows["prompt_id"].str[1:].astype(int) % 20
     assert grouping_tags(rows, ["same", "own", "many", "topic", "absent"]) == ["topic"]
 
 
 @pytest.mark.full
-def test_a_false_claim_of_any_value_is_rare() -> None:
+def test_a_false_claim_of_any_value_is_rare():
     def is_false(seed: int) -> bool:
         rng = np.random.default_rng(seed)
         rows = frame(36, e2e_s=(rng.lognormal(0, 0.5, 36), rng.lognormal(0, 0.5, 36)))

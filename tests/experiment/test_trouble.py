@@ -1,7 +1,5 @@
 """Trouble that keeps calls from being made: it stops a run, never the plan; no cell is lost, and none is paid twice."""
 
-from __future__ import annotations
-
 import functools
 import threading
 import time
@@ -61,7 +59,6 @@ def answers_by_cell(exp):
 
 
 def test_an_outage_of_two_seconds_fails_nothing(connect_to):
-    """The server is gone in the middle, connections and all, and comes back on its port; every cell is paid once."""
     is_down, paid = threading.Event(), []
 
     def answer(_request):
@@ -89,7 +86,6 @@ def test_an_outage_of_two_seconds_fails_nothing(connect_to):
 
 
 def test_a_wrong_key_ends_the_run_at_once_and_the_right_one_goes_on(connect_to, connect, server):
-    """With where the key is to be set; no cell is used up, and nothing needs `retry_failed`."""
     exp = experiment(connect_to(server.url))
     report = exp.run(concurrency=4)
     assert (report.completed, report.failed, report.remaining, report.stopped_by) == (0, 0, 60, "trouble")
@@ -112,7 +108,6 @@ def test_what_a_key_may_not_ends_the_run_too(connect_to, status):
 
 @pytest.mark.parametrize(("status", "seconds"), [(429, 30), (429, 120), (503, 30), (529, 7200)])
 def test_a_service_that_asks_to_wait_is_waited_for(connect_to, time_steps, status, seconds):
-    """However long: all sixteen in flight are put back, the schedule pauses once, and every cell is answered."""
     refused = [refusal(status, retry_after=str(seconds))] * 16
     with FaultServer(*refused, ANSWER) as server:
         exp = experiment(connect_to(server.url, tries=3), time_steps=time_steps)
@@ -124,7 +119,6 @@ def test_a_service_that_asks_to_wait_is_waited_for(connect_to, time_steps, statu
 
 
 def test_the_wait_is_shown_and_a_stop_ends_it(connect_to):
-    """In the progress, with the reason; a stop needs no more than a moment, and the cells are left for the next run."""
     with FaultServer(refusal(429, retry_after="3600"), ANSWER) as server:
         exp = experiment(connect_to(server.url))
         run = exp.run(concurrency=1, wait=False)
@@ -164,7 +158,6 @@ def test_a_capacity_of_four_asked_with_thirty_two_fails_nothing(connect_to):
 
 
 def test_a_service_that_never_comes_back_ends_the_run_with_the_reason(connect_to, time_steps, where):
-    """After six failures in a row, each of one call but the first; running again goes on, here and on a cluster."""
     with FaultServer(ANSWER) as server:
         pass
     exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=3)

@@ -1,7 +1,5 @@
 """Variants: what a grid makes, what it refuses, and in which words."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -38,7 +36,6 @@ def test_long_values_that_look_alike_are_numbered():
 
 
 def test_combinations_can_be_dropped_by_a_rule_or_where_they_do_not_fit():
-    """`where` is asked for each; `skip` drops a model or a field that the endpoint does not take."""
     chosen = famnb.grid(model=MODELS, temperature=[0, 1], where=lambda v: v["model"] == "fam-mini" or v["temperature"])
     assert len(chosen) == 3
     fitting = famnb.grid(model=MODELS, endpoint=["chat", "messages"], skip=True)
@@ -76,7 +73,6 @@ def test_a_value_out_of_range_is_refused_in_the_words_of_the_request():
 
 
 def test_the_fields_of_all_requests_count_when_variants_are_checked():
-    """A field that only `responses` takes is right once all requests go there, and wrong without."""
     grid = famnb.grid(store=[True, False])
     assert len(parse_variants(grid, shared={"endpoint": "responses"})) == 2
     with pytest.raises(InvalidRequest, match=r"store: endpoint 'messages' does not take it \(only responses\)"):

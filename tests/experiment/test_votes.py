@@ -1,7 +1,5 @@
 """Votes: which pairs are drawn, what votes come to, and what may be claimed of them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -43,9 +41,7 @@ def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> RecordedVote:
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5))
-def test_every_pair_is_drawn_once_and_the_seed_decides_all(
-    prompts: int, variants: int, repeats: int, seed: int
-) -> None:
+def test_every_pair_is_drawn_once_and_the_seed_decides_all(prompts, variants, repeats, seed):
     """Two variants, one prompt, one repeat; never a warm-up; the same however the cells come."""
     cells = cells_of(prompts, variants, repeats)
     shuffle_pairs = votes.shuffle_pairs(cells, seed=seed)
@@ -58,7 +54,7 @@ def test_every_pair_is_drawn_once_and_the_seed_decides_all(
     assert votes.shuffle_pairs(cells[::-1], seed=seed) == shuffle_pairs
 
 
-def test_no_side_and_no_order_is_favoured() -> None:
+def test_no_side_and_no_order_is_favoured():
     """Over many pairs each variant stands left about half the time, and another seed gives another order."""
     cells = cells_of(100, 2, 2)
     left = Counter(pair[0].variant.label for pair in votes.shuffle_pairs(cells, seed=1))
@@ -66,7 +62,7 @@ def test_no_side_and_no_order_is_favoured() -> None:
     assert votes.shuffle_pairs(cells, seed=1) != votes.shuffle_pairs(cells, seed=2)
 
 
-def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
+def test_votes_of_people_count_as_given_and_skips_not_at_all():
     first, second, *rest = cells_of(2, 2, 1)[2:]
     given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
     given.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
@@ -84,7 +80,7 @@ def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
         ("left", "tie", None, False),
     ],
 )
-def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool) -> None:
+def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool):
     pair = cells_of(1, 2, 1)[2:]
     both = [vote(*pair, there, f"{JUDGE_PREFIX}j"), vote(*pair[::-1], back, f"{JUDGE_PREFIX}j")]
     (duel,) = votes.duels(both, pair, voter=f"{JUDGE_PREFIX}j")
@@ -93,7 +89,7 @@ def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None
     assert votes.duels(both, pair) == []
 
 
-def test_what_is_claimed_is_what_the_votes_carry() -> None:
+def test_what_is_claimed_is_what_the_votes_carry():
     """Two votes tell nothing apart; a hundred with a clear majority do, with an interval around the share."""
     few = stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")])
     assert votes.ranking_sentences(few) == ["The votes do not tell a and b apart (50%, 95% interval 6% to 94%)."]
@@ -101,7 +97,7 @@ def test_what_is_claimed_is_what_the_votes_carry() -> None:
     assert votes.ranking_sentences(many) == ["a is chosen over b in 80% of cases (95% interval 71% to 87%)."]
 
 
-def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many() -> None:
+def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many():
     """The first of a ranking is there by chance too; Holm's adjustment for all it is compared with leaves nothing."""
     given = [("a", name, winner) for name in "bcde" for winner in ["a"] * 21 + [name] * 9]
     ranking = stats.bradley_terry(given)
@@ -123,7 +119,7 @@ def talker(server: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
         yield made
 
 
-def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> None:
+def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client):
     """One row a vote; a score a cell for the Pareto plot; a ranking of all people, or of one."""
     exp = experiment(talker, ["a", "b", "c"], "good", "bad")
     assert "score_votes" not in exp.frame()
@@ -160,7 +156,7 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))
 
 
-def test_the_interval_of_a_share_ends_where_shares_end() -> None:
+def test_the_interval_of_a_share_ends_where_shares_end():
     scores = {"score_votes": [1, 0.5, 0, 0, 1, 1], "cost_usd": [0.1] * 6, "e2e_s": [1.0] * 6, "variant": ["a"] * 6}
     lines = famnb.plot.pareto(pd.DataFrame(scores), by="variant", score="score_votes").axes[0].lines
     ends = [
@@ -207,7 +203,7 @@ def vote_by_length(exp, winners) -> None:
     ],
     ids=["pairs", "grades", "rubric"],
 )
-def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.Judge) -> None:
+def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.Judge):
     client, _ = serve(answer, judge_all)
     exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[judge])
     assert exp.score().agreement == {}
@@ -223,7 +219,7 @@ def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.
     assert sentence.endswith("n = 8 votes on 8 prompts.")
 
 
-def test_without_people_or_judges_nothing_is_said(serve: Serve) -> None:
+def test_without_people_or_judges_nothing_is_said(serve: Serve):
     client, _ = serve(answer, judge_all)
     exp = experiment(client, list("abcdefgh"), "x", "xx", scorers=[scorers.exact("a")])
     vote_by_length(exp, ["longer"] * 8)

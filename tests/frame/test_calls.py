@@ -1,7 +1,5 @@
 """The frames: every call in its row, no number without its source, each tool's latencies as that tool defines them."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json
@@ -46,8 +44,7 @@ def row(ledger: Ledger, made: object, **options: object) -> pd.Series:
     return frame[frame["call_id"] == made.id].iloc[0]
 
 
-def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger) -> None:
-    """Code written for a full frame runs on an empty one: same columns, same types."""
+def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger):
     empty = calls(ledger)
     assert list(empty.columns) == [column.name for column in CALLS]
     ledger.on_close(exchange()).result()
@@ -60,8 +57,7 @@ def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger) -> None:
     }
 
 
-def test_a_call_in_its_row(ledger: Ledger) -> None:
-    """What was asked, how it went, when, and what it used."""
+def test_a_call_in_its_row(ledger: Ledger):
     made = exchange(
         spoken("Hello, ", "wor", "ld", counts=(8, 3)),
         prompt="x" * 300,
@@ -87,16 +83,14 @@ def test_a_call_in_its_row(ledger: Ledger) -> None:
 PLANNED = {"experiment": "e", "variant": "warm", "cell": "k", "prompt_id": "p1", "repeat": "2", "warmup": "true"}
 
 
-def test_a_planned_call_says_which_prompt_it_asks_and_how_often(ledger: Ledger) -> None:
-    """From the labels of its cell; outside of an experiment they are missing."""
+def test_a_planned_call_says_which_prompt_it_asks_and_how_often(ledger: Ledger):
     planned = row(ledger, exchange(labels=PLANNED))
     assert list(planned[["experiment", "variant", "prompt_id", "repeat", "warmup"]]) == ["e", "warm", "p1", 2, True]
     alone = row(ledger, exchange(labels={"repeat": "often", "warmup": "maybe"}))
     assert alone[["experiment", "variant", "prompt_id", "repeat", "warmup"]].isna().all()
 
 
-def test_a_prompts_hash_is_that_of_all_of_it(ledger: Ledger) -> None:
-    """Two prompts with the same head differ, the same one on another endpoint, after other turns, does not."""
+def test_a_prompts_hash_is_that_of_all_of_it(ledger: Ledger):
     made = [
         exchange(prompt="x" * 300),
         exchange(prompt="x" * 300 + "y"),
@@ -109,8 +103,7 @@ def test_a_prompts_hash_is_that_of_all_of_it(ledger: Ledger) -> None:
     assert (first == third, first == second, len(first), frame["prompt"].nunique()) == (True, False, 32, 1)
 
 
-def test_tags_of_prompts_are_columns_where_any_call_has_them(ledger: Ledger) -> None:
-    """With their own types, in the order asked for, usable as any other column; a name that is none is refused."""
+def test_tags_of_prompts_are_columns_where_any_call_has_them(ledger: Ledger):
     ledger.on_close(exchange())
     tags = {"topic": "sums", "level": 3}
     ledger.on_close(exchange(labels={**PLANNED, "prompt_tags": json.dumps(tags)}))
@@ -124,29 +117,25 @@ def test_tags_of_prompts_are_columns_where_any_call_has_them(ledger: Ledger) -> 
         calls(ledger, columns=["topics", "model"])
 
 
-def test_what_the_caller_waited_is_a_column(ledger: Ledger) -> None:
-    """From the first attempt's start, so longer than what the last attempt took; missing where nobody measured it."""
+def test_what_the_caller_waited_is_a_column(ledger: Ledger):
     retried = exchange()
     retried.wait_ns, retried.attempts = 4_500 * MS, 3
     assert list(row(ledger, retried)[["wait_s", "e2e_s", "attempts"]]) == [4.5, 0.4, 3]
     assert row(ledger, exchange())["wait_s"] is pd.NA
 
 
-def test_the_model_that_answered_stands_beside_the_one_asked_for(ledger: Ledger) -> None:
-    """As the reply names it."""
+def test_the_model_that_answered_stands_beside_the_one_asked_for(ledger: Ledger):
     reads = [at(10, chunk({"content": "Hi"}) | {"model": "fam-mini-0613"}), at(20, chunk(finish="stop"), b"[DONE]")]
     assert list(row(ledger, exchange(reads))[["model", "reply_model"]]) == ["fam-mini", "fam-mini-0613"]
 
 
-def test_reported_counts_say_so_and_absent_ones_are_missing(ledger: Ledger) -> None:
-    """A source stands beside each count; what nobody said is missing, not 0."""
+def test_reported_counts_say_so_and_absent_ones_are_missing(ledger: Ledger):
     got = row(ledger, exchange(spoken("Hi", counts=(8, 3))))
     assert (got["input_tokens_source"], got["output_tokens_source"]) == ("reported", "reported")
     assert (got["cached_tokens_source"], got["cached_tokens"] is pd.NA) == ("absent", True)
 
 
-def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None:
-    """No history: four characters a token, and the cost is the interval that one to eight of them make."""
+def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger):
     got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
     assert list(got[["input_tokens", "output_tokens", "total_tokens"]]) == [20, 100, 120]
     assert set(got[["input_tokens_source", "output_tokens_source", "total_tokens_source"]]) == {"estimated"}
@@ -155,7 +144,7 @@ def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None
     assert got[["tpot_s", "output_tps"]].isna().all()
 
 
-def test_a_model_that_may_reason_unseen_may_have_used_all_that_its_cap_allows(ledger: Ledger) -> None:
+def test_a_model_that_may_reason_unseen_may_have_used_all_that_its_cap_allows(ledger: Ledger):
     """Without a cap nothing limits its tokens: there is no upper end, and none of their sums."""
     got = row(ledger, exchange(spoken("a" * 400), max_tokens=900))
     assert list(got[["output_tokens_low", "output_tokens", "output_tokens_high"]]) == [50, 100, 900]
@@ -168,8 +157,7 @@ def test_a_model_that_may_reason_unseen_may_have_used_all_that_its_cap_allows(le
     )
 
 
-def test_an_estimated_count_has_its_ends_beside_it(ledger: Ledger) -> None:
-    """64 + 16 and 400 characters at one to eight a token; the ends of a reported count are the count."""
+def test_an_estimated_count_has_its_ends_beside_it(ledger: Ledger):
     got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
     assert list(got[["input_tokens_low", "input_tokens", "input_tokens_high"]]) == [10, 20, 80]
     assert list(got[["output_tokens_low", "output_tokens", "output_tokens_high"]]) == [50, 100, 400]
@@ -198,14 +186,14 @@ def cost_ends(ledger: Ledger, made: Exchange) -> tuple[float, float]:
     ],
 )
 def test_what_an_endpoint_does_not_say_of_its_cache_is_unknown_and_what_it_cannot_do_is_none(
-    ledger: Ledger, pro_price: None, endpoint: str, ends: tuple[float, float]
-) -> None:
+    ledger, pro_price, endpoint, ends
+):
     """Cached tokens that no reply counts are between none and all; only `messages` has cache writes."""
     prices.set("fam-2-5-pro", input=1, output=10, cached=0.1, cache_write=2)
     assert cost_ends(ledger, whole(endpoint)) == ends
 
 
-def test_an_endpoint_that_counts_its_cached_tokens_has_an_exact_cost(ledger: Ledger, pro_price: None) -> None:
+def test_an_endpoint_that_counts_its_cached_tokens_has_an_exact_cost(ledger: Ledger, pro_price: None):
     """Its API has no cache writes, so that their price puts nothing in doubt."""
     prices.set("fam-2-5-pro", input=1, output=10, cached=0.1, cache_write=2)
     assert cost_ends(ledger, whole("web", prompt_tokens_details={"cached_tokens": 400})) == (740, 740)
@@ -227,8 +215,7 @@ def whole(endpoint: str, **details: object) -> Exchange:
     return exchange([at(10, bodies[endpoint])], endpoint=endpoint, streamed=False)
 
 
-def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:
-    """After four replies at two characters a token so is the estimate, an interval still."""
+def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger):
     for _ in range(4):
         ledger.on_close(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10, service="sim"))
     got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64, service="sim"))
@@ -237,8 +224,7 @@ def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:
     assert list(costs) == pytest.approx([(26 * 0.25 + 133) * 1e-6, 210e-6, (60 * 0.25 + 300) * 1e-6])
 
 
-def test_a_continued_conversation_is_not_estimated(ledger: Ledger) -> None:
-    """What an earlier response adds to the input cannot be seen here, so its count stays missing."""
+def test_a_continued_conversation_is_not_estimated(ledger: Ledger):
     fields = {"endpoint": "responses", "previous_response_id": "resp_1"}
     delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "four"}
     ended = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [], "usage": None}}
@@ -246,8 +232,7 @@ def test_a_continued_conversation_is_not_estimated(ledger: Ledger) -> None:
     assert (got["input_tokens"] is pd.NA, got["output_tokens"]) == (True, 1)
 
 
-def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price: None) -> None:
-    """Without a price the cost is missing; with one the same row has it."""
+def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price: None):
     made = exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")
     prices.unset("fam-2-5-pro")
     assert row(ledger, made)["cost_usd"] is pd.NA
@@ -255,15 +240,13 @@ def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price:
     assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
 
 
-def test_a_cost_reckoned_back_then_survives_its_price(ledger: Ledger, pro_price: None) -> None:
-    """A price that was known when the call was made still counts in a process that does not know it."""
+def test_a_cost_reckoned_back_then_survives_its_price(ledger: Ledger, pro_price: None):
     ledger.on_close(exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")).result()
     prices.unset("fam-2-5-pro")
     assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
 
 
-def test_failed_calls_stay_as_rows(ledger: Ledger) -> None:
-    """A refused call has its error and no tokens, latencies or cost; a silent stream keeps what came."""
+def test_failed_calls_stay_as_rows(ledger: Ledger):
     refused = exchange([], status=401)
     refused.reply = Reply(status="failed", error=AuthenticationError("wrong key", status=401))
     got = row(ledger, refused)
@@ -277,23 +260,21 @@ def test_failed_calls_stay_as_rows(ledger: Ledger) -> None:
     assert list(row(ledger, silent)[["error", "text_chars", "ttft_s"]]) == ["IdleTimeout", 3, 0.2]
 
 
-def test_a_call_nobody_answered_is_neither_simulated_nor_real(ledger: Ledger) -> None:
+def test_a_call_nobody_answered_is_neither_simulated_nor_real(ledger: Ledger):
     """Without a response there is no status, and no engine to speak of."""
     lost = exchange([], status=None)
     lost.reply = Reply(status="failed")
     assert row(ledger, lost)[["simulated", "http_status", "service"]].isna().all()
 
 
-def test_a_running_call_has_a_row_and_no_numbers_yet(ledger: Ledger) -> None:
-    """It is there from its start, and nothing about it is guessed."""
+def test_a_running_call_has_a_row_and_no_numbers_yet(ledger: Ledger):
     ledger.on_open(exchange())
     (got,) = calls(ledger).to_dict("records")
     assert got["status"] == "running"
     assert pd.isna([got[name] for name in ("text_chars", "output_tokens", "cost_usd", "complete")]).all()
 
 
-def test_filters_choose_rows(ledger: Ledger) -> None:
-    """By time, model, endpoint, experiment, tag and status, alone and together; the newest are last."""
+def test_filters_choose_rows(ledger: Ledger):
     noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
     made = [
         exchange(endpoint="chat", started_at=noon, labels={"experiment": "a", "tag": "x"}),
@@ -318,8 +299,7 @@ def test_filters_choose_rows(ledger: Ledger) -> None:
     assert choose(limit=2) == [1, 2]
 
 
-def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Itself, its path, something that has it, or the default one."""
+def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     ledger.on_close(exchange()).result()
 
     class Recorded:
@@ -356,24 +336,19 @@ MEASURED = [
         ("aiperf", 0.200, 0.020, None, 0.260),
     ],
 )
-def test_latencies_as_other_tools_define_them(
-    ledger: Ledger, definition: str, ttft_s: float, itl_s: float, tpot_s: float | None, e2e_s: float
-) -> None:
-    """The same bytes, each tool's figures, worked out by hand."""
+def test_latencies_as_other_tools_define_them(ledger, definition, ttft_s, itl_s, tpot_s, e2e_s):
     got = row(ledger, exchange(MEASURED), definition=definition)
     assert list(got[["ttft_s", "itl_s", "e2e_s"]]) == pytest.approx([ttft_s, itl_s, e2e_s])
     assert got["tpot_s"] is pd.NA if tpot_s is None else got["tpot_s"] == pytest.approx(tpot_s)
 
 
-def test_latencies_as_famnb_defines_them(ledger: Ledger) -> None:
-    """From the first text on; (260 - 200) / 3; until the terminal event; gaps between reads with content."""
+def test_latencies_as_famnb_defines_them(ledger: Ledger):
     got = row(ledger, exchange(MEASURED))
     assert list(got[["ttft_s", "tpot_s", "e2e_s", "icl_p50_s"]]) == pytest.approx([0.2, 0.02, 0.28, 0.03])
     assert "itl_s" not in got
 
 
-def test_without_usage_guidellm_counts_pieces_and_the_others_have_no_value(ledger: Ledger) -> None:
-    """Three pieces came: (260 - 200) / 2 and 260 / 3; an estimate is no count."""
+def test_without_usage_guidellm_counts_pieces_and_the_others_have_no_value(ledger: Ledger):
     made = exchange([*MEASURED[:5], at(280, b"[DONE]")])
     assert list(row(ledger, made, definition="guidellm")[["itl_s", "itl_n", "tpot_s"]]) == pytest.approx(
         [0.03, 2, 0.26 / 3]
@@ -382,8 +357,7 @@ def test_without_usage_guidellm_counts_pieces_and_the_others_have_no_value(ledge
     assert row(ledger, made, definition="aiperf")["itl_s"] is pd.NA
 
 
-def test_thinking_counts_for_all_but_tools_do_not_for_aiperf(ledger: Ledger) -> None:
-    """The first thinking is every tool's first token; a piece of a tool call is not aiperf's."""
+def test_thinking_counts_for_all_but_tools_do_not_for_aiperf(ledger: Ledger):
     call = {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": "{}"}}]}
     reads = [
         at(50, chunk({"reasoning_content": "hm"})),
@@ -397,8 +371,7 @@ def test_thinking_counts_for_all_but_tools_do_not_for_aiperf(ledger: Ledger) -> 
 
 
 @pytest.mark.parametrize("definition", ["vllm", "guidellm", "aiperf"])
-def test_a_call_that_did_not_end_in_order_is_in_no_tools_figures(ledger: Ledger, definition: str) -> None:
-    """Such calls stay as rows, without values; a whole reply has only its end."""
+def test_a_call_that_did_not_end_in_order_is_in_no_tools_figures(ledger: Ledger, definition: str):
     stopped = exchange(MEASURED[:3])
     stopped.reply = dataclasses.replace(stopped.reply, status="cancelled")
     assert row(ledger, stopped, definition=definition)[["ttft_s", "itl_s", "tpot_s", "e2e_s"]].isna().all()
@@ -407,8 +380,7 @@ def test_a_call_that_did_not_end_in_order_is_in_no_tools_figures(ledger: Ledger,
     assert (got["e2e_s"], got["ttft_s"] is pd.NA) == (0.3, True)
 
 
-def test_deltas_has_one_row_an_event(ledger: Ledger) -> None:
-    """Each event of the stream with its read, its time, its type and what it brought."""
+def test_deltas_has_one_row_an_event(ledger: Ledger):
     made = exchange(
         [at(100, chunk({"role": "assistant"}), chunk({"content": "Hé"})), at(250, chunk(finish="stop"), b"[DONE]")]
     )
@@ -423,8 +395,7 @@ def test_deltas_has_one_row_an_event(ledger: Ledger) -> None:
     assert list(frame["text"].dropna()) == ["Hé"]
 
 
-def test_deltas_tells_what_arrived_from_what_could_be_seen() -> None:
-    """An event alone came at its time; of two with one stamp neither is sure; by the user's clock none is."""
+def test_deltas_tells_what_arrived_from_what_could_be_seen():
     reads = [
         msgspec.structs.replace(at(100, chunk({"content": "a"})), late_ns=40_000_000),
         msgspec.structs.replace(at(200, chunk({"content": "b"}), chunk(finish="stop")), late_ns=20_000_000),
@@ -435,8 +406,7 @@ def test_deltas_tells_what_arrived_from_what_could_be_seen() -> None:
     assert list((frame["t_s"] * 1000 + frame["late_ms"]).dropna()) == [140, 220, 220]
 
 
-def test_deltas_names_the_block(ledger: Ledger) -> None:
-    """Thinking and text are blocks 0 and 1 of the reply, whatever their order on the wire."""
+def test_deltas_names_the_block(ledger: Ledger):
     reads = [
         at(1, {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
         at(2, {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}}),
@@ -450,8 +420,7 @@ def test_deltas_names_the_block(ledger: Ledger) -> None:
     assert list(frame["type"])[4] == "invalid"
 
 
-def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger) -> None:
-    """All others are there; asked for, such a call is an error."""
+def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger):
     one, two = exchange(spoken("a")), exchange(spoken("b"))
     for made in (one, two):
         ledger.on_close(made).result()
@@ -462,8 +431,7 @@ def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger)
         deltas(one.id, ledger)
 
 
-def test_deltas_takes_what_is_at_hand(ledger: Ledger) -> None:
-    """An id, a reply, a call, several, a frame, or all; whole replies have no events."""
+def test_deltas_takes_what_is_at_hand(ledger: Ledger):
     one, two = exchange(spoken("a")), exchange(spoken("b"))
     whole = exchange([at(1, {"choices": [{"message": {"content": "w"}, "finish_reason": "stop"}]})], streamed=False)
     for made in (one, two, whole):
@@ -479,8 +447,7 @@ def test_deltas_takes_what_is_at_hand(ledger: Ledger) -> None:
         deltas("call_0", ledger)
 
 
-def test_every_column_says_what_it_means() -> None:
-    """The table of columns is the documentation, in `describe` and in the docstrings."""
+def test_every_column_says_what_it_means():
     table = describe()
     assert list(table.index) == [column.name for column in CALLS]
     assert table["meaning"].str.endswith(".").all()
@@ -506,15 +473,13 @@ def test_every_column_says_what_it_means() -> None:
         ({"columns": []}, "columns: expected at least one"),
     ],
 )
-def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, Any], words: str) -> None:
-    """Rather than giving all calls, or none, or a message about something else."""
+def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, Any], words: str):
     ledger.on_close(exchange()).result()
     with pytest.raises(ValueError, match=words):
         calls(ledger, **filters)
 
 
-def test_a_time_may_be_of_any_kind(ledger: Ledger) -> None:
-    """Of Python, pandas or NumPy, with or without a zone; what names none is UTC."""
+def test_a_time_may_be_of_any_kind(ledger: Ledger):
     made = exchange(started_at=datetime(2026, 3, 1, 12, tzinfo=UTC))
     ledger.on_close(made).result()
     noon = ["2026-03-01T12:00", "2026-03-01T21:00+09:00", np.datetime64("2026-03-01T12:00")]
@@ -525,7 +490,6 @@ def test_a_time_may_be_of_any_kind(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("which", [3, [3], [None], pd.DataFrame({"id": ["call_1"]})])
-def test_what_names_no_call_is_refused(ledger: Ledger, which: Any) -> None:
-    """The message says what does."""
+def test_what_names_no_call_is_refused(ledger: Ledger, which: Any):
     with pytest.raises(TypeError, match=r"call_ids: expected an id, a Reply, a RecordedCall"):
         deltas(which, ledger)

@@ -1,7 +1,5 @@
 """A frame of calls shows the columns people look for first, as text that says what is an estimate."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -39,8 +37,7 @@ def record(ledger: Ledger, *texts: str, count: int = 1, counts: tuple[int, int] 
     return calls(ledger)
 
 
-def test_what_people_look_for_comes_first_and_all_columns_stay(ledger: Ledger) -> None:
-    """Model, endpoint, status, times to the millisecond, tokens, cost, prompt; the id last; what is missing is not."""
+def test_what_people_look_for_comes_first_and_all_columns_stay(ledger: Ledger):
     frame = record(ledger, "Hello, ", "world")
     head, row = repr(frame).splitlines()[:2]
     first = ["model", "endpoint", "status", "ttft_s", "e2e_s", "input_tokens", "output_tokens", "cost_usd", "prompt"]
@@ -53,16 +50,14 @@ def test_what_people_look_for_comes_first_and_all_columns_stay(ledger: Ledger) -
     assert frame.columns[-1] == "call_id"
 
 
-def test_estimates_wear_their_mark(ledger: Ledger) -> None:
-    """What may have been reasoned unseen is said as its most; a narrower one is marked; a known one is not."""
+def test_estimates_wear_their_mark(ledger: Ledger):
     assert " at most 16,384 " in repr(record(ledger, "a" * 400, counts=None))
     known = record(ledger, "a" * 400)
     assert "≈120 " in repr(known.assign(output_tokens=120, output_tokens_low=100, output_tokens_high=140))
     assert "≈" not in repr(known.iloc[1:]).splitlines()[1]
 
 
-def test_a_selection_of_calls_shows_itself_alike_and_fewer_columns_as_ever(ledger: Ledger) -> None:
-    """Some rows are calls still; what fits, what is no call, and what users have changed looks as pandas has it."""
+def test_a_selection_of_calls_shows_itself_alike_and_fewer_columns_as_ever(ledger: Ledger):
     frame = record(ledger, "Hi", count=3)
     assert "3 rows" in repr(frame)
     assert "2 rows" in repr(frame[frame["status"] == "completed"].tail(2))
@@ -74,8 +69,7 @@ def test_a_selection_of_calls_shows_itself_alike_and_fewer_columns_as_ever(ledge
         assert repr(frame) == repr(pd.DataFrame(frame))
 
 
-def test_a_long_frame_shows_its_ends(ledger: Ledger) -> None:
-    """As pandas does: five rows, dots, five rows, and how many there are."""
+def test_a_long_frame_shows_its_ends(ledger: Ledger):
     frame = pd.concat([record(ledger, "Hi")] * 100, ignore_index=True)
     lines = repr(frame).splitlines()
     assert [line.split()[0] for line in lines[1:12]] == ["0", "1", "2", "3", "4", "..", "95", "96", "97", "98", "99"]
@@ -83,8 +77,7 @@ def test_a_long_frame_shows_its_ends(ledger: Ledger) -> None:
     assert frame._repr_html_().count("<tr") == 12
 
 
-def test_the_table_in_a_notebook_is_no_formula_and_no_markup(ledger: Ledger) -> None:
-    """Dollar signs and angle brackets of a prompt are shown as they are."""
+def test_the_table_in_a_notebook_is_no_formula_and_no_markup(ledger: Ledger):
     frame = record(ledger, "Hi").assign(prompt="<b>$5</b> or $6")
     html = frame._repr_html_()
     assert "&lt;b&gt;$5&lt;/b&gt; or $6" in html
@@ -93,8 +86,7 @@ def test_the_table_in_a_notebook_is_no_formula_and_no_markup(ledger: Ledger) -> 
         assert frame._repr_html_() is None
 
 
-def test_it_is_a_frame_like_any_other(ledger: Ledger) -> None:
-    """Equal to the plain one, empty or not; chosen columns are a plain one; a pickle needs no famnb."""
+def test_it_is_a_frame_like_any_other(ledger: Ledger):
     empty = calls(ledger)
     assert "0 rows" in repr(empty)
     frame = record(ledger, "Hi")

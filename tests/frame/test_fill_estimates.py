@@ -1,7 +1,5 @@
 """Frames of many calls: counts estimated column by column are those of one call, chosen columns, runs."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from collections.abc import Iterator
@@ -50,7 +48,7 @@ CALL = st.fixed_dictionaries(
 
 
 @given(st.lists(CALL, min_size=1, max_size=8))
-def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]) -> None:
+def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]):
     """Counts, their sources and both ends equal those of `estimate_usage`, whatever is missing."""
     ledger = Fitted(tmp_path_factory.getbasetemp() / "none.sqlite")
     numbers = [name for name in some[0] if name not in ("model", "service")]
@@ -87,7 +85,7 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
             assert not np.isfinite(got) if wanted is None else got == wanted
 
 
-def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger) -> None:
+def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger):
     """In the order asked for; a name that is none is refused."""
     ledger.on_close(exchange(spoken("Hi", counts=(8, 3))))
     ledger.on_close(exchange(spoken("Hi")))
@@ -100,7 +98,7 @@ def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger) -> None:
         calls(ledger, columns=["ttft"])
 
 
-def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger) -> None:
+def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger):
     """Rows, words and texts of all pieces are joined; the newest are the last."""
     ledger.on_close(exchange()).result()
     with sqlite3.connect(ledger.path) as connection:
@@ -115,7 +113,7 @@ def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger) -> None:
     assert calls(ledger, limit=1)["endpoint"].iloc[0] == "chat"
 
 
-def test_every_cell_is_what_the_ledger_holds(ledger: Ledger) -> None:
+def test_every_cell_is_what_the_ledger_holds(ledger: Ledger):
     """Awkward words, integers of all sizes, numbers that only the last rows have, and more words than a byte counts."""
     ledger.on_close(exchange()).result()
     words = ['a"b\\', "l1\nl2", "\x00\x1f,", "\U0001f600 é", "", "null", None, *(f"w{number}" for number in range(300))]
@@ -152,7 +150,7 @@ def test_every_cell_is_what_the_ledger_holds(ledger: Ledger) -> None:
             assert found.where(found.notna(), None).tolist() == [row[number] for row in rows]
 
 
-def test_a_run_is_a_row_a_variant(ledger: Ledger) -> None:
+def test_a_run_is_a_row_a_variant(ledger: Ledger):
     """Counts by status, medians with their n, sums and times of each variant; missing stays missing."""
     for place, (variant, count) in enumerate([("a", 2), ("a", 4), ("b", 6)]):
         labels = {"experiment": "e", "variant": variant, "cell": f"k{place}"}
@@ -175,7 +173,7 @@ def test_a_run_is_a_row_a_variant(ledger: Ledger) -> None:
     assert {column.name: str(frame[column.name].dtype) for column in RUNS} == {c.name: c.dtype for c in RUNS}
 
 
-def test_the_empty_frames_have_all_columns(ledger: Ledger) -> None:
+def test_the_empty_frames_have_all_columns(ledger: Ledger):
     """Of calls and of runs."""
     assert list(calls(ledger).columns) == [column.name for column in CALLS]
     assert list(runs(ledger).columns) == [column.name for column in RUNS]

@@ -1,7 +1,5 @@
 """What calls cost, added up: nothing invented where no price or no usage is known."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 
@@ -26,8 +24,7 @@ def client(server: Server) -> Iterator[famnb.Client]:
         yield client
 
 
-def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client) -> None:
-    """Each sum equals that of the frame of calls; without a price it is missing, never 0; a refusal needs none."""
+def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client):
     calls = famnb.calls(client)
     found = famnb.spend(client, by="model").set_index("model")
     mini = calls[calls["model"] == "fam-mini"]
@@ -48,10 +45,7 @@ def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client) -> None
         ("month", "2026-01-01"),
     ],
 )
-def test_periods_begin_at_wall_time_of_the_zone(
-    client: famnb.Client, monkeypatch: pytest.MonkeyPatch, period: str, begins: str
-) -> None:
-    """Half past eleven in the evening of UTC's December is January already in Paris."""
+def test_periods_begin_at_wall_time_of_the_zone(client, monkeypatch, period, begins):
     moment = pd.Timestamp("2025-12-31 23:30", tz="UTC")
     client.ledger.flush()
     real = famnb.calls
@@ -66,40 +60,35 @@ def test_periods_begin_at_wall_time_of_the_zone(
     assert found["calls"].tolist() == [4]
 
 
-def test_several_words_make_a_row_each_and_filters_are_those_of_calls(client: famnb.Client) -> None:
-    """By day and endpoint, of one endpoint alone."""
+def test_several_words_make_a_row_each_and_filters_are_those_of_calls(client: famnb.Client):
     found = famnb.spend(client, by=["day", "endpoint"], endpoint="chat")
     assert list(found.columns[:2]) == ["day", "endpoint"]
     assert found[["endpoint", "calls"]].values.tolist() == [["chat", 2]]
 
 
-def test_a_status_is_a_filter_and_a_word_said_twice_is_one(client: famnb.Client) -> None:
-    """The one call that failed."""
+def test_a_status_is_a_filter_and_a_word_said_twice_is_one(client: famnb.Client):
     found = famnb.spend(client, by=["model", "model"], status="failed")
     assert found[["model", "calls"]].values.tolist() == [["fam-2-5-mini", 1]]
 
 
-def test_a_time_zone_that_is_none_is_refused(client: famnb.Client) -> None:
-    """With an example of one."""
+def test_a_time_zone_that_is_none_is_refused(client: famnb.Client):
     with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris'; got 'Mars/X'"):
         famnb.spend(client, tz="Mars/X")
 
 
-def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client) -> None:
-    """As every frame."""
+def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client):
     none, some = famnb.spend(client, tag="none such"), famnb.spend(client)
     assert len(none) == 0
     assert list(none.dtypes.items()) == list(some.dtypes.items())
 
 
 @pytest.mark.parametrize("by", ["colour", [], ["day", "colour"], None, 3])
-def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client, by: object) -> None:
-    """The message lists them."""
+def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client, by: object):
     with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):
         famnb.spend(client, by=by)  # type: ignore[arg-type]
 
 
-def test_what_cannot_have_been_billed_is_not_unpriced() -> None:
+def test_what_cannot_have_been_billed_is_not_unpriced():
     """Refused, not accepted, not sent, not over; what brought no response, or broke off, may have been billed."""
     rows = {
         "answered": ("completed", 200, None, 1),
@@ -118,8 +107,7 @@ def test_what_cannot_have_been_billed_is_not_unpriced() -> None:
     assert not is_unpriced(frame.assign(cost_usd=0.1)).any()
 
 
-def test_sums_of_estimates_have_their_ends(client: famnb.Client) -> None:
-    """Those of the calls, added up, by period as by variant."""
+def test_sums_of_estimates_have_their_ends(client: famnb.Client):
     client.ask("five " * 20, endpoint="chat", model="fam-mini", stream=True)
     calls, by_model = famnb.calls(client), famnb.spend(client, by="model").set_index("model")
     runs = famnb.runs(client)

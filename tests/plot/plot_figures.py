@@ -1,7 +1,5 @@
 """All figures on frames and replies of every shape, and the text of a drawn figure."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Costs: sums with their intervals, periods, and what is in no sum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +9,7 @@ from tests.plot.plot_figures import figure_text, legend_texts
 from tests.support.plot_frames import many_calls, priced_calls
 
 
-def test_costs_add_up_with_their_interval() -> None:
-    """Three calls of 1, 2 and 3 cents, each off by at most a factor of 1.5; by one of 2, only the most is said."""
+def test_costs_add_up_with_their_interval():
     figure = plot.cost(priced_calls(["m"] * 3, [0.01, 0.02, 0.03], off=1.5))
     assert "≈ $0.06 ($0.04–$0.09)" in legend_texts(figure)
     assert "≈ $0.06 ($0.04–$0.09) for 3 calls" in figure_text(figure)
@@ -20,7 +17,7 @@ def test_costs_add_up_with_their_interval() -> None:
     assert plot.cost(priced_calls(["m"], [0.5])).alt == "Cost by model: $0.50 for 1 call; m (n=1), $0.50"
 
 
-def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
+def test_calls_without_a_price_are_named_with_the_way_to_set_one():
     frame = priced_calls(["fam-mini", "fam-2-5-pro", "fam-mini"], [0.01, None, None], input_tokens=[1, 1, None])
     text = figure_text(plot.cost(frame)).replace("\n", " ")
     assert "1 call of fam-2-5-pro, for want of a price" in text
@@ -29,7 +26,7 @@ def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
     assert "$0.01 for 1 call" in text
 
 
-def test_the_last_call_is_seen_in_stacked_sums() -> None:
+def test_the_last_call_is_seen_in_stacked_sums():
     frame = many_calls(2, models=2)
     tops = [
         path.get_extents().y1
@@ -39,7 +36,7 @@ def test_the_last_call_is_seen_in_stacked_sums() -> None:
     assert max(tops) == pytest.approx(frame["cost_usd"].sum())
 
 
-def test_costs_per_period_are_the_sums_of_the_periods() -> None:
+def test_costs_per_period_are_the_sums_of_the_periods():
     frame = many_calls(60, models=3, gap_s=600)
     bars = plot.cost(frame, per="hour").axes[0].patches
     drawn = pd.Series([bar.get_height() for bar in bars], index=[round(bar.get_x() + 0.4) for bar in bars])
@@ -48,8 +45,7 @@ def test_costs_per_period_are_the_sums_of_the_periods() -> None:
     assert np.allclose(drawn.groupby(level=0).sum(), expected.to_numpy(dtype=float))
 
 
-def test_a_sum_with_unknown_parts_is_the_least_that_was_spent() -> None:
-    """The group says of how many calls the price is not known, a group without any price too."""
+def test_a_sum_with_unknown_parts_is_the_least_that_was_spent():
     frame = priced_calls(["fam-mini"] * 3 + ["fam-2-5-pro"], [0.01, 0.02, None, None])
     texts = legend_texts(plot.cost(frame))
     assert "≥ $0.03 (1 of 3 calls without a price)" in texts
@@ -57,8 +53,7 @@ def test_a_sum_with_unknown_parts_is_the_least_that_was_spent() -> None:
     assert "≥ $0.03 for 2 calls of 4" in figure_text(plot.cost(frame))
 
 
-def test_refused_calls_are_not_in_want_of_a_price() -> None:
-    """Nothing was generated, so nothing is missing of the sum; nor of that of calls that only planned ones follow."""
+def test_refused_calls_are_not_in_want_of_a_price():
     frame = priced_calls(["m"] * 3, [0.01, None, None], http_status=[200, 400, None], attempts=[1, 1, None])
     frame = frame.assign(status=["completed", "failed", "planned"])
     figure = plot.cost(frame)
@@ -67,8 +62,7 @@ def test_refused_calls_are_not_in_want_of_a_price() -> None:
     assert "cost anything" in figure_text(plot.cost(frame.iloc[1:]))
 
 
-def test_few_calls_are_points_with_their_intervals() -> None:
-    """One a call, in the order of their start, in the colour and with the mark of its group."""
+def test_few_calls_are_points_with_their_intervals():
     axes = plot.cost(priced_calls(["a", "b", "a"], [0.01, 0.02, 0.04], off=2)).axes[0]
     points = {(x, y) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)}
     assert points == {(1, 0.01), (2, 0.02), (3, 0.04)}
@@ -78,8 +72,7 @@ def test_few_calls_are_points_with_their_intervals() -> None:
 
 
 @pytest.mark.parametrize(("gap_h", "period"), [(0.01, None), (3, "day"), (30, "week"), (150, "month")])
-def test_calls_of_several_days_are_bars(gap_h: float, period: str | None) -> None:
-    """Of days, weeks or months, by how many there are; of an hour added up, and others where that is asked."""
+def test_calls_of_several_days_are_bars(gap_h: float, period: str | None):
     frame = many_calls(100, gap_s=gap_h * 3600)
     labels = plot.cost(frame).axes[0].get_ylabel(), plot.cost(frame, per="total").axes[0].get_ylabel()
     assert labels == (f"USD each {period}" if period else "USD so far", "USD so far")

@@ -1,7 +1,5 @@
 """Distributions: thinned without loss, on a scale that fits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,7 @@ from tests.plot.plot_figures import texts_off_figure
 from tests.support.plot_frames import many_calls
 
 
-def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
-    """Of 100,000 values, no share is wrong by more than 1 / MAX_STEPS, and the ends are exact."""
+def test_a_thinned_distribution_is_off_by_less_than_a_pixel():
     values = np.sort(np.random.default_rng(5).lognormal(0, 2, 100_000))
     x, shares = ecdf_steps(values)
     assert len(x) < MAX_STEPS + 200
@@ -23,7 +20,7 @@ def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
     assert (x[-50:] == values[-50:]).all()
 
 
-def test_a_logarithmic_axis_has_several_ticks() -> None:
+def test_a_logarithmic_axis_has_several_ticks():
     frame = many_calls(30, models=1).assign(ttft_s=np.geomspace(0.2, 6.1, 30))
     figure = plot.latency(frame)
     figure.draw_without_rendering()
@@ -33,7 +30,7 @@ def test_a_logarithmic_axis_has_several_ticks() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_values_below_zero_are_on_the_axis() -> None:
+def test_values_below_zero_are_on_the_axis():
     figure = plot.latency(many_calls(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
     assert texts_off_figure(figure) == []
     assert figure.axes[0].get_xlim()[0] < -3

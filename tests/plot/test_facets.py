@@ -1,7 +1,5 @@
 """Small multiples: a panel for each value of a column."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.figure import Figure
 
@@ -13,7 +11,7 @@ from tests.support.plot_frames import many_calls
 @pytest.mark.filterwarnings("error")
 @pytest.mark.full
 @pytest.mark.parametrize("name", FACETED)
-def test_small_multiples_share_their_scale(name: str) -> None:
+def test_small_multiples_share_their_scale(name: str):
     figure = DRAWS[name](many_calls(240, models=12), facet="endpoint")
     assert texts_off_figure(figure) == []
     assert [axes.get_title(loc="left").split(" ")[0] for axes in figure.axes] == [
@@ -26,6 +24,6 @@ def test_small_multiples_share_their_scale(name: str) -> None:
     assert len(figure.legends) == 1
 
 
-def test_a_facet_does_not_fit_into_one_axes() -> None:
+def test_a_facet_does_not_fit_into_one_axes():
     with pytest.raises(ValueError, match="give either `facet` or `ax`"):
         plot.latency(many_calls(), facet="endpoint", ax=Figure().add_subplot())

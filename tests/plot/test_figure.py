@@ -1,7 +1,5 @@
 """Figures show themselves in a notebook, and leave matplotlib as it was."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re
@@ -22,7 +20,7 @@ from tests.plot.plot_figures import FIGURES
 from tests.support.plot_frames import many_calls
 
 
-def test_plots_leave_global_settings_and_pyplot_alone() -> None:
+def test_plots_leave_global_settings_and_pyplot_alone():
     """Callbacks draw on other threads, where pyplot must not be touched; the user's settings are the user's."""
     code = "import sys, famnb.plot; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
@@ -31,8 +29,7 @@ def test_plots_leave_global_settings_and_pyplot_alone() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-def test_an_image_is_sharp_and_says_what_it_shows() -> None:
-    """Two pixels for one of the page, transparent corners, and words for those who cannot see it."""
+def test_an_image_is_sharp_and_says_what_it_shows():
     data, metadata = FIGURES["latency of one call"]()._repr_mimebundle_()
     width, height = struct.unpack(">II", data["image/png"][16:24])
     shown = metadata["image/png"]
@@ -43,8 +40,7 @@ def test_an_image_is_sharp_and_says_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize("first", ["", "%matplotlib inline", "import matplotlib.pyplot as plt"])
-def test_a_figure_shows_itself_once(first: str) -> None:
-    """As the last value of a cell, in a real kernel, with and without pyplot's own way of showing figures."""
+def test_a_figure_shows_itself_once(first: str):
     cell = f"{first}\nimport famnb\nfamnb.plot.latency(famnb.calls())"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
@@ -53,8 +49,7 @@ def test_a_figure_shows_itself_once(first: str) -> None:
     assert outputs[0].metadata["image/png"]["width"] == 800
 
 
-def test_a_figure_is_on_a_page_light_and_dark() -> None:
-    """Two images of one size, of which the page shows one; a figure that the user's style made dark is one image."""
+def test_a_figure_is_on_a_page_light_and_dark():
     figure = plot.latency(many_calls(60))
     data, _ = figure._repr_mimebundle_()
     shown = re.findall(
@@ -73,7 +68,7 @@ def test_a_figure_is_on_a_page_light_and_dark() -> None:
     "name",
     ["latency of one call", pytest.param("latency of many groups", marks=pytest.mark.full), "timeline of a long name"],
 )
-def test_a_figure_is_the_same_however_often_it_is_drawn(name: str) -> None:
+def test_a_figure_is_the_same_however_often_it_is_drawn(name: str):
     figure = FIGURES[name]()
     size, first = tuple(figure.get_size_inches()), figure.to_png()
     assert figure.to_png(dark=True) != first
@@ -82,7 +77,7 @@ def test_a_figure_is_the_same_however_often_it_is_drawn(name: str) -> None:
     assert tuple(figure.get_size_inches()) == size
 
 
-def test_an_image_of_the_page_keeps_its_colours() -> None:
+def test_an_image_of_the_page_keeps_its_colours():
     """Those of the shapes exactly, so that a band one shade paler than the ground is seen; few at all."""
     figure = plot.latency(many_calls(60))
     shades = [(0.99, 0.99, 0.99), (0.98, 0.98, 0.98), (0.98, 0.98, 0.97)]
@@ -96,8 +91,7 @@ def test_an_image_of_the_page_keeps_its_colours() -> None:
 
 
 @pytest.mark.parametrize("form", ["svg", "pdf"])
-def test_text_of_a_saved_figure_is_text(form: str, tmp_path: Path) -> None:
-    """In SVG it is found as it is, in PDF the font is a font and not a set of drawings; matplotlib stays as it was."""
+def test_text_of_a_saved_figure_is_text(form: str, tmp_path: Path):
     before = dict(matplotlib.rcParams)
     plot.latency(many_calls(60)).savefig(tmp_path / f"figure.{form}")
     saved = (tmp_path / f"figure.{form}").read_bytes()
@@ -105,7 +99,7 @@ def test_text_of_a_saved_figure_is_text(form: str, tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-def test_a_saved_figure_is_light_unless_asked(tmp_path: Path) -> None:
+def test_a_saved_figure_is_light_unless_asked(tmp_path: Path):
     figure = plot.latency(many_calls(60))
     figure.savefig(tmp_path / "light.png")
     figure.savefig(tmp_path / "dark.png", dark=True)

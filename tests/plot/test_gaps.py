@@ -1,7 +1,5 @@
 """Gaps between reads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,7 @@ from tests.support.exchanges import exchange, spoken
 from tests.support.plot_frames import events
 
 
-def test_gaps_are_those_that_the_timing_knows() -> None:
-    """The median of the drawn gaps is the reply's own `icl_p50_s`; thinking and text are told apart in a frame."""
+def test_gaps_are_those_that_the_timing_knows():
     reply = exchange(spoken("one ", "two ", "three ", "four")).reply
     drawn = plot.gaps(reply).axes[0].lines[0].get_xdata()
     assert np.median(drawn[1:]) == pytest.approx(reply.timing.icl_p50_s * 1e3)
@@ -24,8 +21,7 @@ def test_gaps_are_those_that_the_timing_knows() -> None:
     assert "no stream here" in figure_text(plot.gaps(table.iloc[:0]))
 
 
-def test_gaps_of_simulated_streams_say_so(client: famnb.Client) -> None:
-    """Of a reply, and of what `deltas` read of a ledger; not of streams that a service sent."""
+def test_gaps_of_simulated_streams_say_so(client: famnb.Client):
     reply = client.send(famnb.compose("messages", "Hi", model="fam-2-5-mini", max_tokens=20, stream=True))
     for which in (reply, famnb.deltas(None, client.ledger)):
         assert "Simulated" in figure_text(plot.gaps(which))

@@ -1,7 +1,5 @@
 """What figures say of simulated calls and of no calls."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -13,7 +11,7 @@ from tests.support.exchanges import exchange
 from tests.support.plot_frames import calls, many_calls
 
 
-def test_simulated_data_says_so() -> None:
+def test_simulated_data_says_so():
     part = {"model": ["m"] * 3, "ttft_s": [0.1] * 3, "simulated": [True, False, None]}
     assert "Simulated: 1 of 3 calls were answered by a simulated engine" in figure_text(plot.latency(calls(**part)))
     reply = exchange(THOUGHTFUL).reply
@@ -25,11 +23,11 @@ def test_simulated_data_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_simulated_calls_are_named_in_every_figure(name: str) -> None:
+def test_simulated_calls_are_named_in_every_figure(name: str):
     assert "Simulated: all calls" in figure_text(DRAWS[name](many_calls(30)))
 
 
-def test_without_data_a_sentence_says_why() -> None:
+def test_without_data_a_sentence_says_why():
     assert "Nothing to draw: there are no calls in this frame." in figure_text(plot.latency(calls()))
     assert "Nothing to draw: none of these 3 calls has a time to first token." in figure_text(
         plot.latency(SMALL_FRAMES["all missing"])
@@ -38,8 +36,7 @@ def test_without_data_a_sentence_says_why() -> None:
     assert "No content arrived: 401: wrong key" in figure_text(plot.timeline(REPLIES["refused"]))
 
 
-def test_values_beside_an_axis_have_its_unit() -> None:
-    """Seconds and milliseconds are not mixed; what is no time has the unit that it has anywhere."""
+def test_values_beside_an_axis_have_its_unit():
     in_seconds, in_milliseconds = format_in("e2e_s", 1.0), format_in("e2e_s", 1e3)
     assert [in_seconds(value) for value in (0.004, 1.5, -12.34, 345.6)] == ["0.00 s", "1.50 s", "−12.3 s", "346 s"]
     assert [in_milliseconds(value) for value in (0.004, -0.25)] == ["4.00 ms", "−250 ms"]

@@ -1,7 +1,5 @@
 """Colours that can be told apart, on light and dark ground."""
 
-from __future__ import annotations
-
 import itertools
 
 import matplotlib
@@ -13,7 +11,7 @@ from famnb.plot.palette import LIGHT
 from tests.support.plot_frames import many_calls
 
 
-def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
+def test_lines_can_be_told_apart_without_seeing_all_colours():
     lines = plot.latency(many_calls(models=6)).axes[0].get_lines()
     steps = [line for line in lines if len(line.get_xdata()) > 2]
     assert {line.get_color() for line in steps} <= {*COLOURS[:-1], LIGHT.strong}
@@ -22,13 +20,12 @@ def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
     assert [look["linestyle"] == "-" for look in looks[:4]] == [True, True, False, False]
 
 
-def test_no_part_of_a_call_looks_like_a_model() -> None:
-    """Parts are as far from models, and from each other, as models are among themselves, for every kind of eye."""
+def test_no_part_of_a_call_looks_like_a_model():
     for part, other in itertools.product(PART_COLOURS.values(), [*COLOURS, *PART_COLOURS.values()]):
         assert part == other or difference(part, other) > 9
 
 
-def test_a_dark_style_gives_dark_figures() -> None:
+def test_a_dark_style_gives_dark_figures():
     with matplotlib.rc_context({"figure.facecolor": "black"}):
         figure = plot.latency(many_calls())
     assert max(figure.get_facecolor()[:3]) < 0.2

@@ -1,7 +1,5 @@
 """Cost against latency or score, and the front."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -37,20 +35,19 @@ def fills(figure: Figure) -> list[str]:
     return ["hollow" if mark.get_markerfacecolor() in grounds else mark.get_fillstyle() for mark in marks]
 
 
-def test_a_figure_says_who_is_clear_who_is_beaten_and_who_may_be_either() -> None:
-    """A and b trade cost for time, a beats c in both, and d is as a: neither of the two is known not to be beaten."""
+def test_a_figure_says_who_is_clear_who_is_beaten_and_who_may_be_either():
     figure = plot.pareto(calls_of((1, 2), (2, 1), (1.5, 3), (1, 2)))
     assert standings(figure) == ["possible", "clear", "beaten by a", "possible"]
     assert fills(figure) == ["left", "full", "hollow", "left"]
 
 
-def test_repeats_are_no_prompts() -> None:
+def test_repeats_are_no_prompts():
     figure = plot.pareto(calls_of((1, 1), (3, 3), prompts=5, repeats=40))
     assert standings(figure) == ["possible", "possible"]
     assert "fewer than 6 prompts in common are not told apart" in figure_text(figure)
 
 
-def test_estimated_costs_beat_nobody_by_a_guess() -> None:
+def test_estimated_costs_beat_nobody_by_a_guess():
     frame = calls_of((1, 1), (2, 2))
     known, guessed = (
         frame.assign(cost_low_usd=frame["cost_usd"] / x, cost_high_usd=frame["cost_usd"] * x) for x in (1, 2)
@@ -59,28 +56,27 @@ def test_estimated_costs_beat_nobody_by_a_guess() -> None:
     assert standings(plot.pareto(guessed)) == ["clear", "possible"]
 
 
-def test_warm_ups_are_in_no_point() -> None:
+def test_warm_ups_are_in_no_point():
     frame = calls_of((1, 2), (2, 1))
     slow = frame.assign(e2e_s=frame["e2e_s"] * 50, warmup=True)
     both = pd.concat([frame.assign(warmup=False), slow])
     assert legend_texts(plot.pareto(both)) == legend_texts(plot.pareto(frame))
 
 
-def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
+def test_a_pareto_point_stands_at_mean_cost_and_median_latency():
     frame = many_calls(60, models=1)
     dot = next(line for line in plot.pareto(frame).axes[0].lines if line.get_marker() == "o")
     assert dot.get_xdata()[0] == pytest.approx(frame["cost_usd"].mean())
     assert dot.get_ydata()[0] == pytest.approx(frame["e2e_s"].median())
 
 
-def test_twenty_passes_of_twenty_are_not_certain() -> None:
-    """A score of yes and no has Wilson's interval, of the 12 prompts, and is called by its scorer's name."""
+def test_twenty_passes_of_twenty_are_not_certain():
     figure = plot.pareto(many_calls(20, models=1).assign(score_whole=1.0), score="score_whole")
     assert "1 (0.758–1)" in figure_text(figure)
     assert "Score whole against cost by model" in figure_text(figure)
 
 
-def test_an_estimated_cost_is_marked() -> None:
+def test_an_estimated_cost_is_marked():
     frame = calls_of((1.0, 2.0), (2.0, 1.0))
     ends = {"cost_low_usd": 0.8, "cost_high_usd": 1.3}
     bounds = {name: frame["cost_usd"].where(frame["model"] == "a", frame["cost_usd"] * ends[name]) for name in ends}

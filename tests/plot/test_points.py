@@ -1,7 +1,5 @@
 """Points of a frame: where rows lie, what is left out, and which lie in a part of the plane."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,6 @@ from tests.support.plot_frames import START_US, calls, many_calls
 
 
 def test_numbers_are_in_the_axis_unit_and_times_in_seconds():
-    """Below a second that is milliseconds; a time is seconds since 1970, as datetime and as a CSV file's text alike."""
     frame = calls(ttft_s=[0.25, 0.5])
     assert read_axis(frame, "ttft_s").label == "time to first token (ms)"
     assert list(read_axis(frame, "ttft_s").values) == [250, 500]
@@ -45,7 +42,6 @@ def test_a_part_of_the_plane_holds_what_lies_between_its_ends():
 
 
 def test_what_cannot_be_drawn_is_refused_in_words():
-    """An unknown column with the nearest name, a column of words with what was expected, a frame that is none."""
     frame = many_calls(4)
     with pytest.raises(UnknownName, match=r"no column 'e2e'; it has model, .* Did you mean 'e2e_s'\?"):
         read_points(frame, x="started_at", y="e2e", by="model")

@@ -1,7 +1,5 @@
 """The share of calls that were answered, and what the others failed of."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
@@ -20,7 +18,7 @@ OK, CUT = ("completed", None, 200), ("incomplete", None, 200)
 BUSY, BROKEN = ("failed", "RateLimited", 429), ("interrupted", "StreamInterrupted", 200)
 
 
-def test_shares_have_exact_intervals() -> None:
+def test_shares_have_exact_intervals():
     figure = plot.success(frame_of_ends(a=[OK] * 16 + [CUT] + [BUSY] * 3))
     exact = binomtest(17, 20).proportion_ci(method="exact")
     (interval,) = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.6]
@@ -28,8 +26,7 @@ def test_shares_have_exact_intervals() -> None:
     assert legend_texts(figure)[:3] == ["a (n=20)", "85% (62.1%–96.8%)", "3 failed"]
 
 
-def test_failures_are_counted_by_what_they_were() -> None:
-    """A row a reason, the most frequent first, with the parts of all groups; the caption has them by group."""
+def test_failures_are_counted_by_what_they_were():
     figure = plot.success(frame_of_ends(a=[OK] + [BUSY] * 2, b=[OK, BUSY, BROKEN]))
     lower = figure.axes[1]
     assert [label.get_text() for label in lower.get_yticklabels()] == ["RateLimited 429", "StreamInterrupted 200"]
@@ -38,8 +35,7 @@ def test_failures_are_counted_by_what_they_were() -> None:
     assert "b: RateLimited 429 1, StreamInterrupted 200 1." in figure.caption
 
 
-def test_calls_without_an_end_are_in_no_share_and_said() -> None:
-    """Cancelled, running, and cut off by the end of this process, which says nothing of the service."""
+def test_calls_without_an_end_are_in_no_share_and_said():
     others = [("cancelled", None, 200), ("running", None, None), ("interrupted", None, None)]
     figure = plot.success(frame_of_ends(a=[OK, OK, *others]))
     assert "a (n=2)" in legend_texts(figure)
@@ -47,7 +43,7 @@ def test_calls_without_an_end_are_in_no_share_and_said() -> None:
     assert "Nothing to draw: none of these calls came to an end" in figure_text(plot.success(frame_of_ends(a=others)))
 
 
-def test_rare_reasons_share_a_row() -> None:
+def test_rare_reasons_share_a_row():
     kinds = [("failed", f"Error{number}", None) for number in range(9) for _ in range(9 - number)]
     labels = [label.get_text() for label in plot.success(frame_of_ends(a=kinds)).axes[1].get_yticklabels()]
     assert labels == [*(f"Error{number}" for number in range(6)), "3 other reasons"]

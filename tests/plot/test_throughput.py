@@ -1,7 +1,5 @@
 """Tokens and calls a second."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +9,12 @@ from famnb.plot.throughput import amount_by
 from tests.support.plot_frames import many_calls
 
 
-def test_throughput_loses_no_token() -> None:
-    """Ten tokens in one second, ten in the next two, five at once: the area is 25, and each second has its share."""
+def test_throughput_loses_no_token():
     rows = pd.DataFrame({"begin": [0.0, 1.0, 2.5], "end": [1.0, 3.0, 2.5], "amount": [10.0, 10.0, 5.0]})
     assert np.diff(amount_by(np.array([0.0, 1, 2, 3]), rows)).tolist() == [10, 5, 10]
 
 
-def test_throughput_is_drawn_as_tokens_a_second() -> None:
+def test_throughput_is_drawn_as_tokens_a_second():
     frame = many_calls(60, models=1)
     values, edges, _ = plot.throughput(frame).axes[0].patches[0].get_data()
     area = (values * np.diff(edges) * 60 ** (edges[-1] < 10)).sum()
@@ -25,11 +22,11 @@ def test_throughput_is_drawn_as_tokens_a_second() -> None:
 
 
 @pytest.mark.parametrize(("gap_s", "step"), [(0.1, "is 0.27 s;"), (60, "is 2.5 min;"), (3600, "is 2.5 h;")])
-def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str) -> None:
+def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str):
     assert step in plot.throughput(many_calls(300, models=1, gap_s=gap_s)).alt
 
 
-def test_rates_of_estimated_tokens_are_marked() -> None:
+def test_rates_of_estimated_tokens_are_marked():
     frame = many_calls(20, models=1).assign(output_tokens_source="estimated")
     assert "mean ≈ " in plot.throughput(frame).alt
     assert "≈" not in plot.throughput(frame, of="calls").alt

@@ -1,7 +1,5 @@
 """One reply over time."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -12,8 +10,7 @@ from tests.plot.plot_figures import THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
 
 
-def test_a_timeline_tells_waiting_thinking_and_answer() -> None:
-    """Bands with their durations, marks at first token, first answer and end, and how much came of each kind."""
+def test_a_timeline_tells_waiting_thinking_and_answer():
     text = figure_text(plot.timeline(exchange(THOUGHTFUL).reply))
     for fact in ("waiting  400 ms", "thinking  600 ms", "answer  1.10 s", "first token", "first answer", "end"):
         assert fact in text
@@ -24,14 +21,14 @@ def test_a_timeline_tells_waiting_thinking_and_answer() -> None:
 @pytest.mark.parametrize(
     ("status", "mark"), [("cancelled", "stopped"), ("interrupted", "cut off"), ("failed", "failed")]
 )
-def test_a_timeline_marks_an_end_that_was_not_the_replys_own(status: str, mark: str) -> None:
+def test_a_timeline_marks_an_end_that_was_not_the_replys_own(status: str, mark: str):
     reply = dataclasses.replace(exchange(THOUGHTFUL[:3]).reply, status=status)
     figure = plot.timeline(reply)
     assert mark in figure_text(figure).split("\n")
     assert f"{mark} 1.00 s" in figure.alt
 
 
-def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.MonkeyPatch):
     call = exchange(THOUGHTFUL)
     with Ledger() as ledger:
         ledger.on_close(call).result()

@@ -271,7 +271,6 @@ OWN_TOOLS: dict[tuple[str, str], dict[str, Any]] = {
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_vendor_s_own_tools_stand_beside_functions(name: str, endpoint: str):
-    """Where it has some; elsewhere they are refused with the way out, by which they stand beside functions, too."""
     endpoints = find_profile(name).endpoints
     own = OWN_TOOLS.get((name, endpoint), {"google_search": {}})
     if (name, endpoint) in OWN_TOOLS:
@@ -287,7 +286,6 @@ def test_a_vendor_s_own_tools_stand_beside_functions(name: str, endpoint: str):
 
 
 def test_what_a_request_uses_is_named_in_the_header_that_it_needs():
-    """Beside what the caller names; a word in a prompt is no use of it."""
     server = FaultServer(whole(body("messages", "Hello.")))
     headers = {"Anthropic-Beta": "mine-2026-01-01"}
     with Client(profile="anthropic", base_url=server.url, api_key="key-0123456789abcdef", headers=headers) as client:

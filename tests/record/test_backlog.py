@@ -1,7 +1,5 @@
 """Records that wait for a ledger: in order, counted, in memory, then in a ledger elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from pathlib import Path
@@ -59,10 +57,7 @@ def connection(tmp_path: Path) -> sqlite3.Connection:
     return schema.open_to_write(tmp_path / "calls.sqlite")
 
 
-def test_records_keep_their_order_in_memory_and_beyond(
-    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
-) -> None:
-    """What is more than memory may take goes to a ledger that only this user can read, which is gone in the end."""
+def test_records_keep_their_order_in_memory_and_beyond(folder, warnings, connection):
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=10_000)
     for number in range(20):
         waiting.append(record(number, status="running"))
@@ -76,9 +71,7 @@ def test_records_keep_their_order_in_memory_and_beyond(
     assert list(folder.iterdir()) == []
 
 
-def test_what_comes_while_a_spill_is_merged_is_written_after_it(
-    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
-) -> None:
+def test_what_comes_while_a_spill_is_merged_is_written_after_it(folder, warnings, connection):
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
     waiting.append(record(1, status="running"))
     assert waiting.take_spill() == waiting.take_spill()
@@ -87,9 +80,7 @@ def test_what_comes_while_a_spill_is_merged_is_written_after_it(
     assert read_calls(connection) == {1: "completed"}
 
 
-def test_the_pieces_of_a_call_that_ended_in_a_spill_replace_those_before(
-    folder: Path, warnings: dict[str, str], connection: sqlite3.Connection
-) -> None:
+def test_the_pieces_of_a_call_that_ended_in_a_spill_replace_those_before(folder, warnings, connection):
     for piece in range(3):
         execute(connection, record(1, status="running", piece=piece))
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
@@ -98,8 +89,7 @@ def test_the_pieces_of_a_call_that_ended_in_a_spill_replace_those_before(
     assert connection.execute("SELECT call_id, seq FROM pieces").fetchall() == [("1", 0)]
 
 
-def test_at_the_end_all_is_saved_in_one_ledger(folder: Path, warnings: dict[str, str]) -> None:
-    """What is in memory, in the spill, and in one that could not be merged."""
+def test_at_the_end_all_is_saved_in_one_ledger(folder: Path, warnings: dict[str, str]):
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=0)
     waiting.append(record(1, status="running"))
     waiting.take_spill()
@@ -112,7 +102,7 @@ def test_at_the_end_all_is_saved_in_one_ledger(folder: Path, warnings: dict[str,
         }
 
 
-def test_a_record_that_can_be_kept_nowhere_is_lost_with_a_warning(folder: Path, warnings: dict[str, str]) -> None:
+def test_a_record_that_can_be_kept_nowhere_is_lost_with_a_warning(folder: Path, warnings: dict[str, str]):
     folder.write_text("a file where the folder should be")
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=10_000)
     for number in range(12):
@@ -122,7 +112,7 @@ def test_a_record_that_can_be_kept_nowhere_is_lost_with_a_warning(folder: Path, 
     assert str(PATH) in warnings["lost"]
 
 
-def test_a_record_with_an_impossible_value_leaves_nothing_and_others_alone(connection: sqlite3.Connection) -> None:
+def test_a_record_with_an_impossible_value_leaves_nothing_and_others_alone(connection: sqlite3.Connection):
     calls, pieces = record(1)
     assert execute(connection, [calls, (pieces[0], ["1", 2**70, b""])]) is not None
     assert execute(connection, record(2)) is None

@@ -1,7 +1,5 @@
 """Many costs at once are the same as one at a time, whatever the book says."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -43,9 +41,7 @@ def books(draw: st.DrawFn) -> PriceBook:
     st.lists(st.tuples(st.integers(-1, 4), TOKENS, TOKENS, TOKENS, TOKENS, st.floats(1, 3)), min_size=1, max_size=12),
     st.sampled_from([(), ("vllm",), ("gpu", "vllm")]),
 )
-def test_many_at_once_equal_one_at_a_time(
-    book: PriceBook, calls: list[tuple[int, ...]], service: tuple[str, ...]
-) -> None:
+def test_many_at_once_equal_one_at_a_time(book, calls, service):
     """Best, low and high, to the last digit of a float, missing where there is no price or no count."""
     moments = [DAY + timedelta(days=call[0], hours=1) for call in calls]
     names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
@@ -66,7 +62,7 @@ def test_many_at_once_equal_one_at_a_time(
 
 
 @pytest.mark.parametrize(("tokens", "dollars"), [(255_999, "0.06399975"), (256_000, None)])
-def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | None) -> None:
+def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | None):
     """fam-mini has a price under 256K input tokens and none above."""
     one = {name: np.array([0.0]) for name in ("output_tokens", "cached_tokens", "cache_write_tokens")}
     counts = {"input_tokens": np.array([float(tokens)]), **one}

@@ -1,7 +1,5 @@
 """Costs of recorded kinds of replies, worked out by hand from vendors' prices: exact, or an interval that says so."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -257,7 +255,6 @@ def test_a_cost_is_what_the_vendors_prices_make_it(name: str, book: PriceBook):
 
 
 def test_a_frame_has_the_same_costs(tmp_path: Path):
-    """Also once the prices change, from what the ledger has kept of each call."""
     names = [name for name, case in COSTS.items() if case[0] is chat]
     bodies = [COSTS[name][2] for name in names]
     with (

@@ -1,7 +1,5 @@
 """What other tools recorded becomes calls of the ledger: each format by a file made after its public description."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path
@@ -201,7 +199,6 @@ def write(folder: Path, name: str, content: Any) -> Path:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_of_another_tool_becomes_calls(kind: str, tmp_path: Path):
-    """Prompt, answer, tokens and times as far as it says them; read twice, it adds nothing."""
     path = write(tmp_path, *FILES[kind])
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert (ledger.load(path), ledger.load(path)) == (1, 0)
@@ -247,9 +244,7 @@ def test_a_failed_call_stays_a_failed_call(tmp_path: Path):
     assert pd.isna(row["output_tokens"])
 
 
-def test_imported_calls_are_drawn_and_a_file_of_no_format_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_imported_calls_are_drawn_and_a_file_of_no_format_is_refused(tmp_path, capsys):
     path = write(tmp_path, *FILES["litellm"])
     assert main(["ledger", "import", str(path), "--ledger", str(tmp_path / "l.sqlite")]) == 0
     assert "1 new calls" in capsys.readouterr().out

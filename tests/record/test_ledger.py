@@ -1,7 +1,5 @@
 """The ledger in good weather: what is written, when, and how it comes back."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import multiprocessing
@@ -26,8 +24,7 @@ from famnb.timing import Timing
 from tests.support.exchanges import at, chunk, exchange, spoken
 
 
-def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
-    """Request, reply, timing, labels and bytes are those of the call."""
+def test_a_call_comes_back_as_it_went(ledger: Ledger):
     made = exchange(spoken("Hello, ", "world", counts=(7, 3)), labels={"experiment": "first", "seed": "1"})
     ledger.on_open(made)
     ledger.on_close(made).result()
@@ -42,8 +39,7 @@ def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
     assert (call.endpoint, call.status, call.error) == (made.endpoint, "completed", None)
 
 
-def test_a_call_is_there_from_its_start(ledger: Ledger) -> None:
-    """Opened, it reads as running; what arrived so far is on it."""
+def test_a_call_is_there_from_its_start(ledger: Ledger):
     made = exchange()
     ledger.on_open(made)
     ledger.on_reads(made)
@@ -51,8 +47,7 @@ def test_a_call_is_there_from_its_start(ledger: Ledger) -> None:
     assert (call.status, call.reply.status, call.reply.text) == ("running", "running", "Hello, world")
 
 
-def test_what_arrives_is_appended(ledger: Ledger) -> None:
-    """Each time only what is new is written, and the whole is read back in order."""
+def test_what_arrives_is_appended(ledger: Ledger):
     made = exchange()
     reads, made.reads = made.reads, []
     ledger.on_open(made)
@@ -64,8 +59,7 @@ def test_what_arrives_is_appended(ledger: Ledger) -> None:
         assert connection.execute("SELECT COUNT(*) FROM pieces").fetchone() == (len(reads),)
 
 
-def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger) -> None:
-    """The record of a call is the answer it got, not the answers it did not."""
+def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger):
     made = exchange([at(5, chunk({"role": "assistant"})), at(6, chunk({"content": "old"}))])
     ledger.on_open(made)
     ledger.on_reads(made)
@@ -74,8 +68,7 @@ def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger) -> None:
     assert ledger.call(made.id).reply.text == "new"
 
 
-def test_an_error_comes_back_as_itself(ledger: Ledger) -> None:
-    """Class, words and fields of the error are kept, and the failed call stays a call."""
+def test_an_error_comes_back_as_itself(ledger: Ledger):
     refused = exchange([], status=401)
     error = AuthenticationError("wrong key", status=401, type="invalid_request_error", code="invalid_api_key")
     refused.reply = Reply(status="failed", error=error)
@@ -91,8 +84,7 @@ def test_an_error_comes_back_as_itself(ledger: Ledger) -> None:
     assert refused.reply.cost is None
 
 
-def test_equal_requests_are_stored_once(ledger: Ledger) -> None:
-    """A request's key identifies it, so a repeated experiment does not repeat its prompts."""
+def test_equal_requests_are_stored_once(ledger: Ledger):
     for prompt in ("same", "same", "other"):
         ledger.on_close(exchange(prompt=prompt))
     ledger.flush()
@@ -100,26 +92,22 @@ def test_equal_requests_are_stored_once(ledger: Ledger) -> None:
         assert connection.execute("SELECT COUNT(*) FROM requests").fetchone() == (2,)
 
 
-def test_an_unknown_call_is_a_key_error(ledger: Ledger) -> None:
-    """The message says where to look."""
+def test_an_unknown_call_is_a_key_error(ledger: Ledger):
     with pytest.raises(KeyError, match=r"no call 'call_0' .* famnb.calls\(\) lists what is there"):
         ledger.call("call_0")
 
 
-def test_a_ledger_that_was_never_used_is_empty_and_makes_no_file(ledger: Ledger) -> None:
-    """Looking creates nothing; an empty ledger is still a ledger."""
+def test_a_ledger_that_was_never_used_is_empty_and_makes_no_file(ledger: Ledger):
     assert (len(ledger), ledger.select(), bool(ledger)) == (0, [], True)
     assert not ledger.path.exists()
 
 
-def test_the_file_is_for_its_owner_alone(ledger: Ledger) -> None:
-    """Prompts are private."""
+def test_the_file_is_for_its_owner_alone(ledger: Ledger):
     ledger.on_close(exchange()).result()
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
-def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The argument, else FAMNB_LEDGER, else the user's data folder."""
+def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "chosen.sqlite"))
     assert Ledger().path == tmp_path / "chosen.sqlite"
     assert Ledger(tmp_path / "mine.sqlite").path == tmp_path / "mine.sqlite"
@@ -132,14 +120,13 @@ def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         Ledger(":memory:")
 
 
-def test_false_is_no_ledger() -> None:
+def test_false_is_no_ledger():
     """It would record in the user's own, where whoever wrote it expects that nothing is recorded."""
     with pytest.raises(InvalidArgument, match="ledger: expected a path, got False; every call is recorded"):
         Ledger(False)  # type: ignore[arg-type]  # what a user may write
 
 
-def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Path and size, the home folder shortened."""
+def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("HOME", str(tmp_path))
     with Ledger(tmp_path / "a.sqlite") as ledger:
         ledger.on_close(exchange()).result()
@@ -158,8 +145,7 @@ for _ in range(50):
 """
 
 
-def test_processes_share_a_file(ledger: Ledger) -> None:
-    """Four processes begin the same new file at once; all 200 calls are in it, without a warning, without a flush."""
+def test_processes_share_a_file(ledger: Ledger):
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-W", "error", "-c", WRITE_50, str(ledger.path)]
     children = [subprocess.Popen(command, env=here, stderr=subprocess.PIPE) for _ in range(4)]
@@ -175,8 +161,7 @@ def _record(path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
-    """A child has no use of its parent's thread; both go on."""
+def test_a_forked_child_writes_for_itself(ledger: Ledger):
     ledger.on_close(exchange()).result()
     child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,), daemon=True)
     child.start()
@@ -185,8 +170,7 @@ def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
     assert (child.exitcode, len(ledger)) == (0, 3)
 
 
-def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of an older version is brought up to date by the next look at it, its calls untouched."""
+def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     made = exchange()
     ledger.on_close(made)
     ledger.close()
@@ -198,8 +182,7 @@ def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pyt
         assert connection.execute("SELECT mood FROM call_rows").fetchall() == [(None,)]
 
 
-def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
-    """In the order given, more than one query's worth; what is not there is left out."""
+def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger):
     made = [exchange(prompt=f"{place}") for place in range(CHUNK + 2)]
     for one in made:
         ledger.on_close(one)
@@ -210,8 +193,7 @@ def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
     assert (found[0].row, found[0].request, found[0].reply) == (alone.row, alone.request, alone.reply)
 
 
-def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
-    """It is neither read nor written, and the message says what to do."""
+def test_a_file_from_the_future_is_left_alone(ledger: Ledger):
     ledger.on_close(exchange()).result()
     ledger.close()
     with sqlite3.connect(ledger.path) as connection:
@@ -223,8 +205,7 @@ def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 1), ("calls", 2)])
-def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str, version: int) -> None:
-    """Neither reading nor recording changes a byte of it; both say what it is."""
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str, version: int):
     path = tmp_path / "theirs.db"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE TABLE {table} (id TEXT)")
@@ -239,8 +220,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str,
     assert path.read_bytes() == before
 
 
-def test_reads_of_one_block_open_the_file_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They see what is recorded meanwhile, and another thread has a connection of its own."""
+def test_reads_of_one_block_open_the_file_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     first, second = exchange(), exchange()
     ledger.on_close(first).result()
     opened = []
@@ -259,16 +239,14 @@ def test_reads_of_one_block_open_the_file_once(ledger: Ledger, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("strange", ["\ud83d alone", "nul \0 inside", "\u2028", "🦊" * 300])
-def test_strange_text_is_kept(ledger: Ledger, strange: str) -> None:
-    """Half characters, NULs and line separators neither break the row nor the file."""
+def test_strange_text_is_kept(ledger: Ledger, strange: str):
     made = exchange(spoken(strange.encode("utf-8", "replace").decode()))
     made.reply = dataclasses.replace(made.reply, status="failed", error=AuthenticationError(strange, status=401))
     ledger.on_close(made).result()
     assert ledger.call(made.id).reply.text == made.reply.text
 
 
-def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
-    """A service that counts beyond 64 bits loses its count, not the call."""
+def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger):
     made = exchange(spoken("Hi", counts=(2**70, 1)))
     ledger.on_close(made).result()
     assert ledger.select()[0]["input_tokens"] is None
@@ -276,8 +254,7 @@ def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("endpoint", list(endpoints.ENDPOINTS))
 @pytest.mark.parametrize("streamed", [True, False])
-def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, streamed: bool) -> None:
-    """A call over the wire, whole or streamed, is read back equal, and the key is nowhere in the file."""
+def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, streamed: bool):
     with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
         reply = client.ask("Why is the sky blue?", endpoint=endpoint, stream=streamed)
     call = ledger.call(reply.call_id)
@@ -289,8 +266,7 @@ def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, str
 
 
 @pytest.mark.parametrize("status", [None, 500], ids=["nobody answered", "a server error"])
-def test_a_call_without_a_reply_keeps_its_timing_and_its_bytes(ledger: Ledger, status: int | None) -> None:
-    """How long the failure took, and the error's body, are part of the record."""
+def test_a_call_without_a_reply_keeps_its_timing_and_its_bytes(ledger: Ledger, status: int | None):
     body = [at(150, {"error": {"message": "no"}})] if status else []
     made = exchange(body, status=status, streamed=False)
     timing = Timing(ttfb_s=0.1, e2e_s=0.15)

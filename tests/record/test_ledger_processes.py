@@ -1,7 +1,5 @@
 """Four processes that write one ledger, killed at random moments: what was acknowledged is there."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import sqlite3
@@ -36,8 +34,7 @@ def write_calls(ledger_path: str, ids_path: str) -> None:
 
 
 @pytest.mark.full
-def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_path: Path) -> None:
-    """20 rounds of SIGKILL: the file opens and is sound, acknowledged calls are complete, open ones `interrupted`."""
+def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_path: Path):
     chance = random.Random(20)
     acknowledged: set[str] = set()
     for turn in range(20):

@@ -1,7 +1,5 @@
 """The upkeep of the ledger: what it says of itself, what leaves it, and what a Parquet file brings back."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -36,8 +34,7 @@ def content(ledger: Ledger) -> dict[str, list[tuple[Any, ...]]]:
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
 
 
-def test_info_counts_what_is_there(ledger: Ledger) -> None:
-    """Calls by status, model and endpoint, times, sizes, and who runs what."""
+def test_info_counts_what_is_there(ledger: Ledger):
     fill(ledger, 3)
     fill(ledger, 2, endpoint="web")
     running = exchange()
@@ -51,8 +48,7 @@ def test_info_counts_what_is_there(ledger: Ledger) -> None:
     assert "completed 5, running 1" in str(info)
 
 
-def test_a_ledger_that_is_not_there_yet_has_nothing_to_say_and_nothing_to_lose(ledger: Ledger) -> None:
-    """Info and prune make no file."""
+def test_a_ledger_that_is_not_there_yet_has_nothing_to_say_and_nothing_to_lose(ledger: Ledger):
     assert ledger.info().calls == ledger.prune(keep=0).calls == 0
     assert not ledger.path.exists()
 
@@ -67,8 +63,7 @@ def test_a_ledger_that_is_not_there_yet_has_nothing_to_say_and_nothing_to_lose(l
         ({"keep": 9}, [0, 1, 2, 3, 4]),
     ],
 )
-def test_prune_deletes_what_both_limits_say(ledger: Ledger, limits: dict[str, Any], stay: list[int]) -> None:
-    """With their bytes, and with the requests that no other call shares."""
+def test_prune_deletes_what_both_limits_say(ledger: Ledger, limits: dict[str, Any], stay: list[int]):
     ids = fill(ledger, 5)
     assert ledger.prune(**limits, dry_run=True).calls == 5 - len(stay)
     assert len(ledger) == 5
@@ -80,8 +75,7 @@ def test_prune_deletes_what_both_limits_say(ledger: Ledger, limits: dict[str, An
     )
 
 
-def test_prune_spares_shared_requests_and_running_calls(ledger: Ledger) -> None:
-    """A request goes with its last call; a call that still runs is never touched."""
+def test_prune_spares_shared_requests_and_running_calls(ledger: Ledger):
     old, new = exchange(prompt="same", started_at=DAY), exchange(prompt="same")
     running = exchange(prompt="runs", started_at=DAY)
     ledger.on_open(running)
@@ -94,8 +88,7 @@ def test_prune_spares_shared_requests_and_running_calls(ledger: Ledger) -> None:
     assert ledger.call(running.id).reply == running.reply
 
 
-def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger) -> None:
-    """The rows stay as they are, without what came from the socket; a second time there is nothing to do."""
+def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger):
     fill(ledger, 3)
     before = content(ledger)
     assert ledger.prune(keep=1, payloads_only=True).calls == 2
@@ -104,8 +97,7 @@ def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger) -> None:
     assert ledger.prune(keep=1, payloads_only=True).calls == 0
 
 
-def test_pruning_makes_the_file_smaller(ledger: Ledger) -> None:
-    """Space is given back to the disk, not only to the next calls."""
+def test_pruning_makes_the_file_smaller(ledger: Ledger):
     for place in range(50):
         ledger.on_close(exchange(prompt=f"{place}" * 10_000))
     pruned = ledger.prune(keep=1)
@@ -113,8 +105,7 @@ def test_pruning_makes_the_file_smaller(ledger: Ledger) -> None:
     assert ledger.info().size_bytes < 200_000
 
 
-def test_prune_without_a_limit_is_refused(ledger: Ledger) -> None:
-    """Deleting everything has to be said."""
+def test_prune_without_a_limit_is_refused(ledger: Ledger):
     with pytest.raises(ValueError, match="older_than="):
         ledger.prune()
     for keep in (-1, "3", 1.5, True):
@@ -124,8 +115,7 @@ def test_prune_without_a_limit_is_refused(ledger: Ledger) -> None:
         ledger.prune(older_than="90d")  # type: ignore[arg-type]  # likewise
 
 
-def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path) -> None:
-    """Every cell of every table is the same in a new ledger, strange text, failures and open pieces included."""
+def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path):
     fill(ledger, 1200, labels={"experiment": "e", "variant": "v", "cell": "c"})
     ledger.on_close(exchange([], status=500, prompt="nul \0, separator \u2028"))
     assert ledger.export(tmp_path / "all.parquet") == 1201
@@ -134,8 +124,7 @@ def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path) -
         assert content(new) == content(ledger)
 
 
-def test_an_import_adds_only_what_is_missing(ledger: Ledger, tmp_path: Path) -> None:
-    """Two ledgers merge by their calls' ids, however often; running calls are not exported."""
+def test_an_import_adds_only_what_is_missing(ledger: Ledger, tmp_path: Path):
     fill(ledger, 3)
     ledger.on_open(exchange())
     assert ledger.export(tmp_path / "a.parquet") == 3
@@ -157,25 +146,20 @@ def other_parquet(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "words"), [(no_parquet, "is not a Parquet file"), (other_parquet, "holds no ledger")])
-def test_another_file_is_refused(ledger: Ledger, tmp_path: Path, file: Callable[[Path], None], words: str) -> None:
-    """And nothing is written."""
+def test_another_file_is_refused(ledger: Ledger, tmp_path: Path, file: Callable[[Path], None], words: str):
     file(tmp_path / "x.parquet")
     with pytest.raises(LedgerError, match=words):
         ledger.load(tmp_path / "x.parquet")
     assert not ledger.path.exists()
 
 
-def test_without_pyarrow_the_message_says_what_to_install(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Parquet is an extra."""
+def test_without_pyarrow_the_message_says_what_to_install(ledger, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(LedgerError, match=r'pip install "famnb\[scale\]"'):
         ledger.export(tmp_path / "x.parquet")
 
 
-def test_the_ledger_commands(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Export, prune, import and info, as a shell sees them."""
+def test_the_ledger_commands(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     fill(ledger, 4)
     here, file = ["--ledger", str(ledger.path)], str(tmp_path / "all.parquet")
     assert cli.main(["ledger", "export", file, *here]) == 0

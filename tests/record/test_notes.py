@@ -1,7 +1,5 @@
 """Notes on calls."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest
@@ -14,7 +12,6 @@ from tests.support.exchanges import exchange
 
 
 def test_a_note_is_a_column_of_the_frame(ledger: Ledger):
-    """The latest one, without a key; an empty one deletes it."""
     noted, other = exchange(), exchange()
     for call in (noted, other):
         ledger.on_close(call).result()
@@ -28,7 +25,6 @@ def test_a_note_is_a_column_of_the_frame(ledger: Ledger):
 
 
 def test_a_note_outlives_the_end_of_the_call(ledger: Ledger):
-    """What is noted while a call runs is there when it has ended."""
     call = exchange()
     ledger.on_open(call)
     ledger.note(call.id, "slow today")

@@ -1,7 +1,5 @@
 """A ledger of a famnb before 0.1 is refused by its name, by all that reads or writes one, and left untouched."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Callable
@@ -42,7 +40,7 @@ def old_ledger(tmp_path: Path) -> Path:
     ],
     ids=["calls", "deltas", "info", "prune", "export"],
 )
-def test_whatever_reads_it_raises(old_ledger: Path, use: Callable[[Path], object]) -> None:
+def test_whatever_reads_it_raises(old_ledger: Path, use: Callable[[Path], object]):
     content = old_ledger.read_bytes()
     with pytest.raises(LedgerError, match=r"old\.sqlite is a ledger of a famnb before 0\.1.*FAMNB_LEDGER"):
         use(old_ledger)
@@ -50,7 +48,7 @@ def test_whatever_reads_it_raises(old_ledger: Path, use: Callable[[Path], object
 
 
 @pytest.mark.parametrize("command", [["calls"], ["ledger", "info"]], ids=" ".join)
-def test_the_command_line_names_it(old_ledger: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_names_it(old_ledger: Path, command: list[str], capsys: pytest.CaptureFixture[str]):
     content = old_ledger.read_bytes()
     assert cli.main([*command, "--ledger", str(old_ledger)]) == 1
     error = capsys.readouterr().err
@@ -59,7 +57,7 @@ def test_the_command_line_names_it(old_ledger: Path, command: list[str], capsys:
     assert old_ledger.read_bytes() == content
 
 
-def test_a_call_is_answered_with_a_warning(old_ledger: Path) -> None:
+def test_a_call_is_answered_with_a_warning(old_ledger: Path):
     content = old_ledger.read_bytes()
     with pytest.warns(RuntimeWarning, match=r"before 0\.1"):
         Ledger(old_ledger).on_close(exchange()).result()

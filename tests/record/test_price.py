@@ -1,7 +1,5 @@
 """What calls cost, from the bytes of every endpoint to the frame: sums by hand, and intervals against the truth."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from decimal import Decimal
@@ -115,10 +113,7 @@ TABLE: list[tuple[str, bool, list[Any], tuple[str, str, str]]] = [
 
 
 @pytest.mark.parametrize(("endpoint", "streamed", "events", "dollars"), TABLE)
-def test_costs_are_those_reckoned_by_hand(
-    priced: None, tmp_path: Path, endpoint: str, streamed: bool, events: list[Any], dollars: tuple[str, str, str]
-) -> None:
-    """On the reply, in the ledger and in the frame: best, low and high, to the last digit."""
+def test_costs_are_those_reckoned_by_hand(priced, tmp_path, endpoint, streamed, events, dollars):
     if endpoint == "messages":
         price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
@@ -131,8 +126,7 @@ def test_costs_are_those_reckoned_by_hand(
     assert [row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"]] == [float(each) for each in dollars]
 
 
-def test_the_price_of_cache_writes_puts_no_cost_in_doubt_where_there_are_none(priced: None, tmp_path: Path) -> None:
-    """Of `web`, whose API has none, 1,500 tokens not read from the cache were not written to it, at 1.60, either."""
+def test_the_price_of_cache_writes_puts_no_cost_in_doubt_where_there_are_none(priced: None, tmp_path: Path):
     price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
     made = exchange([at(300, completion(WEB))], endpoint="web", streamed=False)
@@ -143,8 +137,7 @@ def test_the_price_of_cache_writes_puts_no_cost_in_doubt_where_there_are_none(pr
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
-def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, server: Server, endpoint: str) -> None:
-    """A stream that tells less than its whole reply: reasoning or cut off too, the truth lies within."""
+def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, server: Server, endpoint: str):
     model = "fam-mini" if endpoint == "chat" else "fam-2-5-pro"
     reasoning = {"thinking": 200} if endpoint == "messages" else {"reasoning": {"effort": "high", "summary": "none"}}
     settings: list[dict[str, Any]] = [{}, reasoning, {"max_tokens": 16}, {**reasoning, "max_tokens": 64}]
@@ -164,7 +157,6 @@ def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, serve
 
 
 def test_a_cost_reads_as_one_line_and_shows_its_ends():
-    """An estimate is marked, and its ends are rows of the table."""
     exact, estimate = (Cost(Decimal("0.001"), low, Decimal("0.001")) for low in (Decimal("0.001"), Decimal("0.0008")))
     assert [repr(exact), repr(estimate)] == ["<Cost $0.001>", "<Cost ≈ $0.001 ($0.0008–$0.001)>"]
     assert "at least" in estimate._repr_html_()

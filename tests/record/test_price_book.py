@@ -1,7 +1,5 @@
 """The price book: whose price holds when, and what follows from it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -30,41 +28,35 @@ def book() -> PriceBook:
     return PriceBook()
 
 
-def test_fam_mini_costs_what_the_document_says(book: PriceBook) -> None:
-    """A quarter of a dollar a million tokens in, a dollar a million out."""
+def test_fam_mini_costs_what_the_document_says(book: PriceBook):
     assert book.cost("fam-mini", make_usage(200_000, 16_000)) == Cost(
         Decimal("0.066"), Decimal("0.066"), Decimal("0.066")
     )
 
 
-def test_the_documents_price_ends_where_its_tier_ends(book: PriceBook) -> None:
-    """255,999 input tokens are under 256K, 256,000 are not."""
+def test_the_documents_price_ends_where_its_tier_ends(book: PriceBook):
     assert usd(book, "fam-mini", make_usage(255_999, 0)) == Decimal("0.06399975")
     assert book.cost("fam-mini", make_usage(256_000, 0)) is None
 
 
 @pytest.mark.parametrize("model", ["fam-2-5-pro", "fam-2-5-mini", "someone/else", ""])
-def test_a_model_without_a_price_has_no_cost(book: PriceBook, model: str) -> None:
-    """What the document leaves out is unknown, not free."""
+def test_a_model_without_a_price_has_no_cost(book: PriceBook, model: str):
     assert book.cost(model, make_usage(1000, 1000)) is None
 
 
-def test_absent_counts_have_no_cost(book: PriceBook) -> None:
-    """Missing tokens are not zero tokens."""
+def test_absent_counts_have_no_cost(book: PriceBook):
     assert book.cost("fam-mini", Usage(output_tokens=5)) is None
     assert book.cost("fam-mini", Usage(input_tokens=5)) is None
 
 
-def test_the_users_price_wins_and_can_be_taken_back(book: PriceBook) -> None:
-    """A price set for a built-in model replaces the document's until it is unset."""
+def test_the_users_price_wins_and_can_be_taken_back(book: PriceBook):
     book.set("fam-mini", input=2, output="4.50")
     assert usd(book, "fam-mini", make_usage(MILLION, MILLION)) == Decimal("6.50")
     book.unset("fam-mini")
     assert usd(book, "fam-mini", make_usage(100_000, 0)) == Decimal("0.025")
 
 
-def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook) -> None:
-    """A price that begins later leaves earlier calls alone; before the first date the document's holds."""
+def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook):
     book.set("fam-mini", input=1, output=1, since="2026-03-01")
     book.set("fam-mini", input=2, output=2, since=datetime(2026, 6, 1, tzinfo=UTC))
     each = [
@@ -73,14 +65,12 @@ def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook) -> None:
     assert each == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
 
 
-def test_a_price_without_a_date_holds_for_calls_already_made(book: PriceBook) -> None:
-    """Who learns a price after the calls sees their cost."""
+def test_a_price_without_a_date_holds_for_calls_already_made(book: PriceBook):
     book.set("fam-2-5-pro", input=1, output=10)
     assert usd(book, "fam-2-5-pro", make_usage(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1
 
 
-def test_tiers_go_by_the_number_of_input_tokens(book: PriceBook) -> None:
-    """The smallest tier that holds the input decides; without one for all sizes, larger calls have no cost."""
+def test_tiers_go_by_the_number_of_input_tokens(book: PriceBook):
     book.set("m", input=1, output=0, until_context=1000)
     assert book.cost("m", make_usage(1000, 0)) is None
     book.set("m", input=3, output=0)
@@ -97,10 +87,7 @@ def test_tiers_go_by_the_number_of_input_tokens(book: PriceBook) -> None:
         (None, "vllm", 2),
     ],
 )
-def test_the_price_that_says_most_about_the_service_counts(
-    book: PriceBook, url: str | None, profile: str, dollars: int
-) -> None:
-    """Host and port, host, profile, all services; not by which was set last."""
+def test_the_price_that_says_most_about_the_service_counts(book, url, profile, dollars):
     for price, service in ((2, "vllm"), (4, "http://gpu:8000/v1"), (3, "gpu"), (1, None)):
         book.set("m", input=price, output=0, service=service)
     names = service_names(url, profile)
@@ -108,8 +95,7 @@ def test_the_price_that_says_most_about_the_service_counts(
     assert [entry.service for entry in book if entry.model == "m"] == [None, "gpu", "gpu:8000", "vllm"]
 
 
-def test_a_service_s_price_leaves_other_services_and_earlier_days_to_the_others(book: PriceBook) -> None:
-    """A file's or built-in price included; without any there is no cost."""
+def test_a_service_s_price_leaves_other_services_and_earlier_days_to_the_others(book: PriceBook):
     book.set("fam-mini", input=9, output=9, service="openai", since="2026-03-01")
     book.set("only-there", input=1, output=1, service="openai")
     for month, service, dollars in ((2, "openai", "0.025"), (3, "openai", "0.9"), (3, "azure", "0.025")):
@@ -121,34 +107,31 @@ def test_a_service_s_price_leaves_other_services_and_earlier_days_to_the_others(
 
 
 @pytest.mark.parametrize("wrong", ["", "two words", "a/b", 5, "https://"])
-def test_a_service_is_a_profile_or_a_host(book: PriceBook, wrong: Any) -> None:
+def test_a_service_is_a_profile_or_a_host(book: PriceBook, wrong: Any):
     with pytest.raises(InvalidRequest, match="service: expected the name of a profile, such as 'openrouter', or of a"):
         book.set("m", input=1, output=1, service=wrong)
 
 
-def test_the_same_entry_set_again_is_replaced(book: PriceBook) -> None:
-    """A slip is corrected by setting the price once more."""
+def test_the_same_entry_set_again_is_replaced(book: PriceBook):
     book.set("m", input=9, output=9)
     book.set("m", input=1, output=1)
     assert usd(book, "m", make_usage(MILLION, 0)) == 1
     assert [entry.model for entry in book].count("m") == 1
 
 
-def test_cached_tokens_cost_their_own_price(book: PriceBook) -> None:
-    """600 plain at 10, 300 read at 1, 100 written at 12, 50 out at 20 dollars a million."""
+def test_cached_tokens_cost_their_own_price(book: PriceBook):
     book.set("m", input=10, output=20, cached=1, cache_write=12)
     usage = make_usage(1000, 50, cached_tokens=300, cache_write_tokens=100)
     assert usd(book, "m", usage) == Decimal(600 * 10 + 300 * 1 + 100 * 12 + 50 * 20) / MILLION
 
 
-def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook) -> None:
-    """Nobody said how much was cached: between all of it and nothing."""
+def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook):
     book.set("m", input=10, output=0, cached=1)
     assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(1), Decimal(10))
     assert book.cost("m", make_usage(MILLION, 0, cached_tokens=0)).exact
 
 
-def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: PriceBook) -> None:
+def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: PriceBook):
     """What its API cannot do costs nothing; whether input was read from the cache is another question."""
     book.set("m", input=10, output=0, cache_write=12)
     assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(10), Decimal(12))
@@ -157,35 +140,30 @@ def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: Price
     assert book.cost("m", make_usage(MILLION, 0), has_cache_writes=False) == Cost(Decimal(10), Decimal(1), Decimal(10))
 
 
-def test_an_estimated_count_is_an_interval(book: PriceBook) -> None:
-    """Without an interval of its own, an estimate is right within a factor of two."""
+def test_an_estimated_count_is_an_interval(book: PriceBook):
     cost = book.cost("fam-mini", make_usage(1000, 1000, estimated=("output_tokens",)))
     assert cost == Cost(Decimal("0.00125"), Decimal("0.00075"), Decimal("0.00225"))
     assert str(cost) == "≈ $0.00125 ($0.00075–$0.00225)"
 
 
 @pytest.mark.parametrize("wrong", [-1, "a lot", float("nan"), float("inf")])
-def test_a_price_must_be_a_number(book: PriceBook, wrong: object) -> None:
-    """The refusal names the field and what was given."""
+def test_a_price_must_be_a_number(book: PriceBook, wrong: object):
     with pytest.raises(InvalidRequest, match="output: a price is a number of USD"):
         book.set("m", input=1, output=wrong)
 
 
 @pytest.mark.parametrize("model", ["", "  ", None])
-def test_a_price_is_of_a_model(book: PriceBook, model: object) -> None:
-    """Without a name it would never hold."""
+def test_a_price_is_of_a_model(book: PriceBook, model: object):
     with pytest.raises(InvalidRequest, match="model: expected the name of a model"):
         book.set(model, input=1, output=1)  # type: ignore[arg-type]
 
 
-def test_a_date_must_be_a_date(book: PriceBook) -> None:
-    """The refusal shows how one is written."""
+def test_a_date_must_be_a_date(book: PriceBook):
     with pytest.raises(InvalidRequest, match="expected a date such as '2026-01-31'; got 'soon'"):
         book.set("m", input=1, output=1, since="soon")
 
 
-def test_the_book_shows_who_says_so(book: PriceBook) -> None:
-    """Each price stands with its source, as text and as an HTML table; a model's name is not markup."""
+def test_the_book_shows_who_says_so(book: PriceBook):
     book.set("<b>m</b>", input=1, output=2, since="2026-03-01")
     assert "the API's document" in repr(book)
     assert "2026-03-01  you" in repr(book)

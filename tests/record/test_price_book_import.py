@@ -1,7 +1,5 @@
 """Prices of the community's file become entries of the user's own, with the file's name and date as their source."""
 
-from __future__ import annotations
-
 import json
 import os
 from decimal import Decimal
@@ -55,7 +53,6 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_prices_are_per_million_and_name_their_source(file: Path):
-    """The vendor whose entry is called like the model wins over a reseller; without a token price there is none."""
     prices = {price.model: price for price in read_community_prices(file, ["gpt-*", "lab/*", "speech"])}
     assert sorted(prices) == ["gpt-x", "lab/only-there"]
     price = prices["gpt-x"]
@@ -64,7 +61,6 @@ def test_prices_are_per_million_and_name_their_source(file: Path):
 
 
 def test_a_price_for_long_input_is_a_tier(file: Path):
-    """Above 200,000 tokens; up to them the plain price holds."""
     book = PriceBook(read_community_prices(file, ["long-context"]))
     for tokens, input_price, output_price in ((200_000, 3, 15), (200_001, 6, Decimal("22.5"))):
         price = book.price("long-context", context=tokens)
@@ -80,7 +76,6 @@ def test_another_file_is_refused(tmp_path: Path, text: str, message: str):
 
 
 def test_the_command_writes_them_into_the_user_s_file(file: Path, capsys: pytest.CaptureFixture[str]):
-    """What stood there stays, the source is kept, and a second import replaces the first."""
     own = Path(os.environ["FAMNB_PRICES"])
     own.write_text('[[price]]\nmodel = "mine"\ninput = 1\noutput = 2\n')
     famnb.prices.load()
@@ -101,7 +96,6 @@ def test_the_command_writes_them_into_the_user_s_file(file: Path, capsys: pytest
 
 
 def test_prices_at_one_service(file: Path, capsys: pytest.CaptureFixture[str]):
-    """A vendor's own entries, for calls by its profile; of a host that the file does not know, the model's own."""
     Path(os.environ["FAMNB_PRICES"]).touch()
     famnb.prices.load()
     assert main(["prices", "import", str(file), "gpt-x", "--service", "openrouter"]) == 0
@@ -120,7 +114,6 @@ def test_prices_at_one_service(file: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_the_command_says_what_it_cannot_do(file: Path, capsys: pytest.CaptureFixture[str]):
-    """No such model in the file; no models named and none in the ledger."""
     assert main(["prices", "import", str(file), "nothing"]) == 1
     assert "has no price of nothing" in capsys.readouterr().err
     assert main(["prices", "import", str(file)]) == 2

@@ -1,7 +1,5 @@
 """Recorded calls played again: identical requests cost nothing, and no reply pretends to be a new one."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
@@ -38,7 +36,6 @@ def iterate(one: famnb.Client, asked: Request) -> Reply:
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, streamed):
-    """The second time nothing is sent; events, reply, timing, cost and id are those of the recorded call."""
     asked = request(endpoint, stream=streamed)
     with FaultServer(chunked(*sse_stream(endpoint, "Hello")) if streamed else whole(body(endpoint, "Hello"))) as server:
         live, again = (iterate(client(ledger, server.url, replay="prefer"), asked) for _ in range(2))
@@ -49,7 +46,6 @@ def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, stre
 
 
 def test_a_notebook_runs_again_without_its_service(ledger):
-    """With `only` no service is needed, whether one sends, asks, streams, awaits or sends many."""
     ledger.on_close(exchange(prompt="Hello?")).result()
     asked = exchange(prompt="Hello?").request
     with client(ledger, replay="only") as offline:
@@ -69,7 +65,6 @@ def test_a_notebook_runs_again_without_its_service(ledger):
 
 @pytest.mark.parametrize("other", [{"prompt": "Hi"}, {"temperature": 0.5}, {"streamed": False}, {"endpoint": "web"}])
 def test_only_refuses_what_is_not_recorded(ledger, other):
-    """Another prompt, setting, way or endpoint is another request: nothing is sent, nothing recorded."""
     ledger.on_close(exchange()).result()
     asked = exchange(**{"streamed": True, **other}).request
     with client(ledger, replay="only") as offline, pytest.raises(NotRecorded, match="replay='prefer'") as caught:
@@ -78,7 +73,6 @@ def test_only_refuses_what_is_not_recorded(ledger, other):
 
 
 def test_a_refusal_hurts_no_other(ledger):
-    """In a fan-out it stands in its place."""
     ledger.on_close(exchange()).result()
     with client(ledger, replay="only") as offline:
         replies = offline.send_many([exchange().request, exchange(prompt="?").request])
@@ -86,14 +80,12 @@ def test_a_refusal_hurts_no_other(ledger):
 
 
 def test_only_complete_calls_are_answers(ledger):
-    """A stream that broke off is asked again, and not played as if it were the answer."""
     ledger.on_close(exchange(spoken("Hel")[:2])).result()
     with client(ledger, replay="only") as offline, pytest.raises(NotRecorded):
         offline.send(exchange().request)
 
 
 def test_repeats_stay_as_different_as_they_were(ledger):
-    """The newest recording first, then those before it, then over again; each client begins anew."""
     for text in ("old", "middle", "new"):
         ledger.on_close(exchange(spoken(text))).result()
     for _ in range(2):
@@ -103,7 +95,6 @@ def test_repeats_stay_as_different_as_they_were(ledger):
 
 
 def test_a_simulated_answer_is_not_passed_off_as_a_services(ledger):
-    """It answers a client of this machine's own service, and no other."""
     ledger.on_close(exchange(service="sim")).result()
     with client(ledger, replay="only") as local:
         assert local.send(exchange().request).service == "sim"
@@ -112,7 +103,6 @@ def test_a_simulated_answer_is_not_passed_off_as_a_services(ledger):
 
 
 def test_a_ledger_in_trouble_leaves_the_service(tmp_path):
-    """With `prefer` the service is asked, with `only` the trouble is the error."""
     (tmp_path / "bad.sqlite").write_bytes(b"no database " * 100)
     asked = request("web", stream=False)
     with FaultServer(whole(body("web", "Hello"))) as server:
@@ -125,14 +115,12 @@ def test_a_ledger_in_trouble_leaves_the_service(tmp_path):
 
 @pytest.mark.parametrize("options", [{"replay": "yes"}, {"replay": "only", "replay_speed": -1}])
 def test_a_senseless_replay_is_refused(ledger, options):
-    """The message names the parameter."""
     with pytest.raises(InvalidRequest, match="replay"):
         client(ledger, **options)
 
 
 @pytest.mark.parametrize(("speed", "least_s"), [(1, 0.4), (4, 0.1), (0, 0.0), (math.inf, 0.0)])
 def test_a_recorded_stream_plays_again(ledger, speed, least_s):
-    """Its events in order, not before their time; the figures are the recorded ones whatever the speed."""
     made = exchange(spoken("Hello, ", "world"))
     ledger.on_close(made).result()
     began = time.monotonic()
@@ -146,7 +134,6 @@ def test_a_recorded_stream_plays_again(ledger, speed, least_s):
 
 
 def test_a_replay_can_be_stopped(ledger):
-    """It ends there, at the recording's own time; the record itself stays complete."""
     made = exchange([at(1, chunk({"content": "Hel"})), at(10**7, chunk({"content": "lo"}, finish="stop"))])
     ledger.on_close(made).result()
     with ledger.replay(made.id) as stream:
@@ -158,7 +145,6 @@ def test_a_replay_can_be_stopped(ledger):
 
 
 def test_a_failed_call_fails_again_as_it_did(ledger):
-    """With the partial reply on its error."""
     silent = chunked(*opening("web"), delta("web", "Hel"), 5.0)
     with FaultServer(silent) as server, client(ledger, server.url, deadlines=famnb.Deadlines(idle=0.1)) as one:
         live = one.send_many([request("web")])[0]
@@ -169,7 +155,6 @@ def test_a_failed_call_fails_again_as_it_did(ledger):
 
 
 def test_an_error_status_is_played_as_its_error(ledger):
-    """There are no events, but there is an outcome."""
     with FaultServer(whole({"error": {"message": "no"}}, 400)) as server, client(ledger, server.url) as one:
         live = one.send_many([request("web")])[0]
     stream = ledger.replay(live.call_id)
@@ -178,7 +163,6 @@ def test_an_error_status_is_played_as_its_error(ledger):
 
 
 def test_a_replay_is_shown_like_a_live_stream(ledger):
-    """The live view draws it, and its transcript says what it is."""
     made = exchange(spoken("Hello, ", "world"))
     ledger.on_close(made).result()
     stream = ledger.replay(made.id, speed=0)
@@ -189,6 +173,5 @@ def test_a_replay_is_shown_like_a_live_stream(ledger):
 
 
 def test_an_unknown_call_cannot_be_played(ledger):
-    """KeyError, before anything starts."""
     with pytest.raises(KeyError, match="call_none"):
         ledger.replay("call_none")

@@ -1,7 +1,5 @@
 """Calls that are shared."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,9 +1,6 @@
 """Estimated counts: from which history, how sure, and never unmarked."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -16,30 +13,25 @@ from famnb.record.token_estimates import NO_CAP, PRIOR, TokenFit, TokenRatio, es
 from tests.support.exchanges import exchange, spoken
 
 
-def test_without_history_the_prior_is_wide() -> None:
-    """Four characters a token, between one and eight."""
+def test_without_history_the_prior_is_wide():
     assert fit_ratio([]) == PRIOR == TokenRatio(0.25, 0.125, 1, 0)
 
 
-def test_one_reply_is_right_within_a_factor_of_two() -> None:
-    """One ratio is the middle; the next reply may well be unlike it."""
+def test_one_reply_is_right_within_a_factor_of_two():
     assert fit_ratio([0.3]) == TokenRatio(0.3, 0.15, 0.6, 1)
 
 
-def test_doubt_shrinks_as_replies_are_seen_and_never_ends() -> None:
-    """The interval reaches beyond what was seen by 1 + 1/sqrt(n): four equal replies are no proof of a fifth."""
+def test_doubt_shrinks_as_replies_are_seen_and_never_ends():
     assert fit_ratio([0.3] * 4) == TokenRatio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)
     assert fit_ratio([0.3] * 400) == TokenRatio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)
 
 
-def test_one_odd_reply_among_hundreds_does_not_widen_the_interval() -> None:
-    """It ends at the 1st and the 99th percentile, widened."""
+def test_one_odd_reply_among_hundreds_does_not_widen_the_interval():
     ratio = fit_ratio([0.2] * 399 + [9.0])
     assert (ratio.mid, ratio.low, ratio.high) == pytest.approx((0.2, 0.2 / 1.05, 0.21))
 
 
-def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
-    """Ten characters of answer say little about the tokens of a reply that reasoned out of sight."""
+def test_hidden_reasoning_may_be_all_that_the_cap_allows():
     fit = TokenFit(output=TokenRatio(0.25, 0.2, 0.3, 9), reasoned=TokenRatio(2.0, 1.0, 4.0, 9))
     figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=fit, hidden_cap=512)
     assert [u.output_tokens for u in (figures.low, figures.usage, figures.high)] == [2, 20, 512]
@@ -59,20 +51,17 @@ def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
         ({"endpoint": "chat", "model": "openai/gpt-4o-mini", "reasoning": {"effort": "low"}}, None, NO_CAP),
     ],
 )
-def test_a_reply_may_hide_as_many_tokens_as_its_cap_unless_its_model_is_known_not_to_reason(
-    fields: dict[str, Any], service: str | None, cap: int | None
-) -> None:
-    """A simulated engine does as it is asked; any other may reason unasked, up to its cap."""
+def test_a_reply_may_hide_as_many_tokens_as_its_cap_unless_its_model_is_known_not_to_reason(fields, service, cap):
     request = compose(fields.get("endpoint", "web"), "Hi", **{k: v for k, v in fields.items() if k != "endpoint"})
     assert hidden_cap(request, service, shows_thinking=False) == cap
 
 
-def test_thinking_that_is_shown_may_be_a_summary_of_a_real_models() -> None:
+def test_thinking_that_is_shown_may_be_a_summary_of_a_real_models():
     request = compose("messages", "Hi", thinking=100, max_tokens=200)
     assert [hidden_cap(request, service, shows_thinking=True) for service in ("sim", None)] == [None, 200]
 
 
-def test_without_a_cap_nothing_limits_what_came_nor_what_it_cost() -> None:
+def test_without_a_cap_nothing_limits_what_came_nor_what_it_cost():
     figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=TokenFit(), hidden_cap=NO_CAP)
     assert (figures.low.output_tokens, figures.usage.output_tokens, figures.high.output_tokens) == (1, 2, None)
     cost = famnb.prices.cost("fam-mini", figures.usage, between=(figures.low, figures.high))
@@ -80,31 +69,27 @@ def test_without_a_cap_nothing_limits_what_came_nor_what_it_cost() -> None:
     assert str(cost).startswith("≥ $0.00")
 
 
-def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Ledger) -> None:
-    """Ten characters in 100 tokens with reasoning, in 5 without: two fits."""
+def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Ledger):
     ledger.on_close(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}, service="sim"))
     ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), service="sim")).result()
     fit = ledger.fits("fam-mini")["sim"]
     assert (fit.output.mid, fit.reasoned.mid) == (0.5, 10.0)
 
 
-def test_estimates_are_marked_and_bounded() -> None:
-    """400 characters came back, 80 were sent: 100 and 20 tokens, more or less."""
+def test_estimates_are_marked_and_bounded():
     figures = estimate_usage(Usage(), input_chars=80, output_chars=400, fit=TokenFit())
     assert figures.usage.estimated == ("input_tokens", "output_tokens", "total_tokens")
     each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in (figures.usage, figures.low, figures.high)]
     assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
 
 
-def test_what_was_reported_stays() -> None:
-    """A stream of the messages endpoint says how much came out, so only the input is estimated."""
+def test_what_was_reported_stays():
     usage = estimate_usage(Usage(output_tokens=7), input_chars=80, output_chars=400, fit=TokenFit()).usage
     assert (usage.output_tokens, usage.source("output_tokens")) == (7, "reported")
     assert (usage.input_tokens, usage.source("input_tokens")) == (20, "estimated")
 
 
-def test_a_total_derives_what_is_missing() -> None:
-    """Two of three counts give the third exactly."""
+def test_a_total_derives_what_is_missing():
     usage = estimate_usage(
         Usage(output_tokens=7, total_tokens=10), input_chars=999, output_chars=1, fit=TokenFit()
     ).usage
@@ -112,8 +97,7 @@ def test_a_total_derives_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("chars", [None, 0])
-def test_nothing_to_measure_is_absent_not_zero(chars: int | None) -> None:
-    """No text came, or its length means nothing: the count stays missing."""
+def test_nothing_to_measure_is_absent_not_zero(chars: int | None):
     assert estimate_usage(Usage(), input_chars=chars, output_chars=chars, fit=TokenFit()).usage == Usage()
 
 
@@ -127,19 +111,17 @@ def test_nothing_to_measure_is_absent_not_zero(chars: int | None) -> None:
         ({"endpoint": "responses", "previous_response_id": "resp_1"}, None),
     ],
 )
-def test_a_message_is_longer_than_its_text(fields: dict[str, str], chars: int | None) -> None:
-    """Each message is framed by marks that are tokens too, which matters for short ones."""
+def test_a_message_is_longer_than_its_text(fields: dict[str, str], chars: int | None):
     assert input_chars(compose(fields.pop("endpoint", "chat"), "Hi", **fields)) == chars
 
 
-def test_an_image_makes_the_text_no_measure_of_the_input() -> None:
+def test_an_image_makes_the_text_no_measure_of_the_input():
     """How many tokens an image is cannot be told from its address."""
     parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "http://127.0.0.1/cat.png"}]
     assert input_chars(ChatRequest(model="fam-mini", messages=[{"role": "user", "content": parts}])) is None
 
 
-def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
-    """Ten characters in five tokens; a simulated engine teaches nothing about a real one, nor a silent reply."""
+def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger):
     for _ in range(2):
         ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16))
         ledger.on_close(exchange(spoken("a" * 10, counts=(16, 10)), prompt="b" * 16, service="sim"))
@@ -150,8 +132,7 @@ def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
     assert ledger.fits("unheard-of") == {}
 
 
-def test_a_replys_cost_uses_the_fit(ledger: Ledger) -> None:
-    """The next call without usage is priced by what the ledger learned, as an interval."""
+def test_a_replys_cost_uses_the_fit(ledger: Ledger):
     ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16, service="sim")).result()
     silent = exchange(spoken("a" * 1000), prompt="b" * 16, service="sim")
     ledger.on_open(silent)

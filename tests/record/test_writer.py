@@ -1,7 +1,5 @@
 """The ledger in bad weather: processes that die, files that cannot be written, and calls that go on."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -45,8 +43,7 @@ client.ask("Hello?", endpoint="web")
 """
 
 
-def test_a_killed_process_leaves_its_call(ledger: Ledger) -> None:
-    """Killed in the middle of a stream, the call reads as interrupted, with the text that had arrived."""
+def test_a_killed_process_leaves_its_call(ledger: Ledger):
     script = chunked(*opening("web"), *(delta("web", text) for text in ("one ", "two ", "three")), Action.STALL)
     server = FaultServer(script)
     child = subprocess.Popen([sys.executable, "-c", ASK, str(ledger.path), server.url], env={**os.environ, **HERE})
@@ -66,8 +63,7 @@ def test_a_killed_process_leaves_its_call(ledger: Ledger) -> None:
     assert (reply.text, reply.status, reply.complete) == ("one two three", "interrupted", False)
 
 
-def test_a_process_number_used_again_is_not_the_same_process() -> None:
-    """Who has the number but was born at another time is somebody else; a machine that is not ours is believed."""
+def test_a_process_number_used_again_is_not_the_same_process():
     me = this_process()
     assert me.is_alive
     assert not OwnerProcess(me.pid, me.born - 100, me.host).is_alive
@@ -88,8 +84,7 @@ def no_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("trouble", [garbage, folder, no_folder])
-def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Path], None]) -> None:
-    """Calls are answered all the same, each future is done, and the user is told once."""
+def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Path], None]):
     (tmp_path / "sub").mkdir()
     ledger = Ledger(tmp_path / "sub" / "calls.sqlite")
     trouble(ledger.path)
@@ -108,8 +103,7 @@ def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Pat
 
 
 @pytest.mark.parametrize("trouble", [garbage, folder])
-def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, trouble: Callable[[Path], None]) -> None:
-    """Reading raises, naming the file and what to do."""
+def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, trouble: Callable[[Path], None]):
     path = tmp_path / "calls.sqlite"
     trouble(path)
     with pytest.raises(LedgerError, match=r"calls.sqlite cannot be read .* restore it from a copy"):
@@ -117,8 +111,7 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, trouble: Callable[[P
     assert "cannot be read" in repr(Ledger(path))
 
 
-def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody else holds the lock calls go on with one warning; once it is free, nothing is missing."""
+def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(schema, "LOCK_S", 0.05)
     ledger.on_close(exchange()).result()
     ledger.close()
@@ -154,8 +147,7 @@ print(behind, len(rows), {rows[call.id] for call in made}, ledger.behind, flush=
 """
 
 
-def test_calls_of_a_full_disk_are_all_there_once_there_is_room(ledger: Ledger) -> None:
-    """2,000 calls, two records each, wait in memory; none is lost."""
+def test_calls_of_a_full_disk_are_all_there_once_there_is_room(ledger: Ledger):
     command = [sys.executable, "-c", FULL_FOR_LONG, str(ledger.path)]
     done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=300)
     assert done.stdout == "4000 2001 {'completed'} 0\n", done.stderr
@@ -237,14 +229,12 @@ def run_hung(shim: Path, ledger: Path, then: str) -> subprocess.CompletedProcess
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_a_disk_that_hangs_keeps_no_call_waiting(shim: Path, ledger: Ledger) -> None:
-    """100 calls end while nothing can be written, reading says why it cannot, and then all are there."""
+def test_a_disk_that_hangs_keeps_no_call_waiting(shim: Path, ledger: Ledger):
     done = run_hung(shim, ledger.path, "answers")
     assert done.stdout == "101 0\n", done.stderr
 
 
-def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(shim: Path, ledger: Ledger) -> None:
-    """The process ends all the same and says where: in a ledger that is read, and merged, as any other."""
+def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(shim: Path, ledger: Ledger):
     done = run_hung(shim, ledger.path, "hangs on")
     assert "200 records of calls could not be written" in done.stderr
     (spill,) = ledger.path.parent.glob("famnb-*/unwritten.sqlite")
@@ -273,8 +263,7 @@ with warnings.catch_warnings(record=True) as caught:
 """
 
 
-def test_a_read_only_folder_is_one_warning_and_can_be_read() -> None:
-    """Nothing may be written there: calls are answered, what the ledger holds is read."""
+def test_a_read_only_folder_is_one_warning_and_can_be_read():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "calls.sqlite"
         with Ledger(path) as ledger:
@@ -289,8 +278,7 @@ def test_a_read_only_folder_is_one_warning_and_can_be_read() -> None:
     assert done.stdout == "1 1\n", done.stderr
 
 
-def test_a_call_that_cannot_be_written_down_does_not_stop_the_others(ledger: Ledger) -> None:
-    """One row at fault is one warning; the next row is written."""
+def test_a_call_that_cannot_be_written_down_does_not_stop_the_others(ledger: Ledger):
     broken = exchange()
     broken.attempts = object()  # type: ignore[assignment]
     with pytest.warns(RuntimeWarning, match="a call could not be recorded"):
@@ -300,8 +288,7 @@ def test_a_call_that_cannot_be_written_down_does_not_stop_the_others(ledger: Led
 
 
 @pytest.mark.parametrize("also", [(), ("-wal", "-shm")], ids=["the file alone", "all its files"])
-def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) -> None:
-    """Who deletes the ledger to begin anew loses what was in it, and no call made afterwards."""
+def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]):
     ledger.on_close(exchange()).result()
     for end in ("", *also):
         Path(f"{ledger.path}{end}").unlink()
@@ -320,8 +307,7 @@ def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) 
     ],
     ids=["bytes", "request", "endpoint"],
 )
-def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str) -> None:
-    """Neither one that is over nor one that a dead process left: a warning, and the rest is read as ever."""
+def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str):
     broken, sound = exchange(prompt="broken"), exchange(prompt="sound")
     ledger.on_close(broken).result()
     with sqlite3.connect(ledger.path) as connection:

@@ -312,8 +312,7 @@ def test_effort_has_an_effect_on_messages(api: ServiceClient):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("endpoint_", ["chat", "web", "responses"])
-def test_reasoning_and_log_probabilities_of_an_engine_reach_callers(endpoint_: str, stream: bool) -> None:
-    """As the vendors' dialects have them; log-probabilities only where they are asked for."""
+def test_reasoning_and_log_probabilities_of_an_engine_reach_callers(endpoint_: str, stream: bool):
     token = {"token": "Yes.", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     logprobs = {"content": [token]}
 

@@ -1,7 +1,5 @@
 """Agreement of two raters: known values, what it says of too little, and how often its intervals hold."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bradley–Terry: a published example, ties, separation, and intervals by simulation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One sample's figures: against scipy, statsmodels and the binomial distribution, and by simulation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

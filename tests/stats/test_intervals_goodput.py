@@ -1,7 +1,5 @@
 """Which calls meet objectives: limits, failures, and what is not known."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How many values it takes: against statsmodels, and by planning experiments from few pairs and running them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

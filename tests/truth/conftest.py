@@ -1,7 +1,5 @@
 """What the tests of truth share: prices that are known, and clients that record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

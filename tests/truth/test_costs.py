@@ -4,8 +4,6 @@ All variants but the last two are one model, so nothing truly differs between th
 come from each endpoint, in one ledger, and cut into experiments of a few prompts each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import pandas as pd

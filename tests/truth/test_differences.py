@@ -4,8 +4,6 @@ Two variants answer the same prompts three times each. Prompts differ much, suit
 times have heavy tails. What a whole summary makes of such differences is in `test_summaries.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

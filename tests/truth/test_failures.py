@@ -4,8 +4,6 @@ Both variants would answer alike. B breaks off in the middle of six of ten answe
 those it finishes are better than A's.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

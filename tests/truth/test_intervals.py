@@ -4,8 +4,6 @@ The truth is that of all prompts there could be, known in closed form: times are
 of them than the call does.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """What is recorded of an engine whose truth is known, on all four endpoints: over sockets, and by the short cut."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Whole summaries of experiments on an engine of known truth: what they find, what they leave, what words claim."""
 
-from __future__ import annotations
-
 import pytest
 
 import famnb

@@ -4,8 +4,6 @@ Each prompt suits each variant more or less, so that all votes on two answers to
 voted on several times a prompt. The truth is what infinitely many prompts would give.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

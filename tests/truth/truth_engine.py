@@ -9,8 +9,6 @@ unreported, and only the sockets are left out: the times are those drawn, and se
 drawn follows from the seed and the names alone, never from the order or the time of calls.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

@@ -1,7 +1,5 @@
 """Experiments on an engine of known truth: prompts, variants on each endpoint, and what their calls truly cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

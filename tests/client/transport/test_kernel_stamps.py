@@ -1,7 +1,5 @@
 """Bytes get the time at which the kernel received them, as exactly as it knows, whenever they are read."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import select

@@ -1,7 +1,5 @@
 """The board against the real client and the local service: checked before it sends, failing in place, saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +39,6 @@ def press_pin(board: Board, label: str) -> None:
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
-    """Each with its own settings; the table that is saved has a column a pane; the other two forms have all of it."""
     board = Board(client, MIXED, prompt="Say hello.", system="Be kind.")
     board.show_saved(captured=False)
     streams = board.submit()
@@ -55,7 +52,6 @@ def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[
 
 
 def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.Client):
-    """Rows are those of `famnb.calls`, and say which answer was pinned."""
     board = Board(client, MIXED, prompt="Say hello.")
     assert board.frame().empty
     board.submit()
@@ -69,7 +65,6 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
 
 
 def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client):
-    """Three results and one error, in its place, live and saved; nothing is raised."""
     endless = "resp_" + "0" * 32
     board = Board(
         client, [*MIXED, {"endpoint": "responses", "previous_response_id": endless, "label": "lost"}], prompt="Hi"
@@ -100,19 +95,16 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
     ],
 )
 def test_settings_that_no_request_can_have_are_refused_before_any_call(client: famnb.Client, given: object, words: str):
-    """The error names the pane, what was wrong and what to do."""
     with pytest.raises(famnb.InvalidRequest, match=words):
         Board(client, given)
 
 
 def test_what_is_no_client_is_refused(client: famnb.Client):
-    """At once, not when the first prompt is sent."""
     with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got 7"):
         Board(7, MIXED)
 
 
 def test_a_second_send_while_streaming_sends_nothing():
-    """One wish, one round; stop reaches one pane or all of them."""
     made = []
 
     def start(request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
@@ -137,7 +129,6 @@ def test_a_second_send_while_streaming_sends_nothing():
 
 
 def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client):
-    """Pinning again takes the mark away; the next round begins without one, the last keeps its own."""
     board = Board(client, {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}, prompt="Say hello.")
     board.submit()
     end_round(board)
@@ -162,7 +153,6 @@ def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client
 
 
 def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
-    """Nothing is sent without a prompt, and it is said where it can be seen."""
     board = Board(client, MIXED)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         board.submit()
@@ -172,7 +162,6 @@ def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
 
 
 def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client):
-    """A setting that one of the endpoints has not is left out there, in words."""
     board = Board(client, [{"endpoint": name, "thinking": 64} for name in ("messages", "responses")], prompt="Hi")
     board.submit()
     end_round(board)
@@ -180,7 +169,6 @@ def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client)
 
 
 def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
-    """In the output itself, all its text inert, so that nobody has to send a prompt to see what would be asked."""
     said = Board(client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}).saved()
     assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
     assert "thinker: `thinking=64` is carried as" in said["text/plain"]
@@ -188,7 +176,6 @@ def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(c
 
 
 def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Client):
-    """The prompt and where to look; rounds before stay below."""
     board = Board(client, MIXED, prompt="First?")
     board.submit()
     end_round(board)
@@ -207,7 +194,6 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
 
 
 def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
-    """Widget state may be saved in the notebook; what was streamed is not in it."""
     board = Board(client, MIXED, prompt="Hi")
     board.submit()
     end_round(board)
@@ -218,7 +204,6 @@ PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro", "t
 
 
 def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
-    """One of them is shown, saved, counted and gone on from; the others stay to be chosen."""
     board = Board(client, PAIR, prompt="My name is Ada.")
     board.submit()
     first = end_round(board).replies["small"]
@@ -241,7 +226,6 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
 
 
 def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
-    """On the page, in the saved table, in `replies` and `frame()`; a name that another pane has is refused."""
     board = Board(client, PAIR, prompt="Say hello.")
     board.submit()
     end_round(board).pin("large")
@@ -261,7 +245,6 @@ def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
 
 
 def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client: famnb.Client):
-    """By what each endpoint calls it; a pane's own text stays until it is given up, and is its own when edited."""
     board = Board(client, {**PAIR, "other": {"endpoint": "responses"}}, prompt="Hi")
     board.set_for_all(temperature=0.2, max_tokens=300)
 
@@ -293,7 +276,6 @@ def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client
 
 
 def test_a_past_call_is_loaded_into_the_box(client: famnb.Client):
-    """Its prompt and system text; the panes keep their settings."""
     board = Board(client, PAIR)
     reply = client.ask("Why?", system="Be brief.", model="fam-mini")
     board.load(reply.call_id)
@@ -305,13 +287,11 @@ def test_a_past_call_is_loaded_into_the_box(client: famnb.Client):
 
 
 def test_send_is_the_widget_s_own(client: famnb.Client):
-    """The error names the method that sends."""
     with pytest.raises(famnb.InvalidArgument, match=r"a Board sends what its form holds by submit\(\)"):
         Board(client, PAIR, prompt="Hi").send()
 
 
 def test_a_round_that_cannot_be_sent_to_all_leaves_nothing_behind(client: famnb.Client, server: famnb.service.Server):
-    """What was sent before the failure is stopped, and the board can be used on."""
     closed = famnb.Client(base_url=server.url, api_key=server.key)
     closed.close()
     board = Board(client, {"open": {}, "closed": {"client": closed}}, prompt="Hi")

@@ -1,7 +1,5 @@
 """Boards over several services: each pane has the endpoints, fields and prices of its own client's."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +32,6 @@ def clients(service: famnb.service.Server, tmp_path: Path) -> Iterator[dict[str,
 
 
 def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client]):
-    """In its own dialect, turn by turn; the frame has all of them; no client besides is needed."""
     board = Board(variants=famnb.grid(client=clients, system="Be brief.", max_tokens=50))
     assert board.labels == NAMES
     for prompt in ("First?", "Second?"):
@@ -50,7 +47,6 @@ def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client
 
 
 def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service.Server, tmp_path: Path):
-    """Also where each client keeps its own."""
     options = {"base_url": service.url, "api_key": service.key}
     with (
         famnb.Client(profile="openai", ledger=tmp_path / "a.sqlite", **options) as one,
@@ -67,7 +63,6 @@ def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service
 
 
 def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, famnb.Client]):
-    """Also where two services have an endpoint of one name; a copy stays at its service."""
     board = Board(clients["openai"], {"own": {"endpoint": "chat"}, "other": {"client": clients["openrouter"]}})
     own, other = ({field.key for group in pane.form.groups for field in group.fields} for pane in view_of(board).panes)
     assert "max_completion_tokens" in own
@@ -80,7 +75,6 @@ def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, f
 
 
 def test_panes_without_labels_are_told_apart_by_their_clients(clients: dict[str, famnb.Client]):
-    """A client that is none, and an endpoint that a client does not have, are said."""
     board = Board(variants=[{"client": client} for client in clients.values()])
     assert board.labels == ("openai · responses", "anthropic · messages", "openrouter · chat")
     with pytest.raises(InvalidRequest, match=r"variants\[0\]: client: expected a famnb.Client"):
@@ -90,7 +84,6 @@ def test_panes_without_labels_are_told_apart_by_their_clients(clients: dict[str,
 
 
 def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, famnb.Client]):
-    """As one of the document's does."""
     board = Board(clients["anthropic"])
     assert board.labels == ("messages · claude-sonnet-5", "messages · claude-opus-5")
     board.say("Why?")
@@ -98,7 +91,6 @@ def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, fa
 
 
 def test_clients_of_one_name_are_two_in_the_code(clients: dict[str, famnb.Client], service: famnb.service.Server):
-    """As one that was added later has, beside panes of the board's own client."""
     with famnb.Client(profile="anthropic", base_url=service.url, api_key=service.key) as second:
         board = Board(clients["openai"], [{"client": clients["anthropic"]}, {"endpoint": "chat"}], prompt="Why?")
         board.add({"client": second, "top_k": 5})
@@ -111,10 +103,7 @@ def test_clients_of_one_name_are_two_in_the_code(clients: dict[str, famnb.Client
     compile(code, "cell", "exec")
 
 
-def test_the_experiment_s_code_carries_the_clients_by_name(
-    clients: dict[str, famnb.Client], service: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    """It runs with the vendors' own variables, without a key in it, and plans what the panes sent."""
+def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, monkeypatch, tmp_path):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.setenv(variable, service.key)
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "other.sqlite"))

@@ -1,7 +1,5 @@
 """Panes that are edited in place, talks that go on in each of them, and the experiment that is made of a board."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,12 +29,10 @@ def asked(board: Board) -> list[Any]:
 
 
 def test_without_variants_two_models_of_one_endpoint_are_compared(client: famnb.Client):
-    """What a first user wants to see."""
     assert Board(client).labels == ("messages · fam-2-5-pro", "messages · fam-2-5-mini")
 
 
 def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
-    """Each request repeats what its own pane has said; a turn that failed is left out."""
     board = Board(client, {**PAIR, "lost": {"endpoint": "responses", "previous_response_id": "resp_of_nobody"}})
     board.say("First?")
     first = board.wait(60)
@@ -53,7 +49,6 @@ def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
 
 
 def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client: famnb.Client):
-    """A label of the user's stays; wrong fields are said by the pane's name, and nothing is sent."""
     board = Board(client, [{"model": "fam-2-5-mini"}, {"model": "fam-2-5-pro", "label": "mine"}], system="Be kind.")
     receive(board, "choose_endpoint", pane="p1", endpoint="web")
     receive(board, "set_field", pane="p1", field="max_new_tokens", text="77")
@@ -71,7 +66,6 @@ def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client:
 
 
 def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Client):
-    """A copy with another model; the answers of a pane outlive it; one pane is the least."""
     board = Board(client, [{"endpoint": "messages", "model": "fam-2-5-pro", "max_tokens": 40}])
     assert board.add() == "messages · fam-2-5-mini"
     board.say("First?")
@@ -91,7 +85,6 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Cl
 
 
 def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: famnb.Client):
-    """It takes the place of the one before, which stays in the ledger."""
     board = Board(client, PAIR)
     board.say("First?")
     board.wait(60)
@@ -101,10 +94,7 @@ def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: 
     assert len(famnb.calls(client)) == 3
 
 
-def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(
-    client: famnb.Client, server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch
-):
-    """It runs as it stands and sends nothing; panes that differ in their prompts alone are one variant."""
+def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, server, monkeypatch):
     monkeypatch.setenv("FAM_API_KEY", server.key)
     board = Board(client, {**PAIR, "thinker": {"endpoint": "messages", "thinking": 64, "system": "Be kind."}})
     for prompt in ("First?", 'Say "no"\nin {city}.'):
@@ -125,14 +115,12 @@ def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(
 
 
 def test_fields_that_ask_has_no_argument_for_are_fields_of_the_variant():
-    """Such as tools, as the endpoint takes them."""
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
     request = famnb.compose("web", "Hi", tools=[tool], max_tokens=5)
     assert variant_fields(request)["tools"] == [tool]
 
 
 def test_whatever_has_a_label_and_fields_is_a_variant():
-    """So are requests, which keep their settings and take the board's prompt."""
     grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
     panes = read_variants([*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
     first, second = (pane.request("Asked?") for pane in panes)
@@ -144,7 +132,6 @@ def test_whatever_has_a_label_and_fields_is_a_variant():
 
 
 def test_variants_are_named_by_what_tells_them_apart():
-    """Endpoint and model, and only the fields that differ; equals are numbered."""
     mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
     assert [pane.label for pane in read_variants([mild, warm, warm])] == [
         "chat · fam-mini · temperature=0.1",
@@ -154,7 +141,6 @@ def test_variants_are_named_by_what_tells_them_apart():
 
 
 def test_a_pane_asks_a_stream_for_its_usage_unless_told_otherwise():
-    """Where it must be asked for; a whole request is its owner's."""
     own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Own?"}], stream=True)
     variants = {
         "plain": {"endpoint": "web"},

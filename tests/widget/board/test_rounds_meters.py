@@ -1,7 +1,5 @@
 """The meters of a pane: what is known is exact, what is estimated says so, what is unknown is left out."""
 
-from __future__ import annotations
-
 import dataclasses
 from decimal import Decimal
 
@@ -18,7 +16,6 @@ ABOUT = Cost(Decimal("0.0012"), Decimal("0.001"), Decimal("0.0021"))
 
 
 def test_while_it_streams_tokens_are_estimated_from_characters():
-    """Thinking counts; a count that the wire gave at the start is no count; cost has its interval."""
     reply = dataclasses.replace(RUNNING, usage=Usage(output_tokens=1))
     assert read_meters(reply, cost=ABOUT, elapsed_s=2.0) == Meters(
         "0.42 s", "1.2 s", "≈ 100", "≈ 50", "", "≈ $0.0012 ($0.001–$0.0021)"
@@ -26,21 +23,18 @@ def test_while_it_streams_tokens_are_estimated_from_characters():
 
 
 def test_what_is_known_at_the_end_is_exact():
-    """Reported tokens over the whole time, and a cost that is a point."""
     reply = dataclasses.replace(RUNNING, status="completed", usage=Usage(output_tokens=128))
     exact = Cost(Decimal("0.0012"), Decimal("0.0012"), Decimal("0.0012"))
     assert read_meters(reply, cost=exact, elapsed_s=0) == Meters("0.42 s", "1.2 s", "128", "64", "2.0 s", "$0.0012")
 
 
 def test_tokens_that_were_never_reported_stay_estimates(stream):
-    """Nor is a price made up where there is none; without any text there are no tokens to speak of."""
     reply = dataclasses.replace(RUNNING, status="completed", request=stream.exchange.request)
     assert read_meters(reply, cost=None, elapsed_s=0)[2:] == ("≈ 100", "≈ 50", "2.0 s", "no price")
     assert read_meters(Reply(), cost=None, elapsed_s=1)[:5] == ("", "", "", "", "")
 
 
 def test_meters_change_at_most_once_a_second(stream):
-    """However often it is looked at."""
     now = [10.0]
     answer = BoardAnswer(stream, key="a", label="a", cost_of=lambda *_: ABOUT, clock=lambda: now[0])
     seen = []

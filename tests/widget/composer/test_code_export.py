@@ -1,14 +1,11 @@
 """The code that repeats a call: it runs as it stands, says the same to the service, and holds no key."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import operator
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -80,7 +77,7 @@ def read_text(wire: str, name: str) -> str:
 @pytest.mark.usefixtures("env")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ENDPOINTS)
-def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server) -> None:
+def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server):
     """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
     request = make_request(name, stream=stream)
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
@@ -95,20 +92,20 @@ def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, servi
 
 
 @given(json_values.filter(lambda value: "inf" not in repr(value)))
-def test_a_value_is_written_as_python_that_means_the_same(value: object) -> None:
+def test_a_value_is_written_as_python_that_means_the_same(value: object):
     """Whatever the nesting, the quotes and the escapes."""
     assert ast.literal_eval(python_literal(value)) == value
     assert ast.literal_eval(python_literal([value] * 12, indent=4)) == [value] * 12
 
 
-def test_long_values_are_written_an_item_a_line() -> None:
+def test_long_values_are_written_an_item_a_line():
     """As a formatter would have it."""
     assert python_literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
         "y" * 60 + '",\n    ],\n}'
     )
 
 
-def test_an_address_of_no_environment_is_written_out() -> None:
+def test_an_address_of_no_environment_is_written_out():
     """The key still comes from the environment."""
     cell = write_cell(make_request("messages", stream=False), kind="famnb", target=Target("https://api.example.com"))
     assert 'famnb.Client(base_url="https://api.example.com")' in cell
@@ -136,14 +133,8 @@ def vendor_service() -> Iterator[famnb.service.Server]:
     ],
 )
 def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
-    profile: str,
-    endpoint: str,
-    fields: dict[str, Any],
-    stream: bool,
-    vendor_service: famnb.service.Server,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    profile, endpoint, fields, stream, vendor_service, monkeypatch, tmp_path
+):
     """With its profile, its paths and headers, its key's own variable; the SDK gets what it has no parameter for."""
     value = find_profile(profile)
     variable, service = value.key_variables[0], vendor_service
@@ -163,7 +154,7 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
         assert all(word in output for word in words), (kind, output)
 
 
-def test_what_a_profile_sends_is_written_out() -> None:
+def test_what_a_profile_sends_is_written_out():
     """Header of the key, version, query, and the vendor's own address where that is asked."""
     request = (
         find_profile("anthropic").endpoints["messages"].request.compose("Hi", system=None, thinking=None, model="m")
@@ -184,7 +175,7 @@ def test_what_a_profile_sends_is_written_out() -> None:
     assert "authorization" not in write_cell(request, kind="curl", target=local)
 
 
-def test_a_client_s_own_headers_go_along_and_its_secrets_do_not() -> None:
+def test_a_client_s_own_headers_go_along_and_its_secrets_do_not():
     """In every kind of cell; what a header or parameter hides is left out."""
     secret = "s3cr3t-0123456789-abcdef"
     options: dict[str, Any] = {"base_url": "https://gate.example.com", "api_key": secret}
@@ -201,7 +192,7 @@ def test_a_client_s_own_headers_go_along_and_its_secrets_do_not() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(name: str) -> None:
+def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(name: str):
     """What a profile adds to its dialect goes into `extra_body`, unless it is one of the SDK's own parameters."""
     clients = {"openai": openai.OpenAI(api_key="k"), "anthropic": anthropic.Anthropic(api_key="k")}
     for endpoint in find_profile(name).endpoints.values():
@@ -212,7 +203,7 @@ def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(na
         assert {field for field in missing if not is_extra(endpoint, field)} == set(), endpoint.name
 
 
-def test_an_endpoint_has_no_cell_for_a_foreign_sdk() -> None:
+def test_an_endpoint_has_no_cell_for_a_foreign_sdk():
     """The error says which kinds there are."""
     with pytest.raises(InvalidRequest, match="famnb, httpx, curl, anthropic"):
         write_cell(make_request("messages", stream=False), kind="openai", target=Target("https://api.example.com"))

@@ -27,8 +27,6 @@ def test_a_kernel_sends_each_front_end_once(stream: ScriptedStream, monkeypatch:
 
 
 def test_messages_of_the_page_are_received_in_the_subshell_of_the_page(stream: ScriptedStream):
-    """The kernel must not keep for its answer a subshell that the next reload of the page deletes."""
-
     class Comm:
         kernel = comm_id = "of a kernel with subshells"
         sent = 0

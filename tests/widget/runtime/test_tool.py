@@ -172,7 +172,6 @@ def test_a_page_that_is_new_gets_everything_and_reloads_are_noticed(counter: Cou
 
 
 def test_a_page_that_has_not_said_ready_gets_everything_now_and_then():
-    """While a cell blocks the kernel no `ready` comes through: at first each message is whole, then every twentieth."""
     counter = Counter(flusher=Idle())
     source = Words(counter.text)
     counter.follow([source])
