@@ -49,6 +49,9 @@ class Experiment(BaseExperiment):
     of every request, such as `system=` or `max_tokens=`; answers are streamed unless `stream=False`. Each request is
     made `repeats` times; before them come `warmup` calls of every variant, marked as such. Each prompt and repeat is a
     block with every variant in it, shuffled by `seed`.
+    `primary` is the metric that decides, `margin` how much worse a variant may be and still be as good (0.05 or "10%"
+    of the primary metric, or by metric), `looks` how often the data will be looked at while they grow: declared before,
+    they decide how `summary`, `against` and `check` judge; see `summary`. `repeat_run` runs the plan again.
     `name`, together with what is asked and of which service, finds earlier calls in the ledger, so that running again
     resumes. A rehearsal on the simulation answers nothing of the real service's cells.
     What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop;

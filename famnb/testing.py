@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from famnb.api import Client
+from famnb.experiment.check import iterate_rows
 from famnb.experiment.experiment import BaseExperiment
-from famnb.experiment.regression import compare_with_baseline, iterate_rows
 from famnb.service import Server, serve
 
 
@@ -50,7 +50,8 @@ def assert_no_regression(
     fails too: more prompts or repeats tell it.
     """
     __tracebackhide__ = True
-    rows = list(iterate_rows(compare_with_baseline(experiment, baseline, margin, level=level)))
+    result = experiment.check(against=os.fspath(baseline), margin=margin, level=level)
+    rows = list(iterate_rows(result.table))
     lines = [f"{outcome}: {variant}: {why}" for variant, _, outcome, why in rows if outcome != "pass"]
     if lines or not rows:
         pytest.fail("\n".join(lines or ["nothing could be compared"]), pytrace=False)

@@ -7,6 +7,9 @@ calls that are not answered, a service that is down, intervals that hold a limit
     name = "capitals"                        # what famnb.Experiment takes, under the same names
     prompts = "capitals.csv"                 # beside this file; or a list of texts or tables
     repeats = 3
+    primary = "score_exact"                  # declared before: what decides, by how much it may be worse,
+    margin = 0.05                            # and how often the data are looked at while they grow
+    looks = 2
     scorers = ["exact", { contains = { expected = "Paris" } }]
 
     [fields]                                 # of every request
@@ -20,7 +23,7 @@ calls that are not answered, a service that is down, intervals that hold a limit
     [check]                                  # what Experiment.check takes
     min = { score_exact = 0.9 }
     [against]                                # no worse than an earlier run, by more than a margin
-    baseline = "capitals-baseline.json"
+    baseline = "capitals-baseline.json"      # or a list of them, its runs
     margin = { e2e_s = "10%", score_exact = 0.05 }
 
 With [load], the arguments of famnb.Load, it is a load, each of whose steps is to keep the slo.
@@ -37,8 +40,7 @@ from xml.etree import ElementTree
 
 from famnb.api import Client, connect
 from famnb.errors import FamnbError, InvalidRequest
-from famnb.experiment.check import Outcome
-from famnb.experiment.regression import compare_with_baseline, iterate_rows
+from famnb.experiment.check import Outcome, iterate_rows
 from famnb.experiment.toml_file import ExperimentFile, make_scorer, read_experiment_file
 from famnb.experiment.variants import grid
 from famnb.experiment_api import Experiment
@@ -127,11 +129,9 @@ def _run_experiment(file: ExperimentFile, client: Client, options: argparse.Name
             check = experiment.check(**file.check.model_dump())
             rows += iterate_rows(check.table)
         if file.against is not None:
-            against = file.against
-            table = compare_with_baseline(
-                experiment, against.baseline, against.margin, slo=against.slo, level=against.level
-            )
-            rows += iterate_rows(table)
+            against = file.against.model_dump()
+            earlier, margin = against.pop("baseline"), against.pop("margin") or None
+            rows += iterate_rows(experiment.check(against=earlier, margin=margin, **against).table)
     if 0 < answered < len(frame):
         why = f"{answered:,} of {format_count(len(frame), 'call')} were answered"
         rows.append((experiment.name, "calls", "unknown", why))
@@ -176,6 +176,9 @@ def make_experiment(file: ExperimentFile, client: Client) -> Experiment:
         warmup=file.warmup,
         template=file.template,
         keep=file.keep,
+        primary=file.primary,
+        margin=file.margin,
+        looks=file.looks,
         **file.fields,
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -22,7 +22,6 @@ from pandas.io.json import build_table_schema
 
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.experiment.metrics import Failed
 from famnb.experiment.score import Span
 from famnb.experiment.summary import Summary, drop_warmups, list_variants, summary
 from famnb.formatting import format_count
@@ -44,32 +43,38 @@ class HasFrame(Protocol):
 
 
 FrameSource: TypeAlias = HasFrame | pd.DataFrame | os.PathLike[str]
+Sources: TypeAlias = FrameSource | Sequence[FrameSource]
 
 
-def compare_experiments(
-    old: FrameSource,
-    new: FrameSource,
-    *,
-    primary: str | None = None,
-    metrics: Sequence[str] | None = None,
-    slo: Mapping[str, float] | None = None,
-    failed: Failed = "zero",
-    level: float = 0.95,
-) -> Summary:
+def compare_experiments(old: Sources, new: Sources, **options: Any) -> Summary:
     """Compare two experiments over the prompts that both have, variant by variant: before and after an upgrade.
 
-    Each is an experiment, what its `frame()` returned, or the path of a file that `save_baseline` wrote; the other
-    arguments are those of `Experiment.summary`. In the summary every variant stands twice, `…, before` and
-    `…, after`, and each is compared with itself; all variants' comparisons of a metric are judged together.
-    Raises InvalidRequest if they have no variant or no prompt in common, or if one is not an experiment.
+    Each is an experiment, what its `frame()` returned, or the path of a file that `save_baseline` wrote, or a list of
+    them: its runs. `options` are those of `Experiment.summary` but for baseline and pairs. In the summary every variant
+    stands twice, `…, before` and `…, after`, and each is compared with itself; all variants' comparisons of a metric
+    are judged together, and intervals have in them how runs differ. Raises InvalidRequest if they have no variant or no
+    prompt in common, or if one is not an experiment.
     """
-    frames = [_read(name, source) for name, source in (("old", old), ("new", new))]
-    spans = new.score_spans() if isinstance(new, HasFrame) else None
-    return compare_frames(*frames, primary=primary, metrics=metrics, slo=slo, failed=failed, level=level, spans=spans)
+    spans = options.pop("spans", None) or (new.score_spans() if isinstance(new, HasFrame) else None)
+    before, after = (_read_runs(name, sources) for name, sources in (("old", old), ("new", new)))
+    return compare_frames(before, after, spans=spans, **options)
+
+
+def _read_runs(name: str, sources: Sources) -> pd.DataFrame:
+    """The frame of all runs of one side, with a column `run`."""
+    frames: list[pd.DataFrame] = []
+    for source in sources if isinstance(sources, list | tuple) else [sources]:
+        frame = _read(name, source)
+        parts = [part for _, part in frame.groupby("run")] if "run" in frame else [frame]
+        frames += [part.assign(run=len(frames) + number) for number, part in enumerate(parts)]
+    if not frames:
+        raise InvalidRequest(f"{name}: there is no run to compare with")
+    # The order of the variants is that of the first run; with other categories the column would lose it.
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
 def compare_frames(old: pd.DataFrame, new: pd.DataFrame, **options: Any) -> Summary:
-    """Compare two frames of experiments; see `compare_experiments`."""
+    """Compare two frames of experiments, each with a column `run`; see `compare_experiments`."""
     before, after = drop_warmups(old), drop_warmups(new)
     matches = _match_variants(list_variants(before), list_variants(after))
     notes = [*_describe("Before", before), *_describe("After", after)]

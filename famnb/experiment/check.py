@@ -1,9 +1,14 @@
-"""Limits that an experiment's figures have to keep, judged by their intervals: pass, fail or unknown.
+"""Limits and margins that an experiment has to keep, judged by intervals: pass, fail or unknown.
 
-                 limit
+                 limit        of a figure; without an interval, or with calls still to be made, it is unknown
 pass     ├──┤      │
-unknown        ├───┼──┤       also without an interval, and where calls are not made yet or their figures not known
+unknown        ├───┼──┤
 fail               │   ├──┤
+
+                 0      margin        of how much worse a variant is than another, or than before
+pass         ├───┼──┤     │
+fail             │ ├──────┼──┤        clearly worse, and perhaps by more than the margin
+unknown        ├─┼────────┼──┤
 """
 
 from __future__ import annotations
@@ -17,11 +22,12 @@ import pandas as pd
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.experiment.comparison import estimate
+from famnb.experiment.baseline import AFTER
+from famnb.experiment.comparison import estimate, to_records
 from famnb.experiment.metrics import Failed, Metric, check_metric, check_slo, find_metric, known_metrics, measure
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import Span
-from famnb.experiment.summary import drop_warmups
+from famnb.experiment.summary import Summary, drop_warmups
 from famnb.formatting import escape_html, format_interval, format_level, html_paragraphs
 from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import USAGE_HINT
@@ -38,7 +44,7 @@ class CheckResult:
     """fail if any limit is broken for certain, else unknown if any may be, else pass."""
     table: pd.DataFrame
     """One row a variant and limit: variant, metric, statistic, value, low, high, n, bound (max or min), limit,
-    outcome, why."""
+    outcome, why; with the bound `margin`, value, low and high are of the difference."""
     lines: tuple[str, ...]
     """Why, a sentence for each row; what did not pass comes first."""
 
@@ -61,52 +67,88 @@ def check_limits(
     failed: Failed,
     level: float,
     spans: Mapping[str, Span] | None = None,
+    compared: Summary | None = None,
+    look: stats.Look | None = None,
 ) -> CheckResult:
     """Judge every variant of a frame of `Experiment.frame` by limits; see `Experiment.check` for the arguments.
 
-    Raises InvalidRequest if a limit is not a number, or if the frame lacks its metric.
+    `compared` is a summary whose margins are to be kept. Raises InvalidRequest if a limit is not a number, or if the
+    frame lacks its metric.
     """
     rows = drop_warmups(frame)
     objective = check_slo(slo, rows)
     names = known_metrics(rows, objective)
     limits = [*_check_bound("max", max, names), *_check_bound("min", min, names)]
-    if not limits:
+    if not limits and compared is None:
         raise InvalidRequest(
             'check: there is no limit; give some, such as max={"cost_usd": 0.01} or min={"score_exact": 0.9}'
         )
-    records = []
+    records = [] if compared is None else list(_judge_margins(compared, spans))
+    nominal = look.nominal if look else level
     for bound, name, limit in limits:
         metric = find_metric(name, spans)
         measured = measure(rows, metric, failed=failed, slo=objective)
         for variant, calls in rows.groupby("variant", observed=True):
             values = measured.to_frame(rows["variant"] == variant, rows["prompt_id"].astype(str))
-            interval = estimate(metric, values, level=level)
+            interval = dataclasses.replace(estimate(metric, values, level=nominal), level=level)
             untried = int((~(calls["status"].isin(ANSWERED) | failures(calls))).sum())
             unpriced = int(is_unpriced(calls).sum()) if metric.column == "cost_usd" else 0
             gaps = [f"{untried:,} of {len(calls):,} planned calls are not answered yet"] if untried else []
             gaps += [f"{unpriced:,} of {len(calls):,} calls have no known cost"] if unpriced else []
             outcome = _judge(interval, bound, limit, is_complete=not gaps)
-            records.append(
-                {
-                    "variant": str(variant),
-                    "metric": name,
-                    "statistic": metric.figure,
-                    "value": interval.value,
-                    "low": interval.low,
-                    "high": interval.high,
-                    "n": interval.n,
-                    "bound": bound,
-                    "limit": limit,
-                    "outcome": outcome,
-                    "why": _explain(metric, interval, bound, limit, outcome, gaps),
-                }
-            )
+            why = _explain(metric, interval, bound, limit, outcome, gaps)
+            records.append(_record(str(variant), name, metric.figure, interval, (bound, limit), outcome, why))
     table = pd.DataFrame(records).convert_dtypes()
+    if table.empty:
+        return CheckResult("unknown", table, ("Nothing can be compared.",))
     rank: dict[Any, int] = {"fail": 0, "unknown": 1, "pass": 2}
     ordered = table.iloc[table["outcome"].map(rank).argsort(kind="stable")]
-    outcome = next(iter(ordered["outcome"]), "unknown")
     lines = tuple(f"{row['variant']}: {row['why']}" for _, row in ordered.iterrows())
-    return CheckResult(outcome, table, lines)
+    return CheckResult(ordered["outcome"].iloc[0], table, lines)
+
+
+def _record(
+    variant: str,
+    metric: str,
+    statistic: str,
+    interval: stats.Interval,
+    limit: tuple[str, float],
+    outcome: Outcome,
+    why: str,
+) -> dict[str, Any]:
+    figures = {name: getattr(interval, name) for name in ("value", "low", "high", "n")}
+    columns: dict[str, Any] = {"variant": variant, "metric": metric, "statistic": statistic, **figures}
+    return columns | {"bound": limit[0], "limit": limit[1], "outcome": outcome, "why": why}
+
+
+def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each difference that has a margin."""
+    rows = [row for row in to_records(summary.pairs) if row["standing"]]
+    for row in rows:
+        metric = find_metric(row["metric"], spans)
+        is_worse = (row["difference"] > 0) == (metric.better == "less")
+        outcome: Outcome = "unknown"
+        if row["standing"] in ("equivalent", "not worse"):
+            outcome = "pass"
+        elif row["standing"] == "worse" or (row["clear"] and is_worse):
+            outcome = "fail"
+        interval = stats.Interval(row["difference"], row["low"], row["high"], int(row["n"]), summary.level)
+        change = format_interval(interval, metric.format_difference)
+        is_later = row["second_runs"] > 0
+        changed = f"changed by {change}" if is_later else f"differs from {row['first']} by {change}"
+        why = f"{metric.title} {changed}; it may get worse by {metric.format_difference(row['margin'])}"
+        if outcome == "unknown" and metric.is_speed and row["first_runs"] == row["second_runs"] == 1:
+            why += "; one run a side cannot tell how times differ by themselves"
+        variant = str(row["second"]).removesuffix(f", {AFTER}")
+        # One variant alone is called by the time only.
+        variant = "default" if variant == AFTER else variant
+        yield _record(variant, metric.name, row["statistic"], interval, ("margin", row["margin"]), outcome, why)
+
+
+def iterate_rows(table: pd.DataFrame) -> Iterator[tuple[str, str, Outcome, str]]:
+    """Yield variant, metric, outcome and why of each row of a check."""
+    for _, row in table.iterrows():
+        yield str(row["variant"]), str(row["metric"]), row["outcome"], str(row["why"])
 
 
 def _check_bound(name: str, limits: Mapping[str, float] | None, names: list[str]) -> Iterator[tuple[str, str, float]]:

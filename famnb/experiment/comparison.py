@@ -5,12 +5,14 @@ repeats of a prompt ── averaged ── one value a prompt and variant ──
 The unit of sampling is the prompt: its repeats tell how one prompt varies, not how prompts do. The intervals are each
 comparison's own. What is known only between bounds is compared at its least favourable ends. A difference of the
 primary metric is clear if Holm's adjustment for the primary metric's comparisons leaves it so; one of any other metric
-if that for all other comparisons does.
+if that for all other comparisons does. A few values, and a long tail, say nothing of a mean: of times and counts the
+median is then compared. Variants that were not asked at one time are compared, and nothing is claimed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,20 @@ import numpy as np
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.metrics import MEAN, P95, PERCENTILE, RATIO, SHARE, UNBOUNDED, Measured, Metric
+from famnb.experiment.metrics import (
+    MEAN,
+    MEDIAN,
+    NOT_NEGATIVE,
+    P95,
+    PERCENTILE,
+    RATIO,
+    SHARE,
+    UNBOUNDED,
+    Measured,
+    Metric,
+    margin_amount,
+)
+from famnb.experiment.resume import ANSWERED
 from famnb.experiment.score import YES_NO
 from famnb.stats.differences import average_repeats, is_clear
 
@@ -30,6 +45,13 @@ NOTABLE = 0.1
 """The difference, as a share of the first variant's mean, that a sample should be able to show."""
 MIN_PAIRS_FOR_SPREAD = 4
 """With fewer pairs their spread is not known well enough to say how many would suffice."""
+MAX_APART_S = 600.0
+"""Variants whose calls for a prompt are further apart, at the median, are not of one time."""
+# Of one service and the same calls an hour or a day later.
+RUN_NOISE = 0.1
+"""By how much times of two runs are taken to differ by themselves, as a share, where there is one run a side."""
+Standing: TypeAlias = Literal["equivalent", "not worse", "worse", "unclear"]
+"""Where a difference lies by its margin: within it either way, within it at worst, beyond it, or not known."""
 COLUMNS = {
     "first": "string",
     "second": "string",
@@ -54,6 +76,13 @@ COLUMNS = {
     "estimated": "boolean",
     "comparisons": "Int64",
     "caution": "string",
+    "share": "Float64",
+    "share_more": "Float64",
+    "margin": "Float64",
+    "standing": "string",
+    "apart_s": "Float64",
+    "first_runs": "Int64",
+    "second_runs": "Int64",
 }
 
 
@@ -73,21 +102,29 @@ def compare_variants(
     baseline: str,
     primary: str,
     level: float,
+    margins: Mapping[str, float | str] | None = None,
+    exploratory: bool = False,
 ) -> pd.DataFrame:
     """One row a metric and pair of variants; the columns are COLUMNS.
 
     `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
-    the mean of the prompts' differences, the difference of shares of calls or that of 95th percentiles of calls;
-    `low` and `high` are the ends of its interval, `first_value` and `second_value` what it is the difference of.
-    `ratio` is the geometric mean over prompts of second / first; of costs it is the ratio of all that an answer costs,
-    failed calls included, and it and not the difference is judged, as the `statistic` says. `estimated` says that
-    inputs are known between bounds only: ends and p-value are then those of the least favourable bounds. `p_adjusted`
-    is Holm's for the `comparisons` that are judged together: those of the `primary` metric, or all others. `notable`
-    is a tenth of the first variant's mean, rounded; `needed`, where the difference is not clear, the pairs that would
-    find so much (of a ratio, a tenth) by the same rule with a probability of 80 %. `caution` says why an interval may
-    hold less often than it should. Missing where n carries none.
+    the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
+    why; `share` and `share_more` are the shares of prompts in which the second has less and more), the difference of
+    shares of calls or that of 95th percentiles of calls; `low` and `high` are the ends of its interval, `first_value`
+    and `second_value` what it is the difference of. `ratio` is the geometric mean over prompts of second / first; of
+    costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
+    as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
+    of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together: those of the
+    `primary` metric, or all others; all, if `exploratory` says that the primary metric was chosen afterwards. `notable`
+    is a tenth of the first variant's value, rounded; `needed`, where the difference is not clear, the pairs that would
+    find so much (of a ratio, a tenth; with a margin, show that no difference is within it) by the same rule with a
+    probability of 80 %. `margin` is how much worse the second may be, and `standing` what the interval says of that,
+    see Standing (empty without a margin). `apart_s` is how far apart in time the two were asked (seconds, at the median
+    of prompts): beyond MAX_APART_S nothing is clear. `first_runs` and `second_runs` count the runs, where `rows` has a
+    column `run`; an interval then has how runs differ in it. Missing where n carries none.
     """
-    return judge(compare_pairs(rows, measured, pairs, baseline=baseline, primary=primary, level=level), level)
+    options: dict[str, Any] = {"baseline": baseline, "primary": primary, "level": level, "margins": margins}
+    return judge(compare_pairs(rows, measured, pairs, **options), level, exploratory=exploratory)
 
 
 def compare_pairs(
@@ -98,37 +135,67 @@ def compare_pairs(
     baseline: str,
     primary: str,
     level: float,
+    margins: Mapping[str, float | str] | None = None,
 ) -> list[dict[str, Any]]:
     """What each pair of variants shows of each metric, to be judged by `judge`; see `compare_variants`."""
     is_variant, prompts = {name: rows["variant"] == name for pair in pairs for name in pair}, number_prompts(rows)
-    calls = {
-        metric: {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
-        for metric, values in measured.items()
-    }
-    return [
-        compare_two(metric, *(calls[metric][name] for name in (first, second)), level=level)
-        | {
-            "first": first,
-            "second": second,
-            "metric": metric.name,
-            "baseline": first == baseline,
-            "primary": metric.name == primary,
-        }
+    starts, runs = {}, {}
+    for name, mask in is_variant.items():
+        if "run" in rows:
+            runs[name] = [mask & (rows["run"] == run) for run in rows["run"][mask].unique()]
+        elif "started_at" in rows:
+            calls = rows[mask & rows["status"].isin(ANSWERED) & rows["started_at"].notna()]
+            starts[name] = calls.groupby([prompts[calls.index], "repeat"])["started_at"].min()
+    apart = {
+        (first, second): (starts[second] - starts[first]).dt.total_seconds().abs().median() if starts else math.nan
         for first, second in pairs
-        for metric in measured
-    ]
+    }
+    records = []
+    for metric, values in measured.items():
+        calls_of = {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
+        runs_of = {name: [values.to_frame(mask, prompts)["value"] for mask in masks] for name, masks in runs.items()}
+        for index, (first, second) in enumerate(pairs):
+            sides = (runs_of[first], runs_of[second]) if runs else None
+            record = compare_two(metric, calls_of[first], calls_of[second], level=level, runs=sides)
+            margin = (margins or {}).get(metric.name)
+            allowed = math.nan if margin is None else margin_amount(metric.name, margin, of=record["first_value"])
+            record |= {
+                "first": first,
+                "second": second,
+                "metric": metric.name,
+                "baseline": first == baseline,
+                "primary": metric.name == primary,
+                "apart_s": apart[first, second],
+                "margin": allowed,
+                "standing": "" if margin is None else _stand(metric, record, allowed, apart[first, second]),
+            }
+            records.append((index, record))
+    # Pair by pair, as they are read.
+    return [record for _, record in sorted(records, key=lambda item: item[0])]
 
 
-def judge(records: Sequence[dict[str, Any]], level: float) -> pd.DataFrame:
+def _stand(metric: Metric, record: Mapping[str, Any], margin: float, apart_s: float) -> Standing:
+    """Where a difference lies by its margin."""
+    ends = record["low"], record["high"]
+    least, most = ends if metric.better == "less" else (-ends[1], -ends[0])
+    if not (math.isfinite(least) and math.isfinite(most)) or apart_s > MAX_APART_S:
+        return "unclear"
+    if most <= margin:
+        return "equivalent" if least >= -margin else "not worse"
+    return "worse" if least > margin else "unclear"
+
+
+def judge(records: Sequence[dict[str, Any]], level: float, *, exploratory: bool = False) -> pd.DataFrame:
     """The table of `compare_variants`: those of the primary metric are judged together, and so are all others."""
     for is_primary in (False, True):
-        family = [record for record in records if record["primary"] == is_primary]
+        family = [record for record in records if exploratory or record["primary"] == is_primary]
         adjusted = stats.holm([record["p_value"] for record in family])
         comparisons = sum(record["n"] > 0 for record in family)
         for record, p_value in zip(family, adjusted, strict=True):
-            clear = bool(is_clear(p_value, record["n"], level))
+            clear = bool(is_clear(p_value, record["n"], level)) and not record["apart_s"] > MAX_APART_S
             record |= {"p_adjusted": p_value, "comparisons": comparisons, "clear": clear}
-            record["needed"] = None if clear else _pairs_needed(record, level)
+            is_open = record["standing"] in ("unclear", "not worse") if record.get("standing") else not clear
+            record["needed"] = _pairs_needed(record, level) if is_open else None
     columns = {name: pd.Series([record[name] for record in records], dtype=dtype) for name, dtype in COLUMNS.items()}
     return pd.DataFrame(columns)
 
@@ -147,8 +214,18 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
 
 
-def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """What two variants' values of a metric, as `Measured.to_frame` has them, show: COLUMNS of one comparison."""
+def compare_two(
+    metric: Metric,
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    *,
+    level: float,
+    runs: tuple[list[pd.Series[float]], list[pd.Series[float]]] | None = None,
+) -> dict[str, Any]:
+    """What two variants' values of a metric, as `Measured.to_frame` has them, show: COLUMNS of one comparison.
+
+    `runs` has the values of each run of either side, by prompt.
+    """
     statistic, ratio = metric.statistic, None
     if statistic == PERCENTILE:
         difference = stats.paired_percentile(first["value"], second["value"], P95, level=level)
@@ -163,12 +240,21 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
             # What costs nothing has no ratio.
             if ratio.n and math.isnan(ratio.value):
                 statistic, ratio = MEAN, None
-    judged = difference if ratio is None else ratio
+        elif difference.caution and metric.span == NOT_NEGATIVE:
+            typical = _paired(first, second, level, of=stats.paired_median)
+            statistic = MEDIAN
+            difference = dataclasses.replace(typical, ratio=difference.ratio, caution=difference.caution)
     both = first.index.intersection(second.index)
     shared = [side["value"][side.index.isin(both)] for side in (first, second)]
-    values = [
-        stats.percentile(side, P95).value if statistic == PERCENTILE else mean_over_prompts(side) for side in shared
-    ]
+    values = [_locate(side, statistic) for side in shared]
+    if runs is not None:
+        assumed_sd = RUN_NOISE * max(map(abs, values)) if metric.is_speed else math.nan
+        difference = stats.widen_for_runs(difference, *_run_values(runs, statistic), assumed_sd=assumed_sd)
+        if ratio is not None:
+            ratio = stats.widen_for_runs(ratio, *map(np.log, _run_values(runs, statistic)))
+            ends = dataclasses.replace(ratio.ratio, low=math.exp(ratio.low), high=math.exp(ratio.high))
+            ratio = dataclasses.replace(ratio, ratio=ends)
+    judged = difference if ratio is None else ratio
     # To one digit: a tenth of the mean is a rule of thumb.
     notable = float(f"{NOTABLE * abs(values[0]):.0e}") if len(both) else math.nan
     return {
@@ -186,16 +272,40 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
         "second_value": values[1],
         "estimated": not difference.exact,
         "caution": judged.caution,
+        "share": difference.share,
+        "share_more": difference.share_more,
+        "first_runs": None if runs is None else len(runs[0]),
+        "second_runs": None if runs is None else len(runs[1]),
         "sd": judged.sd,
         # What `sd` is to be compared with.
         "effect": notable if ratio is None else math.log1p(NOTABLE),
+        "sd_in_unit": difference.sd,
     }
 
 
-def _paired(first: pd.DataFrame, second: pd.DataFrame, level: float) -> stats.Difference:
+def _locate(calls: pd.Series[float], statistic: str) -> float:
+    """What a statistic compares of one side, from its calls by prompt; NaN without any."""
+    if statistic == PERCENTILE:
+        return stats.percentile(calls, P95).value
+    if statistic == MEDIAN and len(calls):
+        return float(calls.groupby(level=0).mean().median())
+    return mean_over_prompts(calls)
+
+
+def _run_values(runs: tuple[list[pd.Series[float]], list[pd.Series[float]]], statistic: str) -> tuple[Any, Any]:
+    """The value of each run of either side, over the prompts that all runs have."""
+    shared = functools.reduce(pd.Index.intersection, (run.index.unique() for side in runs for run in side))
+    sides = []
+    for side in runs:
+        parts = (run[run.index.isin(shared)] for run in side)
+        sides.append(np.array([_locate(part, statistic) for part in parts]))
+    return sides[0], sides[1]
+
+
+def _paired(first: pd.DataFrame, second: pd.DataFrame, level: float, of: Any = stats.paired) -> stats.Difference:
     if is_exact(first) and is_exact(second):
-        return stats.paired(first["value"], second["value"], level=level)
-    return stats.paired_bounds(first, second, level=level)
+        return of(first["value"], second["value"], level=level)  # type: ignore[no-any-return]
+    return stats.paired_bounds(first, second, level=level, of=of)
 
 
 def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:
@@ -255,12 +365,15 @@ def mean_over_prompts(values: pd.Series[float]) -> float:
 
 
 def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
-    """The number of pairs that would show a notable difference; None without a spread to compute it from."""
-    n, sd, effect = row["n"], row["sd"], row["effect"]
+    """The number of pairs that would show a notable difference, or that one is within its margin; None if not known."""
+    n, has_margin = row["n"], bool(row.get("standing"))
+    sd, effect = (row["sd_in_unit"], row["margin"]) if has_margin else (row["sd"], row["effect"])
     # More pairs show nothing where it is the inputs that are not known.
     if row["estimated"] or n < MIN_PAIRS_FOR_SPREAD or not effect > 0 or not sd > 1e-9 * effect:
         return None
+    goal = {"margin" if has_margin else "difference": effect}
+    comparisons = 1 if has_margin else row["comparisons"]
     try:
-        return stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=row["comparisons"])
+        return stats.sample_size(sd=sd, sd_n=n, level=level, comparisons=comparisons, **goal)
     except ValueError:
         return None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import os
 import warnings
@@ -14,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import pandas as pd
 
@@ -31,7 +32,7 @@ from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
 from famnb.experiment.judge import Judge
-from famnb.experiment.metrics import MEASURED_COLUMNS, Failed
+from famnb.experiment.metrics import DEFAULT_MARGIN, MEASURED_COLUMNS, Failed, Margin, check_margins, find_metric
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport, VariantProgress
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
@@ -40,6 +41,7 @@ from famnb.experiment.resume import (
     ResumeState,
     check_writable,
     counted_costs,
+    failures,
     join_calls,
     read_earlier,
     read_resume_state,
@@ -60,7 +62,7 @@ from famnb.experiment.scoring import (
     scores_by_cell,
 )
 from famnb.experiment.shared import read_shared
-from famnb.experiment.summary import COST_COLUMNS, Summary, format_costs, sum_costs, summary
+from famnb.experiment.summary import COST_COLUMNS, Summary, drop_warmups, format_costs, sum_costs, summary
 from famnb.experiment.toml_file import write_experiment_file
 from famnb.experiment.variants import Variant, Variants, parse_variants
 from famnb.formatting import format_count
@@ -70,6 +72,11 @@ from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.record.shared import open_shared
 from famnb.validation import check_integer, check_number, check_text
+
+Earlier: TypeAlias = str | FrameSource
+"""An experiment to compare with; a text is its name, or the path of a file that `save_baseline` wrote."""
+_ARGUMENTS = ("repeats", "scorers", "seed", "warmup", "template", "keep", "client", "primary", "margin", "looks")
+"""What a misspelled field may have been meant to be."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,6 +107,9 @@ class BaseExperiment:
         warmup: int = 0,
         template: str | None = None,
         keep: str | Iterable[str] = (),
+        primary: str | None = None,
+        margin: Margin | None = None,
+        looks: int | None = None,
         **fields: Any,
     ) -> None:
         """See `famnb.Experiment`."""
@@ -112,14 +122,23 @@ class BaseExperiment:
             variants,
             shared=self.fields,
             endpoints=self._endpoints,
-            arguments=("repeats", "scorers", "seed", "warmup", "template", "keep", "client"),
+            arguments=_ARGUMENTS,
         )
         self.repeats = check_integer("repeats", repeats, minimum=1)
         self.warmup = check_integer("warmup", warmup, minimum=0)
         self.seed = check_integer("seed", seed)
         self.scorers: tuple[Scorer | Judge, ...] = parse_scorers(scorers)
+        self.primary = primary
+        """The metric that decides, declared before; None if none was."""
+        self.margin = margin
+        """How much worse a variant may be, declared before; see `summary`."""
+        check_margins(margin, primary or "e2e_s")
+        self.looks = None if looks is None else check_integer("looks", looks, minimum=1)
+        """How many looks at growing data were declared before."""
         self._client = client
         self._run: Run | None = None
+        self._repeated: BaseExperiment | None = None
+        """The further run that `repeat_run` began last."""
         self.replayed: dict[str, str] = {}
         """The recorded call that answered a cell, by the cell's key; the ledger has no further row of these."""
         self.real_services: set[str] = set()
@@ -141,8 +160,11 @@ class BaseExperiment:
         experiment.scorers = (*shared.scorers, *shared.judges)
         experiment.replayed, experiment.real_services = shared.replayed, set(shared.real)
         experiment._endpoints = find_endpoints(shared.profile)
-        experiment._client = experiment._run = None
+        experiment.primary, experiment.margin, experiment.looks = shared.primary, shared.margin, shared.looks
+        experiment._client = experiment._run = experiment._repeated = None
         experiment._opened = open_shared(shared.record)
+        for size, planned in shared.looked:
+            ratings.record_look(experiment._opened, shared.name, size, planned)
         # As they were planned: what is asked of which service is not known without the clients.
         experiment.__dict__["cells"] = shared.plan_cells()
         return experiment
@@ -302,8 +324,34 @@ class BaseExperiment:
 
     def stop(self) -> None:
         """Stop the run under way, if there is one; from any thread. What had come is kept."""
-        if self._run is not None:
-            self._run.stop()
+        for run in (self._run, self._repeated and self._repeated._run):
+            if run is not None:
+                run.stop()
+
+    def runs(self) -> tuple[Self, ...]:
+        """The runs of the whole plan that the ledger has, each as an experiment of its own; this one is the first."""
+        return self, *map(self._as_run, ratings.list_runs(self.ledger, self.name))
+
+    def repeat_run(self, **options: Any) -> RunReport | Run:
+        """Run the whole plan once more, such as on another day; `options` are those of `run`.
+
+        How runs differ by themselves is not in one of them. Of several, before a change and after it, `against` and
+        `check(against=…)` make the run the unit. A run that was not carried to its end is continued. What it calls is
+        recorded under a name of its own, such as "first (run 2)"; `runs()` has all, `frame()` that of the first.
+        """
+        latest = self.runs()[-1]
+        frame = latest.frame()
+        if (frame["status"].isin(ANSWERED) | failures(frame)).all():
+            number = 2 if latest is self else int(latest.name.rpartition(" ")[2].rstrip(")")) + 1
+            latest = self._as_run(f"{self.name} (run {number})")
+        self._repeated = latest
+        return latest.run(**options)
+
+    def _as_run(self, name: str) -> Self:
+        """The same experiment under another name, with no call of its own yet."""
+        twin = copy.copy(self)
+        twin.name, twin._run, twin.replayed, twin._repeated = name, None, {}, None
+        return twin
 
     def frame(self) -> pd.DataFrame:
         """One row a planned cell, in order: the plan's columns, `status`, the columns of `famnb.calls`, then scores.
@@ -328,14 +376,24 @@ class BaseExperiment:
         slo: Mapping[str, float] | None = None,
         failed: Failed = "zero",
         pairs: Pairs = "baseline",
+        margin: Margin | None = None,
         level: float = 0.95,
     ) -> Summary:
         """Summarise what has been answered: figures of each variant, paired comparisons, and both in plain words.
 
         Every variant is compared with the `baseline`, the first unless named, or with `pairs="all"` every two. The
         `primary` metric decides and is judged alone at `level`, by Holm's method if there are several comparisons of
-        it; all comparisons of the other metrics are judged together. Unnamed it is the first of `metrics`, else the
-        first score, else goodput if there is an `slo`, else `e2e_s`.
+        it; all comparisons of the other metrics are judged together. Unnamed it is what `Experiment(primary=…)`
+        declared, else the first of `metrics`, else the first score, else goodput if there is an `slo`, else `e2e_s`.
+        One that is named here, and was not declared, is exploratory: it is judged together with all that could have
+        been named.
+        `margin` is how much worse a variant may be and still be as good, in the metric's unit or as a share such as
+        "10%", of the primary metric or by metric: {"score_exact": 0.05}; unless given, what `Experiment(margin=…)`
+        declared. Words, and `standing` in `.pairs`, then say what is not worse, or equivalent, by the whole interval.
+        Looking again at data that have grown makes false claims likelier. Looks are counted in the ledger, and each
+        judges so strictly that all keep `level`: as declared by `Experiment(looks=…)`, or by which share of the plan is
+        done (Lan and DeMets); beyond both by a confidence sequence. Variants that were not asked at one time are
+        compared without a claim.
         `metrics` are columns of times, tokens, costs and scores; "success", the share of calls that did not fail;
         "goodput", the share answered within every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; and 95th
         percentiles of times, such as "ttft_s_p95". By default they are the scores, goodput, times, output tokens and
@@ -344,7 +402,7 @@ class BaseExperiment:
         lowest that came), since who asked got nothing; with "drop" it has none, which favours a variant that fails on
         what is hard. Times, tokens and costs are always of answered calls.
         What rests on estimated token counts is compared at its least favourable ends, and marked `≈`. If nothing is
-        clear, the words say how many pairs would show a difference. `.verdict`, `.table`, `.pairs` and `.lines` hold
+        clear, the words say how many pairs would show a difference. `.headline`, `.table`, `.pairs` and `.lines` hold
         the parts. Repeats of a prompt are averaged. The words end with how far judges may be trusted and what they
         cost, which is in none of the figures.
         Raises InvalidRequest for an unknown variant or metric, LedgerError if the ledger cannot be read.
@@ -353,46 +411,97 @@ class BaseExperiment:
         with self.ledger.sharing():
             recorded = self._read_recorded(MEASURED_COLUMNS)
             judge_findings = self._describe_judges(recorded)
+        # Once, since both need it and it may be an iterator.
+        metrics = None if metrics is None or isinstance(metrics, str) else list(metrics)
         result = summary(
             recorded.frame,
             baseline=baseline,
-            primary=primary,
+            primary=primary or self.primary,
             metrics=metrics,
             slo=slo,
             failed=failed,
             pairs=pairs,
             level=level,
             spans=self.score_spans(),
+            margin=self.margin if margin is None else margin,
+            look=self._look(recorded.frame, level),
+            exploratory=self._is_exploratory(primary, metrics),
         )
         return dataclasses.replace(result, findings=(*result.findings, *judge_findings))
 
     def against(
         self,
-        earlier: str | FrameSource,
+        earlier: Earlier | list[Earlier] | tuple[Earlier, ...],
         *,
         primary: str | None = None,
         metrics: Sequence[str] | None = None,
         slo: Mapping[str, float] | None = None,
         failed: Failed = "zero",
+        margin: Margin | None = None,
         level: float = 0.95,
     ) -> Summary:
         """Compare this experiment with an earlier one over the prompts that both have, variant by variant.
 
         `earlier` is the name of an experiment in this experiment's ledger, whose answers this one's scorers score;
-        another Experiment; what its `frame()` returned; or the `pathlib.Path` of a file that `save_baseline` wrote.
+        another Experiment; what its `frame()` returned; the path of a file that `save_baseline` wrote; or a list of
+        them, its runs. All runs of either side count, see `repeat_run`: how they differ is in the intervals then. With
+        one run a side it is not, as the notes say, but for times, of which 10 % is assumed.
         The other arguments are those of `summary`, and so is what is returned; see
         `famnb.experiment.baseline.compare_experiments`.
         Raises InvalidRequest if they have no variant or no prompt in common, LedgerError if the ledger cannot be read.
         """
-        old = self._earlier_frame(earlier) if isinstance(earlier, str) else earlier
-        return compare_experiments(old, self, primary=primary, metrics=metrics, slo=slo, failed=failed, level=level)
+        sources: list[FrameSource] = []
+        for source in earlier if isinstance(earlier, list | tuple) else [earlier]:
+            if isinstance(source, BaseExperiment):
+                sources += [run.frame().assign(experiment=run.name) for run in source.runs()]
+            elif not isinstance(source, str):
+                sources.append(source)
+            elif Path(source).is_file():
+                sources.append(Path(source))
+            else:
+                names = [source, *ratings.list_runs(self.ledger, source)]
+                sources += [self._earlier_frame(name) for name in names]
+        frames = [run.frame().assign(experiment=run.name) for run in self.runs()]
+        return compare_experiments(
+            sources,
+            frames,
+            primary=primary or self.primary,
+            metrics=metrics,
+            slo=slo,
+            failed=failed,
+            level=level,
+            spans=self.score_spans(),
+            margin=self.margin if margin is None else margin,
+            look=self._look(frames[0], level),
+            exploratory=self._is_exploratory(primary, metrics),
+        )
+
+    def _look(self, frame: pd.DataFrame, level: float) -> stats.Look:
+        """Count this look at the data in the ledger, and return the level at which it judges."""
+        rows = drop_warmups(frame)
+        tried = rows["status"].isin(ANSWERED) | failures(rows)
+        # By variant: one that is added adds nothing to what is known of the others.
+        size, planned = (int(part.value_counts().max()) for part in (rows["variant"][tried], rows["variant"]))
+        if not size:
+            return stats.Look(level=level, nominal=level)
+        looks = ratings.record_look(self.ledger, self.name, size, planned)
+        shares = [look_size / look_planned for look_size, look_planned in looks]
+        return stats.look([look_size for look_size, _ in looks], shares, looks=self.looks, level=level)
+
+    def _is_exploratory(self, primary: str | None, metrics: Sequence[str] | None) -> bool:
+        """Whether the primary metric was chosen after the calls."""
+        return (primary or self.primary) != self.primary or bool(metrics and not (primary or self.primary))
 
     def save_baseline(self, path: str | os.PathLike[str]) -> Path:
         """Write this experiment's frame to a JSON file that `against` takes, also on another machine; return its path.
 
-        Replaces the file if it exists. Prompts are in it, answers are not. Raises OSError where it cannot be written.
+        Replaces the file if it exists. All runs are in it, see `repeat_run`, and prompts, but no answers. Raises
+        OSError where it cannot be written.
         """
-        return save_baseline(self.frame().assign(experiment=self.name), path)
+        frames = [run.frame().assign(experiment=run.name) for run in self.runs()]
+        if len(frames) > 1:
+            frames = [frame.assign(run=number) for number, frame in enumerate(frames)]
+        return save_baseline(pd.concat(frames, ignore_index=True) if frames[1:] else frames[0], path)
 
     def to_toml(self, path: str | os.PathLike[str]) -> Path:
         """Write this experiment as a file for `famnb run`, replacing it if it exists; return its path.
@@ -407,6 +516,9 @@ class BaseExperiment:
         *,
         max: Mapping[str, float] | None = None,
         min: Mapping[str, float] | None = None,
+        margin: Margin | None = None,
+        baseline: str | None = None,
+        against: Earlier | list[Earlier] | tuple[Earlier, ...] | None = None,
         slo: Mapping[str, float] | None = None,
         failed: Failed = "zero",
         level: float = 0.95,
@@ -417,12 +529,43 @@ class BaseExperiment:
         scores, tokens and `cost_usd` (USD a call) the mean over prompts, of `success` and `goodput` the share of calls.
         A limit is kept if the whole interval of `level` is within it, and broken if the whole interval is beyond;
         else, and if calls are not answered yet or have no known cost, the outcome is unknown.
+        With a `margin`, by default the one that was declared, each variant is to be no worse than the `baseline`, or
+        with `against` than it was before, by more than that; see `summary` and `against`. It fails if it is clearly
+        worse and not within. With `against` alone, 10 % is allowed, but not of times with one run a side.
         The result is true for a pass only: `assert exp.check(min={"score_exact": 0.9})`; `.outcome` is pass, fail or
         unknown, `.lines` say why, `.table` has a row for each variant and limit.
         Raises InvalidRequest for an unknown metric, LedgerError if the ledger cannot be read.
         """
         frame = self._read_recorded(MEASURED_COLUMNS).frame
-        return check_limits(frame, max=max, min=min, slo=slo, failed=failed, level=level, spans=self.score_spans())
+        allowed, compared = self.margin if margin is None else margin, None
+        options: dict[str, Any] = {"slo": slo, "failed": failed, "level": level}
+        if against is not None:
+            if allowed is None:
+                # All that is better or worse is in the summary of a first look.
+                pairs = self.against(against, **options).pairs
+                is_run = ~((pairs["first_runs"] == 1) & (pairs["second_runs"] == 1)).fillna(False)
+                metrics = {name: find_metric(name) for name in pairs["metric"][pairs["n"] > 0]}
+                allowed = {
+                    name: DEFAULT_MARGIN
+                    for name, metric in metrics.items()
+                    if metric.better != "neither" and (is_run.all() or not metric.is_speed)
+                }
+            names = list(allowed) if isinstance(allowed, Mapping) else None
+            compared = self.against(against, metrics=names, margin=allowed, **options)
+        elif allowed is not None and len(self.variants) > 1:
+            names = list(allowed) if isinstance(allowed, Mapping) else None
+            compared = self.summary(baseline=baseline, metrics=names, margin=allowed, **options)
+        return check_limits(
+            frame,
+            max=max,
+            min=min,
+            slo=slo,
+            failed=failed,
+            level=level,
+            spans=self.score_spans(),
+            compared=compared,
+            look=self._look(frame, level),
+        )
 
     def score_spans(self) -> dict[str, Span]:
         """The lowest and highest value that scores can have, by the name of their column, as far as they are known."""

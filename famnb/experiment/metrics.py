@@ -46,6 +46,7 @@ UNBOUNDED: Span = (-math.inf, math.inf)
 NOT_NEGATIVE: Span = (0.0, math.inf)
 
 MEAN = "mean of paired differences"
+MEDIAN = "median of paired differences"
 RATIO = "ratio of costs per answer"
 SHARE = "difference of shares"
 PERCENTILE = "difference of 95th percentiles"
@@ -66,13 +67,19 @@ _TITLES = {
     SUCCESS: "success rate",
     GOODPUT: "goodput",
 }
+TIME_COLUMNS = ("started_at", "reply_model", "service")
+"""The columns that tell whether calls are of one time, one model and one engine."""
 _UNITS = {column.name: column.unit for column in CALLS if column.dtype in ("Int64", "Float64") and column.unit}
 MEASURED_COLUMNS = tuple(
     dict.fromkeys(
-        [*OUTCOME_COLUMNS, *(column.name for column in CALLS if column.name in _UNITS or "_source" in column.name)]
+        [
+            *OUTCOME_COLUMNS,
+            *TIME_COLUMNS,
+            *(column.name for column in CALLS if column.name in _UNITS or "_source" in column.name),
+        ]
     )
 )
-"""The columns of `famnb.calls` that metrics are measured from: numbers, their sources, and how calls ended."""
+"""The columns of `famnb.calls` that metrics are measured from: numbers, their sources, how calls ended, and when."""
 _FORMATS: dict[str, tuple[FormatValue, Better]] = {
     "s": (format_duration, "less"),
     "s/token": (format_duration, "less"),
@@ -110,6 +117,11 @@ class Metric:
     def is_score(self) -> bool:
         """Whether it is the score of a scorer, or the share of votes."""
         return self.name.startswith(SCORE_PREFIX)
+
+    @property
+    def is_speed(self) -> bool:
+        """Whether it is a time, or a rate of one, which differs from run to run of the same calls."""
+        return _UNITS.get(self.column) in ("s", "s/token", "tokens/s")
 
     @property
     def figure(self) -> Literal["mean", "median", "95th percentile", "share"]:
@@ -197,6 +209,39 @@ def choose_metrics(
     else:
         why = "the objective that was given" if slo else "since there is no score"
     return list(dict.fromkeys(names)), why
+
+
+# The same that a sample is planned for, see `comparison.NOTABLE`.
+DEFAULT_MARGIN = "10%"
+"""How much worse than its baseline a metric may be unless told: as a share of what it was."""
+Margin: TypeAlias = float | str | Mapping[str, float | str]
+"""How much worse a metric may be: in its unit, or a share such as "10%"; by metric, or of the primary one."""
+
+
+def check_margins(margin: Margin | None, primary: str) -> dict[str, float | str]:
+    """Return the margins by metric. Raises InvalidRequest for one that is none, or of what cannot get worse."""
+    if margin is None:
+        return {}
+    margins = dict(margin) if isinstance(margin, Mapping) else {primary: margin}
+    for name, amount in margins.items():
+        margin_amount(name, amount, of=1.0)
+        if find_metric(name).better == "neither":
+            raise InvalidRequest(f"margin: neither more nor less of {name} is better; it cannot get worse")
+    return margins
+
+
+def margin_amount(metric: str, margin: float | str, *, of: float) -> float:
+    """Return a margin in the metric's unit, of a baseline's value. Raises InvalidRequest if it is not one."""
+    is_share = isinstance(margin, str) and margin.strip().endswith("%")
+    try:
+        amount = -1.0 if isinstance(margin, bool) else float(str(margin).strip().removesuffix("%"))
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < math.inf:
+        raise InvalidRequest(
+            f"margin: {metric}: expected a number of at least 0, or a share such as '10%'; got {margin!r}"
+        )
+    return amount / 100 * abs(of) if is_share else amount
 
 
 def score_columns(rows: pd.DataFrame) -> list[str]:

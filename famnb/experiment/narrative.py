@@ -1,4 +1,4 @@
-"""A summary in plain words: who wins on the primary metric, what is clear, what is not, and what n does not carry."""
+"""A summary in plain words: one sentence that says the trade-off, then what is clear, what is not, and reservations."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from typing import Any, NamedTuple, TypeAlias
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.comparison import NOTABLE
-from famnb.experiment.metrics import RATIO, SCORE_PREFIX, SUCCESS, Failed, find_metric
+from famnb.experiment.comparison import MAX_APART_S, NOTABLE, RUN_NOISE
+from famnb.experiment.metrics import MEDIAN, RATIO, SCORE_PREFIX, SUCCESS, Failed, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
     ESTIMATE_MARK,
     MAX_FACTOR,
     FormatValue,
     format_count,
+    format_duration,
     format_level,
     format_percent,
     format_range,
     format_simulated,
     format_times,
     is_same,
+    shorten,
 )
 from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import USAGE_HINT
@@ -33,6 +35,22 @@ Row: TypeAlias = Mapping[str, Any]
 
 MAX_PAIRS = 6
 """Number of pairs up to which all of them, if they were asked for, are put in words."""
+MAX_SPAN_S = 3600.0
+"""Calls of a longer time are of different hours."""
+MAX_WORDS = 29
+"""Words of the first sentence: what somebody can repeat."""
+MAX_NAME_CHARS = 40
+"""Characters of a variant's name in a sentence."""
+_FRACTIONS = {
+    0.1: "a tenth as much",
+    0.2: "a fifth as much",
+    0.25: "a quarter as much",
+    1 / 3: "a third as much",
+    0.5: "half as much",
+    2: "twice as much",
+}
+_ABOUT = 0.03
+"""A ratio this close to a fraction, as a share of it, is called by it."""
 _TIME_VERBS = {"ttft_s": "starts", "ttfa_s": "shows its first words", "e2e_s": "answers"}
 
 
@@ -55,7 +73,7 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
         if len(failed_calls):
             counts = failed_calls["error"].astype("string").fillna("no error named").value_counts()
             errors = ", ".join(f"{error} {count:,}" for error, count in counts.items())
-            yield f"{len(failed_calls):,} of {len(calls):,} calls of {variant} failed ({errors})."
+            yield f"{len(failed_calls):,} of {len(calls):,} calls of {quote(variant)} failed ({errors})."
     if is_failure.any():
         in_scores = (
             '; they count as the lowest score there can be, 0 of yes and no (failed="drop" leaves them out)'
@@ -79,7 +97,7 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
     for variant, calls in rows.groupby("variant", observed=True):
         incomplete = int((calls["status"] == "incomplete").sum())
         if incomplete:
-            subject = f"{format_count(incomplete, 'answer')} of {variant}"
+            subject = f"{format_count(incomplete, 'answer')} of {quote(variant)}"
             yield f"{subject} did not come to an end, such as at a token cap; they count as they are."
 
 
@@ -101,17 +119,62 @@ def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: f
     yield "Differences are means of paired differences over prompts unless another statistic is named."
 
 
-def cautions(reasons: Iterable[tuple[str, int, str]], *, level: float) -> Iterator[str]:
-    """Yield why some intervals may hold the truth less often than they say, a sentence for each reason.
+def cautions(reasons: Iterable[tuple[str, int, str]], medians: Sequence[str]) -> Iterator[str]:
+    """Yield which means are not known well, a sentence for each reason.
 
-    `reasons` has the name of a metric, the n of one of its intervals and what speaks against it, if anything does.
+    `reasons` has the name of a metric, the n of one of its means and what speaks against it, if anything does;
+    `medians` are the metrics of which the median is compared instead.
     """
-    # Of several intervals of one metric that of the fewest values says most.
+    if medians:
+        yield f"Medians of {_list(medians)} are compared: too few values decide the means."
+    # Of several means of one metric that of the fewest values says most.
     worst = {title: caution for title, _, caution in sorted(reasons, key=lambda reason: -reason[1]) if caution}
     for caution in dict.fromkeys(worst.values()):
         titles = [title for title, of_title in worst.items() if of_title == caution]
-        rate = f"may hold the truth less often than {format_level(level)} of the time"
-        yield f"Intervals of {_list(titles)} {rate}: {caution}."
+        yield f"Means of {_list(titles)} may be off: {caution}."
+
+
+def timing(rows: pd.DataFrame, compared: Sequence[Row]) -> Iterator[str]:
+    """Yield what is to be said of when calls were made and what answered them, a sentence each."""
+    for first, second in dict.fromkeys((row["first"], row["second"]) for row in compared):
+        row = next(row for row in compared if (row["first"], row["second"]) == (first, second))
+        if row["apart_s"] > MAX_APART_S:
+            apart = format_duration(row["apart_s"])
+            yield f"{quote(second)} and {quote(first)} were asked {apart} apart: nothing is claimed between them."
+    answered = rows[rows["status"].isin(ANSWERED)]
+    for column, subject in (("reply_model", "The model"), ("service", "The service")):
+        if column not in rows:
+            continue
+        for variant, values in answered.groupby("variant", observed=True)[column]:
+            if len(names := list(values.dropna().astype(str).unique())) > 1:
+                yield f"{subject} behind {quote(variant)} changed: {', then '.join(names)}."
+    runs = {(row["first_runs"], row["second_runs"]) for row in compared}
+    if (1, 1) in runs:
+        yield (
+            "With one run a side, the intervals leave out how runs differ by themselves; of times "
+            f"{format_percent(RUN_NOISE)} is assumed for it."
+        )
+    elif "run" in rows:
+        yield "Intervals have in them how runs differ by themselves."
+    elif "started_at" in rows and len(starts := answered["started_at"].dropna()):
+        first, last = starts.min(), starts.max()
+        if (last - first).total_seconds() > MAX_SPAN_S:
+            yield f"Calls were made from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC."
+
+
+def looking(look: stats.Look, *, exploratory: bool, primary: str) -> Iterator[str]:
+    """Yield what was decided before the calls and what was not, a sentence each."""
+    if exploratory:
+        yield f"Exploratory: {find_metric(primary).title} was chosen after the calls, so it is judged with all others."
+    if look.method:
+        of = f" of {look.planned}" if look.planned else ""
+        yield f"Look {look.number}{of} at growing data: clear is p < {1 - look.nominal:.2g} ({look.method})."
+
+
+def quote(name: Any) -> str:
+    """A variant's name for a sentence: short, and in quotes if it could be read as words of it."""
+    text = shorten(str(name), MAX_NAME_CHARS)
+    return f'"{text}"' if any(mark in text for mark in (",", ";", ":", " ")) else text
 
 
 # What they show
@@ -121,7 +184,7 @@ _LEAD = (SUCCESS, "cost_usd")
 """The metrics that have a sentence of their own beside the primary one."""
 
 
-def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
+def describe_primary(rows: Sequence[Row], *, level: float) -> Iterator[str]:
     """Yield who wins on the primary metric, by how much and how sure that is; then how reliably, and at what cost.
 
     Where one variant fails more often than another, that comes first: all else is of what was answered.
@@ -156,6 +219,114 @@ def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
         yield f"Of these, words compare each variant with {rows[0]['first']} only; the table of pairs has all."
 
 
+def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) -> str:
+    """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `compare_variants`."""
+    primary = [PairFinding(row, level) for row in rows if row["primary"]]
+    counts = [int(finding.row["n"]) for finding in primary]
+    if not any(counts):
+        return "No prompt is answered by two variants: there is nothing to compare."
+    if max(counts) == 1:
+        return "One prompt is answered by both variants: n = 1 cannot show how they differ."
+    prefix = "Exploratory: " if exploratory else ""
+    if len(primary) == 1:
+        pair = [PairFinding(row, level) for row in rows]
+        options = [_trade_off(pair, primary[0], most) for most in (3, 2, 1)]
+    else:
+        options = [_rank(primary, names) for names in (True, False)]
+    sentences = [f"{prefix}{_capitalize(text) if not prefix else text}." for text in options]
+    return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
+
+
+def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int) -> str:
+    """What the second of two variants gains and loses, `most` clauses, and what is not known of the primary metric."""
+    order = [primary.metric.name, SUCCESS, *(finding.metric.name for finding in findings if finding.metric.is_score)]
+    order += ["cost_usd", "e2e_s", "ttft_s"]
+    by_name = {finding.metric.name: finding for finding in findings if finding.row["clear"]}
+    clear = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
+    if any(finding.metric.name == "e2e_s" for finding in clear):
+        # The first token says the same again.
+        clear = [finding for finding in clear if finding.metric.name != "ttft_s" or finding is primary]
+    clear = clear[:most]
+    text = ""
+    for index, finding in enumerate(clear):
+        than = f" {finding.conjunction} {finding.first}" if not index else ""
+        is_turn = index and (finding.better == finding.second) != (clear[index - 1].better == finding.second)
+        joint = "" if not index else ", but " if is_turn else ", " if index < len(clear) - 1 else " and "
+        text += f"{joint}{finding.state()}{than}"
+    text = f"{primary.second} {text}" if clear else ""
+    if primary.row["clear"]:
+        return text
+    return f"{text}; {primary.doubt(alone=False)}" if clear else primary.doubt(alone=True)
+
+
+def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
+    """What several pairs show of the primary metric."""
+    metric, first = findings[0].metric, findings[0].first
+    is_one_baseline = all(finding.row["baseline"] for finding in findings)
+    better = [finding for finding in findings if finding.better == finding.second]
+    worse = [finding for finding in findings if finding.better == finding.first]
+    rest = [finding for finding in findings if not finding.row["clear"]]
+    apart = [finding for finding in rest if finding.row["apart_s"] > MAX_APART_S]
+    base = first if is_one_baseline else "the other"
+    parts = []
+    for group, verb in ((better, "better"), (worse, "worse")):
+        if len(group) == 1 and has_names:
+            parts.append(f"{group[0].second} {group[0].state()} {group[0].conjunction} {group[0].first}")
+        elif group:
+            names = [finding.second for finding in group] if has_names else []
+            subject = _list(names) if names else f"{len(group)} of {len(findings)}"
+            parts.append(f"{subject} {'is' if len(group) == 1 else 'are'} {verb} than {base} on {metric.title}")
+    if rest:
+        count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
+        needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
+        would = f": about {int(float(format(needed, '.1e'))):,} would" if needed > findings[0].row["n"] else ""
+        what = f"{len(rest)} others" if parts else f"{len(rest)} variants from {base} on {metric.title}"
+        what = "the other" if parts and len(rest) == 1 else what
+        parts.append(
+            f"{len(apart)} of {len(findings)} pairs were asked at different times"
+            if apart
+            else f"{count} cannot tell {what}{' apart' if parts else ''}{would}"
+        )
+    return "; ".join(parts)
+
+
+def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of a table of what each variant gained and lost; of many variants some metrics."""
+    pairs = list(dict.fromkeys((row["first"], row["second"]) for row in rows))
+    is_one = len(pairs) == 1
+    lines = []
+    for row in rows:
+        metric = find_metric(row["metric"])
+        if not row["n"] or not (is_one or row["primary"] or metric.name in ("cost_usd", "e2e_s", SUCCESS)):
+            continue
+        finding = PairFinding(row, 0.95)
+        mark = ESTIMATE_MARK * bool(row["estimated"])
+        is_guess = row["estimated"] and finding.effect.high > MAX_FACTOR * finding.effect.low
+        values = [
+            "–" if is_guess else f"{mark}{metric.format_value(row[f'{side}_value'])}" for side in ("first", "second")
+        ]
+        is_gain = finding.better == finding.second
+        result = ("gained" if is_gain else "lost") if finding.better else "not clear"
+        if row["clear"] and metric.better == "neither":
+            result = "differs"
+        if row["standing"] not in ("", "unclear") and not (finding.better and is_gain):
+            within = f"{row['standing']}, margin {metric.format_difference(row['margin'])}"
+            result = f"{result} ({within})" if row["clear"] else within
+        title = f"{metric.title}{' (primary)' if row['primary'] else ''}"
+        names = [] if is_one else [str(row["second"])]
+        lines.append([*names, title, *values, format_difference(row), result])
+    if not lines:
+        return [], []
+    heads = (
+        [*pairs[0]]
+        if is_one
+        else ["first", "second"]
+        if not all(row["baseline"] for row in rows)
+        else [pairs[0][0], "itself"]
+    )
+    return [*([] if is_one else ["variant"]), "metric", *heads, "difference", "result"], lines
+
+
 class Effect(NamedTuple):
     """The statistic of a comparison with its ends, and how it is written."""
 
@@ -184,6 +355,9 @@ def format_difference(row: Row, format_value: FormatValue | None = None) -> str:
     effect = Effect.of(row, format_value or find_metric(row["metric"]).format_difference)
     if math.isnan(effect.value):
         return "–"
+    if row["estimated"] and row["statistic"] == RATIO and effect.high > MAX_FACTOR * effect.low:
+        # A middle of ends so far apart would be a guess.
+        return f"{ESTIMATE_MARK}{effect.range}"
     sign = "+" if effect.none == 0 < effect.value else ""
     figure = f"{ESTIMATE_MARK * bool(row['estimated'])}{sign}{effect.format_value(effect.value)}"
     return figure if math.isnan(effect.low) else f"{figure} ({effect.range})"
@@ -206,7 +380,7 @@ class PairFinding:
     def __init__(self, row: Row, level: float) -> None:
         self.row = row
         self.level = level
-        self.first, self.second = str(row["first"]), str(row["second"])
+        self.first, self.second = quote(row["first"]), quote(row["second"])
         self.metric = find_metric(row["metric"])
         self.effect = effect = Effect.of(row, self.metric.format_difference)
         self.is_ratio = row["statistic"] == RATIO
@@ -255,11 +429,18 @@ class PairFinding:
         # Values that are estimates have ends of their own, which the table of variants shows.
         if not row["estimated"]:
             format_value = self.metric.format_value
-            values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}; "
+            values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
+            if row["statistic"] == MEDIAN:
+                values += f", so in {format_percent(row['share'] if self.is_less else row['share_more'])} of prompts"
+            values += "; "
         return f"{second} {self.claim()}{than} ({values}{statistic}{self.format_ends(named)}{sureness})"
 
     def claim(self) -> str:
         """A clear difference as a verb, with its size."""
+        typically = "typically " if self.row["statistic"] == MEDIAN else ""
+        return f"{typically}{self._claim_size()}"
+
+    def _claim_size(self) -> str:
         size = self._format_size()
         match self.row["metric"]:
             case "ttft_s" | "ttfa_s" | "e2e_s" as name:
@@ -288,6 +469,54 @@ class PairFinding:
             return f"at most {size.format_value(size.high)}"
         return f"at least {size.format_value(size.low)}"
 
+    def state(self) -> str:
+        """A clear difference in few words."""
+        ratio = self.size.value
+        if not self.is_ratio or self.row["estimated"]:
+            return self.claim().replace("has a success rate", "answers")
+        words = [word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT]
+        return f"costs {words[0] if words else f'{format_times(ratio)} as much'}"
+
+    def ask(self, *, alone: bool) -> str:
+        """What the pairs cannot tell, with both names or, if not `alone`, after a clause on the second."""
+        first, second = (f" than {self.first}", self.second) if alone else ("", "it")
+        match self.row["metric"]:
+            case _ if self.metric.is_score:
+                return f"{second} answers as well as {self.first}" if alone else "its answers are as good"
+            case "ttft_s" | "ttfa_s" | "e2e_s":
+                return f"{second} is faster{first}"
+            case "cost_usd":
+                return f"{second} is cheaper{first}"
+            case "success":
+                return f"{second} fails more{first}"
+            case _:
+                rest = f"differ in {self.metric.title}"
+                return f"{self.second} and {self.first} {rest}" if alone else f"the two {rest}"
+
+    def doubt(self, *, alone: bool) -> str:
+        """What the pairs do not show of a metric, and how many would; or that it is within its margin."""
+        row, n = self.row, int(self.row["n"])
+        margin = self.metric.format_difference(row["margin"]) if row["standing"] else ""
+        subject = self.second if alone else "it"
+        good = f"{subject} is as good on {self.metric.title} as {self.first}" if alone else "its answers are as good"
+        if not (alone or self.metric.is_score):
+            good = f"its {self.metric.title} is as good"
+        if row["standing"] == "equivalent":
+            return f"{good}, within {margin}"
+        if row["standing"] == "not worse":
+            return f"{subject} is not worse on {self.metric.title} by more than {margin}"
+        if row["apart_s"] > MAX_APART_S:
+            return (
+                f"{self.second} and {self.first} were asked {format_duration(row['apart_s'])} apart: nothing is claimed"
+            )
+        if is_same(self.effect.low, self.effect.high) and self.effect.low == self.effect.none:
+            return f"{self.metric.title} is the same in all {format_count(n, 'prompt')}"
+        would = f": {self.pairs_needed} would" if row["needed"] > n else ""
+        if not would and not self.has_enough:
+            would = f": {stats.min_values(self.level)} are the fewest that could"
+        within = f" within {margin}" if row["standing"] else ""
+        return f"{format_count(n, 'prompt')} cannot tell whether {self.ask(alone=alone)}{within}{would}"
+
     def format_ends(self, named: str) -> str:
         """The interval of a clear difference, after its name."""
         return "the same in every pair" if is_same(self.size.low, self.size.high) else f"{named}{self.size.range}"
@@ -295,6 +524,8 @@ class PairFinding:
     def explain_unclear(self, named: str) -> str:
         """The interval of a difference that is not clear, why it is not, and how many pairs would show one."""
         row, effect = self.row, self.effect
+        if row["apart_s"] > MAX_APART_S:
+            return f"asked {format_duration(row['apart_s'])} apart"
         if math.isnan(effect.low):
             return "too few for an interval"
         if is_same(effect.low, effect.high):

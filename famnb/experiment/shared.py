@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,6 +73,11 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
     record: SharedRecord
     is_matrix: bool = False
     """Whether a matrix shows it."""
+    primary: str | None = None
+    margin: float | str | dict[str, float | str] | None = None
+    looks: int | None = None
+    looked: list[tuple[int, int]] = []
+    """The looks so far, as sizes and plans."""
 
     def plan_prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts as those of an experiment."""
@@ -146,6 +152,10 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
         judges=[dataclasses.replace(scorer, client=None) for scorer in experiment.scorers if isinstance(scorer, Judge)],
         record=SharedRecord(()),
         is_matrix=is_matrix,
+        primary=experiment.primary,
+        margin=dict(experiment.margin) if isinstance(experiment.margin, Mapping) else experiment.margin,
+        looks=experiment.looks,
+        looked=ratings.read_looks(ledger, experiment.name),
     )
     try:
         # The calls are masked already, in their own way: what came is compressed.

@@ -37,14 +37,18 @@ from famnb.experiment.metrics import (
     COST_PER_CALL,
     COST_PER_RIGHT,
     GOODPUT,
+    MEDIAN,
     P95,
     SCORE_PREFIX,
     SUCCESS,
     Failed,
+    Margin,
     Measured,
     Metric,
+    check_margins,
     check_slo,
     choose_metrics,
+    default_metrics,
     find_metric,
     measure,
     read_bounds,
@@ -54,6 +58,7 @@ from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import Span
 from famnb.formatting import (
     escape_html,
+    format_count,
     format_interval,
     format_level,
     format_sum,
@@ -67,6 +72,8 @@ from famnb.stats.intervals import check_share
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
 MAX_TAG_VALUES = 12
 """A tag with more values groups nothing."""
+MAX_NOTES = 3
+"""Reservations that stand beside the verdict; more are folded."""
 UNKNOWN = "–"
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _ENDS = {"least": "low", "most": "high"}
@@ -103,6 +110,8 @@ class Summary:
     """One row a metric and pair of variants; see `famnb.experiment.comparison.compare_variants`."""
     notes: tuple[str, ...]
     """What the figures leave out, what they are judged by, and reservations about them."""
+    headline: str
+    """The trade-off in one sentence of fewer than 30 words."""
     verdict: tuple[str, ...]
     """Who wins on the primary metric, by how much and how sure that is; at what cost; and how reliably."""
     findings: tuple[str, ...]
@@ -113,11 +122,25 @@ class Summary:
     """The variant that the others are compared with."""
     primary: str
     """The metric that decides."""
+    exploratory: bool = False
+    """Whether the primary metric was chosen after the calls; it is then judged together with all others."""
+    look: stats.Look = dataclasses.field(default_factory=stats.Look)
+    """Which look at growing data this is, and the level at which it judges."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The notes, then the findings."""
         return *self.notes, *self.findings
+
+    @property
+    def is_one_prompt(self) -> bool:
+        """Whether n is 1, which says nothing of another prompt."""
+        primary = self.pairs[self.pairs["primary"].astype(bool)]
+        return bool(len(primary)) and primary["n"].max() == 1
+
+    def trade_offs(self) -> tuple[list[str], list[list[str]]]:
+        """The head and the rows of a table of what each variant gained and lost, as text."""
+        return narrative.trade_offs(to_records(self.pairs))
 
     def text_columns(self) -> dict[str, list[str]]:
         """The figures of every variant as text, by the head of their column; the first column has the variants."""
@@ -168,12 +191,23 @@ class Summary:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([format_table(*self.text_table()), self.legend(), *self.lines])
+        if self.is_one_prompt:
+            return self.headline
+        head, rows = self.trade_offs()
+        table = format_table(head, rows, left=2) if rows else format_table(*self.text_table())
+        more = len(self.lines) - len(self.notes[:MAX_NOTES])
+        rest = [f"Figures of each variant are in .table, {format_count(more, 'more sentence')} in .lines."]
+        return "\n".join([self.headline, "", table, "", *self.notes[:MAX_NOTES], *rest])
 
     def _repr_html_(self) -> str:
-        head, rows = self.text_table()
+        verdict = f"<p><strong>{escape_html(self.headline)}</strong></p>"
+        if self.is_one_prompt:
+            return f"<div>{verdict}</div>"
+        trade_offs = html_table(*self.trade_offs(), left=2) if self.trade_offs()[1] else ""
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
-        return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
+        rest = html_table(*self.text_table()) + legend + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
+        folded = f"<details><summary>Figures of each variant, and all that was found</summary>{rest}</details>"
+        return f"<div>{verdict}{trade_offs}{html_paragraphs(self.notes[:MAX_NOTES])}{folded}</div>"
 
     def _format_figure(self, line: Mapping[str, Any], metric: Metric, column: str) -> str:
         """A figure of a variant with its interval."""
@@ -197,12 +231,16 @@ def summary(
     level: float = 0.95,
     spans: Mapping[str, Span] | None = None,
     notes: Iterable[str] = (),
+    margin: Margin | None = None,
+    look: stats.Look | None = None,
+    exploratory: bool = False,
 ) -> Summary:
     """Summarise a frame of `Experiment.frame`; see `Experiment.summary` for the arguments.
 
     `pairs` may also name the pairs themselves, of which the words then tell one by one. `spans` has the lowest and
-    highest value of columns of scores; `notes` come before the summary's own. Raises InvalidRequest for what the frame
-    has not.
+    highest value of columns of scores; `notes` come before the summary's own; `look` says at which level differences
+    are judged, `exploratory` that the primary metric was chosen after the calls. Raises InvalidRequest for what the
+    frame has not.
     """
     rows = drop_warmups(frame)
     variants = list_variants(rows)
@@ -219,42 +257,69 @@ def summary(
     scores = score_columns(rows[rows["status"].isin(ANSWERED)])
     tabled = [find_metric(name, spans) for name in (SUCCESS, *([GOODPUT] if limits else []), *scores, *TIMES, *_MEANS)]
     chosen = [find_metric(name, spans) for name in names]
+    # One that was chosen after the calls is one of all that could have been.
+    candidates = [find_metric(name, spans) for name in default_metrics(rows, limits)] if exploratory else []
+    judged = list(dict.fromkeys([*chosen, *candidates]))
     measured = {
-        metric: measure(rows, metric, failed=failed, slo=limits) for metric in dict.fromkeys([*tabled, *chosen])
+        metric: measure(rows, metric, failed=failed, slo=limits) for metric in dict.fromkeys([*tabled, *judged])
     }
+    main, this_look = next(iter(names), ""), look or stats.Look(level=level, nominal=level)
     table, mean_cautions = _variant_table(rows, variants, {metric: measured[metric] for metric in tabled}, level)
     pair_table = compare_variants(
         rows,
-        {metric: measured[metric] for metric in chosen},
+        {metric: measured[metric] for metric in judged},
         chosen_pairs,
         baseline=first,
-        primary=next(iter(names), ""),
-        level=level,
+        primary=main,
+        level=this_look.nominal,
+        margins=check_margins(margin, main),
+        exploratory=exploratory,
     )
+    pair_table = pair_table[pair_table["metric"].isin(names)].reset_index(drop=True)
     compared = to_records(pair_table)
-    comparison_cautions = [(find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared]
-    all_notes = [
-        *notes,
-        *narrative.reservations(
-            rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
-        ),
-        *narrative.judging(compared, why, slo=limits, level=level),
-        *narrative.cautions([*mean_cautions, *comparison_cautions], level=level),
+    medians = [find_metric(row["metric"]).title for row in compared if row["statistic"] == MEDIAN]
+    reasons = [*mean_cautions] + [
+        (find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared if row["statistic"] != MEDIAN
     ]
+    left_out = narrative.reservations(
+        rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
+    )
+    all_notes = [
+        *narrative.timing(rows, compared),
+        *narrative.looking(this_look, exploratory=exploratory and bool(compared), primary=main),
+        *left_out,
+        *notes,
+        *narrative.cautions(reasons, list(dict.fromkeys(medians))),
+        *narrative.judging(compared, why, slo=limits, level=level),
+    ]
+    # That nothing of it is real comes first.
+    all_notes.sort(key=lambda note: not note.startswith("Simulated"))
     groups = [compared]
     if not isinstance(pairs, str):
         groups = [[row for row in compared if (row["first"], row["second"]) == pair] for pair in chosen_pairs]
-    verdict = tuple(line for group in groups for line in narrative.verdict(group, level=level))
-    return Summary(
+    verdict = [line for group in groups for line in narrative.describe_primary(group, level=level)]
+    findings = verdict + [line for group in groups for line in narrative.other_findings(group, level=level)]
+    result = Summary(
         table=table,
         pairs=pair_table,
         notes=tuple(all_notes),
-        verdict=verdict,
-        findings=(*verdict, *(line for group in groups for line in narrative.other_findings(group, level=level))),
+        headline="",
+        verdict=tuple(verdict),
+        findings=tuple(findings),
         level=level,
         baseline=first,
-        primary=next(iter(names), ""),
+        primary=main,
+        exploratory=exploratory,
+        look=this_look,
     )
+    if len(variants) > 1:
+        sentence = narrative.headline(compared, level=level, exploratory=exploratory)
+    else:
+        figures = {head: cells[0] for head, cells in result.text_columns().items()}
+        answered = figures.pop("answered")
+        facts = [f"{head} {figures[head].partition(' (')[0]}" for head in list(figures)[2:5]]
+        sentence = f"{narrative.quote(first)} answered {answered} calls{': ' if facts else ''}{', '.join(facts)}."
+    return dataclasses.replace(result, headline=sentence)
 
 
 def grouping_tags(rows: pd.DataFrame, tags: Sequence[str]) -> list[str]:

@@ -47,6 +47,9 @@ class CheckTable(Table):
 
     max: dict[str, float] = {}
     min: dict[str, float] = {}
+    margin: float | str | dict[str, float | str] | None = None
+    """How much worse than the baseline, the first variant unless named, each variant may be."""
+    baseline: str | None = None
     slo: dict[str, float] | None = None
     level: float = 0.95
 
@@ -54,8 +57,9 @@ class CheckTable(Table):
 class AgainstTable(Table):
     """An earlier run that this one must not be worse than."""
 
-    baseline: str
-    """A file that `Experiment.save_baseline` wrote, beside this one; or the name of an experiment in the ledger."""
+    baseline: str | list[str]
+    """A file that `Experiment.save_baseline` wrote, beside this one, or the name of an experiment in the ledger; or
+    several, which are then its runs."""
     margin: dict[str, float | str] = {}
     """How much worse each metric may be: 0.05, in its unit, or "10%" of what it was."""
     slo: dict[str, float] | None = None
@@ -73,6 +77,12 @@ class ExperimentFile(Table):
     warmup: int = 0
     seed: int = 0
     keep: str | list[str] = []
+    primary: str | None = None
+    """The metric that decides."""
+    margin: float | str | dict[str, float | str] | None = None
+    """How much worse a variant may be: 0.05 or "10%", of the primary metric or by metric."""
+    looks: int | None = None
+    """How many looks at growing data there will be."""
     fields: dict[str, Any] = {}
     """Fields of every request."""
     variants: list[dict[str, Any]] | dict[str, dict[str, Any]] = []
@@ -109,8 +119,12 @@ def read_experiment_file(path: str | os.PathLike[str]) -> ExperimentFile:
     folder = file.parent
     if isinstance(parsed.prompts, str) and (folder / parsed.prompts).is_file():
         parsed.prompts = str(folder / parsed.prompts)
-    if parsed.against is not None and (folder / parsed.against.baseline).is_file():
-        parsed.against.baseline = str(folder / parsed.against.baseline)
+    if parsed.against is not None:
+        names = parsed.against.baseline
+        parsed.against.baseline = [
+            str(folder / name) if (folder / name).is_file() else name
+            for name in (names if isinstance(names, list) else [names])
+        ]
     return parsed
 
 
@@ -142,6 +156,9 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
                 ("warmup", experiment.warmup, 0),
                 ("seed", experiment.seed, 0),
                 ("keep", sorted({name for prompt in experiment.prompts for name in prompt.slots}), []),
+                ("primary", experiment.primary, None),
+                ("margin", experiment.margin, None),
+                ("looks", experiment.looks, None),
                 ("scorers", list(map(_scorer_entry, experiment.scorers)), []),
                 ("fields", experiment.fields, {}),
             )

@@ -46,6 +46,7 @@ def pareto(
     latency: str = "e2e_s",
     score: str | None = None,
     pair: str | None = None,
+    margin: float | Mapping[str, float] | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -58,8 +59,10 @@ def pareto(
     that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
     worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
     all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
-    by the column `pair`, else by their prompts. Warm-ups are left out, and groups that lack any of the columns named in
-    a footnote. `interactive` returns a widget instead, of the calls that the groups are means of, as `explore` does.
+    by the column `pair`, else by their prompts. With a `margin`, in the unit of the score (without one, of the latency)
+    or by column, what is not worse by more than that does not keep another from being beaten. Warm-ups are left out,
+    and groups that lack any of the columns named in a footnote. `interactive` returns a widget instead, of the calls
+    that the groups are means of, as `explore` does.
     KeyError for a column that is not there.
     """
     if interactive:
@@ -78,7 +81,9 @@ def pareto(
     numbered = numbered.assign(**{name: values.value for name, values in measured.items()})
     if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns):
         numbered = numbered.assign(**dict(zip(_COST_BOUNDS, (measured[cost].low, measured[cost].high), strict=True)))
-    front = _find_front(numbered, cost=cost, latency=latency, score=score, prompts=pair or prompt_column(calls))
+    margins = margin if isinstance(margin, Mapping) else {} if margin is None else {score or latency: margin}
+    prompts = pair or prompt_column(calls)
+    front = _find_front(numbered, margins, cost=cost, latency=latency, score=score, prompts=prompts)
     placed = front.table[front.table["standing"].notna()]
     placed = placed.set_index(placed.index.astype(int)).sort_index()
     rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
@@ -138,12 +143,21 @@ def pareto(
     return chart.finish()
 
 
-def _find_front(calls: pd.DataFrame, *, cost: str, latency: str, score: str | None, prompts: str | None) -> stats.Front:
+def _find_front(
+    calls: pd.DataFrame,
+    margins: Mapping[str, float],
+    *,
+    cost: str,
+    latency: str,
+    score: str | None,
+    prompts: str | None,
+) -> stats.Front:
     """Where each group stands; estimated costs count with both ends."""
     bounds = _COST_BOUNDS if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns) else None
     objectives = [stats.Objective(cost, bounds=bounds), stats.Objective(latency, statistic="median")]
     if score:
         objectives.append(stats.Objective(score, more_is_better=True))
+    objectives = [dataclasses.replace(objective, margin=margins.get(objective.column)) for objective in objectives]
     return stats.front(calls, objectives, by=_GROUP, prompts=prompts)
 
 

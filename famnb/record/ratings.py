@@ -1,7 +1,8 @@
-"""Scores of recorded calls and votes between planned cells, in the ledger's file.
+"""Scores of recorded calls, votes between planned cells and looks at experiments, in the ledger's file.
 
 scores  one row for a call and a scorer; a new one replaces it
 votes   one row for two cells as they were shown, left and right, and a voter: a person, or a model as judge
+looks   one row for an experiment and the amount of data that was looked at
 """
 
 from __future__ import annotations
@@ -94,6 +95,40 @@ def read_votes(ledger: Ledger, experiment: str) -> list[RecordedVote]:
     """Return the votes of an experiment, oldest first, of all voters. Raises LedgerError if the file cannot be read."""
     query = "SELECT * FROM votes WHERE experiment = ? ORDER BY at_us, left_cell, right_cell"
     return [RecordedVote(**row) for row in _fetch(ledger, query, [experiment])]
+
+
+def read_looks(ledger: Ledger, experiment: str) -> list[tuple[int, int]]:
+    """Return all looks at an experiment, as sizes and plans, the smallest first."""
+    rows = _fetch(ledger, "SELECT * FROM looks WHERE experiment = ? ORDER BY size", [experiment])
+    return [(row["size"], row["planned"]) for row in rows]
+
+
+def record_look(ledger: Ledger, experiment: str, size: int, planned: int) -> list[tuple[int, int]]:
+    """Keep that an experiment was looked at with `size` of `planned` calls a variant; return all looks up to this one.
+
+    They are as sizes and plans, the smallest first. To look at the same data again is the same look.
+    """
+    looks = [look for look in read_looks(ledger, experiment) if look[0] <= size]
+    if not looks or looks[-1][0] < size:
+        looks.append((size, planned))
+        row = (experiment, size, planned, serialize.microseconds(datetime.now(UTC)))
+        names = ("experiment", "size", "planned", "at_us")
+        writer(ledger.path).submit(lambda: [(sql.insert("looks", names, otherwise="IGNORE"), row)])
+    return looks
+
+
+def list_runs(ledger: Ledger, experiment: str) -> list[str]:
+    """Return the names under which further runs of an experiment are recorded, in their order."""
+    # A range, for which there is an index.
+    query, prefix = (
+        "SELECT DISTINCT experiment FROM calls WHERE experiment >= ? AND experiment < ?",
+        f"{experiment} (run ",
+    )
+    ledger.flush()
+    with ledger.reading() as connection:
+        rows = connection.execute(query, [prefix, f"{prefix}:"]) if connection else []
+        names = [str(row["experiment"]) for row in rows]
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ pieces     what came from the socket and when, compressed; one piece a call once
 scores     scores of calls, one row a call and scorer
 votes      votes between two planned cells, one row a voter and pair
 prompts    saved prompts, one row a name and version
+looks      looks at the growing data of an experiment, one row an amount of data
 
 Of the ninety columns of a call a third are words, flags and settings, of which a million calls have a few hundred
 combinations. Apart from the figures they are read once each: reading a frame takes half the time.
@@ -127,6 +128,11 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         CREATE TABLE prompts (
             name TEXT NOT NULL, version INTEGER NOT NULL, text TEXT NOT NULL, note TEXT NOT NULL,
             at_us INTEGER NOT NULL, PRIMARY KEY (name, version)
+        ) WITHOUT ROWID""")
+    connection.execute("""
+        CREATE TABLE looks (
+            experiment TEXT NOT NULL, size INTEGER NOT NULL, planned INTEGER NOT NULL, at_us INTEGER NOT NULL,
+            PRIMARY KEY (experiment, size)
         ) WITHOUT ROWID""")
 
 

@@ -4,6 +4,7 @@
     median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
     summary(frame["e2e_s"])                            mean, median, p90, p95, p99 with their intervals
     paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
+    paired_median(first, second)                       likewise, by the sign test, for few values and long tails
     paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no
     paired_bounds(first, second)                       of costs with ends, and paired_ratio()
     share(meets_slo(frame, {"ttft_s": 0.5}, failed=failed), clusters=prompts)     goodput
@@ -11,6 +12,7 @@
     sample_size(sd=0.4, sd_n=12, difference=0.1, comparisons=6)     pairs needed, by the rule that will judge
     bradley_terry([("a", "b", "a"), ("a", "b", None)], clusters=["p1", "p2"])     votes to strengths; None is a tie
     holm(p_values)                                     p-values adjusted where several pairs are compared
+    look([20, 40, 60], looks=5).nominal                the level of the third of five looks at growing data
 
 Pure functions of numbers. They take anything that pandas takes for numbers, drop missing values (`n` says how many are
 left), and raise ValueError for infinite ones.
@@ -23,10 +25,12 @@ from famnb.stats.differences import (
     holm,
     paired,
     paired_bounds,
+    paired_median,
     paired_percentile,
     paired_ratio,
     paired_share,
     unpaired,
+    widen_for_runs,
 )
 from famnb.stats.front import Front, Objective, front
 from famnb.stats.intervals import (
@@ -42,12 +46,14 @@ from famnb.stats.intervals import (
     summary,
 )
 from famnb.stats.sample_size import percentile_size, sample_size
+from famnb.stats.sequential import Look, look
 
 __all__ = [
     "Agreement",
     "Difference",
     "Front",
     "Interval",
+    "Look",
     "Objective",
     "Ranking",
     "agreement",
@@ -55,12 +61,14 @@ __all__ = [
     "carries",
     "front",
     "holm",
+    "look",
     "mean",
     "median",
     "meets_slo",
     "min_values",
     "paired",
     "paired_bounds",
+    "paired_median",
     "paired_percentile",
     "paired_ratio",
     "paired_share",
@@ -71,4 +79,5 @@ __all__ = [
     "share",
     "summary",
     "unpaired",
+    "widen_for_runs",
 ]

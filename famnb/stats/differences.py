@@ -1,14 +1,15 @@
 """Differences of two samples, paired over the same prompts or not, with intervals, and Holm's adjustment.
 
 `paired` compares means, `paired_bounds` means of what is known between bounds only, `paired_percentile` percentiles,
-`paired_share` shares of yes and no: each over prompts, which count once, whatever their repeats.
+`paired_share` shares of yes and no: each over prompts, which count once, whatever their repeats. `paired_median` is for
+few values or long tails, of which means tell nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from famnb.stats.intervals import (
     effective_size,
     mean,
     mean_p_value,
+    median,
     min_values,
     present_floats,
     resampled_quantiles,
@@ -72,7 +74,7 @@ class Difference:
     p_value: float
     """Of the test that there is no difference; NaN where n carries none or, unpaired, there is no spread."""
     statistic: str = "mean"
-    """What is compared: "mean", "p95", "share"."""
+    """What is compared: "mean", "median", "p95", "share"."""
     sd: float = math.nan
     """The standard deviation of the paired differences of prompts, to plan with: see `sample_size`."""
     method: str = ""
@@ -82,6 +84,10 @@ class Difference:
     value_low: float = math.nan
     """Of uncertain inputs, the difference if the first is as much, and the second as little, as they may be."""
     value_high: float = math.nan
+    share: float = math.nan
+    """Of a median, the share of pairs in which the second is less."""
+    share_more: float = math.nan
+    """The share of those in which it is more."""
 
     @property
     def clear(self) -> bool:
@@ -112,8 +118,80 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
     return _mean_difference(*_Calls.of(*_match(first, second, by)).means, level)
 
 
-def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95) -> Difference:
+def paired_median(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: float = 0.95) -> Difference:
+    """Return the median of the differences of two variants that answered the same prompts, matched as in `paired`.
+
+    The interval is between two of the differences, the p-value the sign test's: neither assumes anything of how the
+    values are distributed. `share` is the share of prompts with less on the second side, `share_more` that with more.
+    """
+    level = check_share("level", level)
+    a, b = _Calls.of(*_match(first, second, by)).means
+    gaps, n = b - a, len(a)
+    if n:
+        # Differences that come of rounding are none.
+        gaps = np.where(np.abs(gaps) > ROUNDING * max(np.abs(a).max(), np.abs(b).max()), gaps, 0.0)
+    middle, less, more = median(gaps, level=level), np.count_nonzero(gaps < 0), np.count_nonzero(gaps > 0)
+    p_value = math.nan
+    if n >= min_values(level):
+        p_value = min(1.0, 2 * float(special.bdtr(min(less, more), less + more, 0.5))) if less + more else 1.0
+        p_value = max(p_value, 1 - level) if middle.low <= 0 <= middle.high else p_value
+    return Difference(
+        middle.value,
+        middle.low,
+        middle.high,
+        n,
+        level,
+        _UNKNOWN,
+        math.nan,
+        p_value,
+        "median",
+        # A median of normal values takes π / 2 times as many as a mean.
+        sd=float(np.std(gaps, ddof=1)) * math.sqrt(math.pi / 2) if n > 1 else math.nan,
+        method="sign test",
+        share=less / n if n else math.nan,
+        share_more=more / n if n else math.nan,
+    )
+
+
+def widen_for_runs(
+    difference: Difference, first: Values, second: Values, *, assumed_sd: float = math.nan
+) -> Difference:
+    """Return a difference over prompts with the error of runs in its interval and its p-value.
+
+    `first` and `second` have the value of each run, on either side of a change. How runs differ by themselves is told
+    by the runs of each side, as in Student's test; with one run a side by `assumed_sd`, and without that by nothing:
+    the difference then comes back as it is, and leaves out how runs differ.
+    """
+    free = len(first) + len(second) - 2
+    if not free:
+        sd, bound = assumed_sd, float(special.ndtri((1 + difference.level) / 2))
+    else:
+        squares = sum(float(np.sum((side - np.mean(side)) ** 2)) for side in (first, second))
+        sd, bound = math.sqrt(squares / free), float(special.stdtrit(free, (1 + difference.level) / 2))
+    reach = bound * sd * math.sqrt(1 / len(first) + 1 / len(second))
+    if math.isnan(reach) or math.isnan(difference.low):
+        return difference
+    below, above = (
+        math.hypot(side, reach) for side in (difference.value - difference.low, difference.high - difference.value)
+    )
+    towards = below if difference.value > 0 else above
+    # The p-value whose interval just reaches 0.
+    t = -abs(difference.value) / towards * bound if towards else -math.inf
+    tail = float(special.stdtr(free, t)) if free else float(special.ndtr(t))
+    return dataclasses.replace(
+        difference,
+        low=difference.value - below,
+        high=difference.value + above,
+        p_value=float(np.maximum(difference.p_value, 2 * tail)),
+    )
+
+
+def paired_bounds(
+    first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95, of: Callable[..., Difference] | None = None
+) -> Difference:
     """Return the paired difference of means of inputs that are known between bounds only, such as estimated costs.
+
+    `of` compares other statistics than means: `paired_median`.
 
     Both sides have the columns low, value and high, a row a call, and the prompt as their index; a row that lacks one
     of the three is left out. The interval reaches over those of (second's low − first's high) and (second's high −
@@ -123,7 +201,8 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     """
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
-    middle = paired(a["value"], b["value"], level=level)
+    compare = of or paired
+    middle = compare(a["value"], b["value"], level=level)
     if all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
@@ -131,7 +210,7 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
         # Where nothing limits an input, nothing limits the difference on that side.
         dataclasses.replace(middle, value=end, low=end, high=end, ratio=_NO_LIMIT, p_value=0.0)
         if np.isinf(open_side["high"]).any()
-        else paired(a[end_a], b[end_b], level=level)
+        else compare(a[end_a], b[end_b], level=level)
         for open_side, end_a, end_b, end in ((a, "high", "low", -math.inf), (b, "low", "high", math.inf))
     )
     return _enclose(middle, least, most)

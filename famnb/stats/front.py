@@ -2,7 +2,8 @@
 
     clear      every other variant is clearly worse in one way at least: none can beat it
     possible   the data do not decide
-    beaten     another is clearly better in one way at least, and in each other clearly better or the same in every pair
+    beaten     another is clearly better in one way at least, and in each other clearly better, the same in every pair,
+               or not worse by more than a margin
 
 "Clearly" is by a paired comparison over the prompts that both answered, with Holm's adjustment over all comparisons of
 all variants in all ways: any false clear or beaten in a whole table is then as rare as one false difference, 5 % at
@@ -49,6 +50,8 @@ class Objective:
     """Of means, repeats of a prompt are averaged first; a column of yes and no is a share."""
     bounds: tuple[str, str] | None = None
     """The columns of the lowest and the highest that each value may be, where it is estimated; of a mean only."""
+    margin: float | None = None
+    """How much worse still counts as the same, in the column's unit, once the whole interval is within."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class Front:
     prompts) and `_n`; `standing`, and `beaten_by`, the first that beats it. Missing where a variant has no value."""
     pairs: pd.DataFrame
     """One row two variants and a column: first, second, metric, n (prompts), difference, low, high, p_value,
-    p_adjusted, and `better`: the clearly better of the two, SAME if all differences are 0, else missing."""
+    p_adjusted; `better`: the clearly better of the two, SAME if all differences are 0, else missing; first_not_worse,
+    second_not_worse: whether it is within the margin at worst."""
     level: float
 
     def standing(self, variant: str) -> str:
@@ -92,7 +96,8 @@ def front(
         name for name, intervals in figures.items() if all(math.isfinite(interval.value) for interval in intervals)
     ]
     pairs = _compare(sides, complete, objectives, level)
-    outcomes = list(zip(pairs["first"], pairs["second"], pairs["better"].fillna(""), strict=True))
+    names = ("first", "second", "better", "first_not_worse", "second_not_worse")
+    outcomes = list(zip(*(pairs[name].fillna("") if name == "better" else pairs[name] for name in names), strict=True))
     standings = {name: _stand(name, outcomes) for name in complete}
     table = pd.DataFrame(index=pd.Index(list(figures), name=by))
     for index, objective in enumerate(objectives):
@@ -144,6 +149,11 @@ def _compare(
         for objective in objectives:
             by_name = values[objective.column]
             difference = _difference(by_name[first], by_name[second], objective, level)
+            sign, margin = -1 if objective.more_is_better else 1, objective.margin
+            worst = (
+                max(-sign * end for end in (difference.low, difference.high)),
+                max(sign * end for end in (difference.low, difference.high)),
+            )
             rows.append(
                 {
                     "first": first,
@@ -154,11 +164,13 @@ def _compare(
                     "low": difference.low,
                     "high": difference.high,
                     "p_value": difference.p_value,
-                    "sign": -1 if objective.more_is_better else 1,
+                    "sign": sign,
+                    "first_not_worse": margin is not None and worst[0] <= margin,
+                    "second_not_worse": margin is not None and worst[1] <= margin,
                 }
             )
-    columns = ["first", "second", "metric", "n", "difference", "low", "high", "p_value", "sign"]
-    table = pd.DataFrame(rows, columns=columns)
+    figures = ["first", "second", "metric", "n", "difference", "low", "high", "p_value"]
+    table = pd.DataFrame(rows, columns=[*figures, "sign", "first_not_worse", "second_not_worse"])
     table["p_adjusted"] = holm(table["p_value"].astype(float))
     is_same = (table["low"] == 0) & (table["high"] == 0) & (table["n"] >= min_values(level))
     is_first = table["sign"] * table["difference"].astype(float) > 0
@@ -200,12 +212,14 @@ def _difference(first: _Values, second: _Values, objective: Objective, level: fl
     return paired(first.means["value"], second.means["value"], level=level)
 
 
-def _stand(name: str, outcomes: Iterable[tuple[str, str, str]]) -> tuple[Standing, Any]:
-    """Where one variant stands, and the first of those that beat it; an outcome is two variants and the better one."""
+def _stand(name: str, outcomes: Iterable[tuple[str, str, str, bool, bool]]) -> tuple[Standing, Any]:
+    """Where one variant stands, and the first of those that beat it, by what each two show of each objective."""
     verdicts: dict[str, set[str]] = {}
-    for first, second, winner in outcomes:
-        if name in (first, second):
-            verdicts.setdefault(second if first == name else first, set()).add(winner)
+    for first, second, winner, first_not_worse, second_not_worse in outcomes:
+        if name not in (first, second):
+            continue
+        rival, is_close = (second, second_not_worse) if first == name else (first, first_not_worse)
+        verdicts.setdefault(rival, set()).add(SAME if is_close and winner != rival else winner)
     for rival, better in verdicts.items():
         if rival in better and better <= {rival, SAME}:
             return "beaten", rival

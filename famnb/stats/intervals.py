@@ -30,8 +30,8 @@ NEW_PROMPTS = "new prompts"
 """The population of an interval that is made of clusters."""
 MIN_CLUSTERS = 6
 """Clusters below which nothing is estimated of how alike the values of one are: each then counts as one value."""
-# Values as rare as this in the population are in a sample of 29 with a probability of 95 %.
-RARE_SHARE = 0.1
+# Values as rare as this in the population are in a sample of 59 with a probability of 95 %.
+RARE_SHARE = 0.05
 """A mean is taken to hold if no value rarer than this moves it."""
 MAX_REACH = 2.0
 """How far the interval of a mean reaches at most, as a multiple of Student's."""
@@ -220,11 +220,11 @@ def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     # All of n values are common ones with a probability of (1 - share) ** n.
     if (1 - RARE_SHARE) ** n > 1 - level:
         unseen = 1 - (1 - level) ** (1 / n)
-        cautions.append(f"{n} values can lack what is rarer than 1 in {1 / unseen:.0f}")
+        cautions.append(f"{n} values can miss what is rarer than 1 in {1 / unseen:.0f}")
     if abs(skewness) > MAX_SKEWNESS * math.sqrt(n):
-        cautions.append("a long tail, in which few values decide")
+        cautions.append("few values decide them")
     low, high = centre - below * error, centre + above * error
-    return Interval(centre, low, high, total, level, *clustered, "Student and Hall", "; ".join(cautions))
+    return Interval(centre, low, high, total, level, *clustered, "Student and Hall", " and ".join(cautions))
 
 
 def mean_p_value(values: Values) -> float:

@@ -28,15 +28,17 @@ def sample_size(
     sd_n: int | None = None,
     half_width: float | None = None,
     difference: float | None = None,
+    margin: float | None = None,
     level: float = 0.95,
     power: float = 0.8,
     paired: bool = True,
     comparisons: int = 1,
 ) -> int:
-    """How many values (pairs, or values a side) a mean needs; give `half_width` or `difference`, in the unit of `sd`.
+    """How many values (pairs, or values a side) a mean needs; give one of three goals, in the unit of `sd`.
 
     `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
     with probability `power` at `level`, by the t test; `sd` is then that of the paired differences, or of either side.
+    `margin`: for one that is none to be shown to be no worse than this, with the same probability.
 
     It counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more it
     takes: the power is then that over all spreads that such a sample can come of (Julious and Owen, 2006), and of the
@@ -52,9 +54,9 @@ def sample_size(
         raise InvalidRequest(f"sd_n: expected the number of values behind sd, at least 2; got {sd_n!r}")
     if comparisons < 1:
         raise InvalidRequest(f"comparisons: expected a number of at least 1; got {comparisons!r}")
-    goals = [goal for goal in (half_width, difference) if goal is not None]
+    goals = [goal for goal in (half_width, difference, margin) if goal is not None]
     if len(goals) != 1:
-        raise InvalidRequest("give either half_width= or difference=, in the unit of sd")
+        raise InvalidRequest("give one of half_width=, difference= and margin=, in the unit of sd")
     if not abs(goals[0]) > 0:
         raise InvalidRequest(f"expected a half_width or a difference other than 0; got {goals[0]!r}")
     fewest = min_values(level) if paired else 2

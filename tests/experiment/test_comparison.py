@@ -31,7 +31,7 @@ def test_equal_differences_are_judged_by_their_signs():
     found = summary(frame(10, output_tokens=(100, 90), cost_usd=(0.001, 0.001)))
     assert found.pairs.set_index("metric")["p_value"].tolist() == [2**-9, 1]
     tokens, cost = found.verdict
-    assert tokens.startswith("Output tokens: B writes 10 tokens fewer than A (90 against 100;")
+    assert tokens.startswith("Output tokens: B typically writes 10 tokens fewer than A (90 against 100, so in 100% of")
     assert cost.startswith("Cost: no clear difference between B and A (ratio of costs per answer, the same in every")
 
 
@@ -144,7 +144,9 @@ def test_unnamed_the_primary_metric_follows_from_what_was_asked_and_not_from_wha
     assert summary(scored, primary="e2e_s").primary == "e2e_s"
     assert summary(plain).primary == "e2e_s"
     assert summary(plain, slo={"ttft_s": 1}).primary == "goodput"
-    assert "The primary metric is score exact (the first score), judged alone at 95%" in summary(scored).notes[0]
+    assert any(
+        "primary metric is score exact (the first score), judged alone" in note for note in summary(scored).notes
+    )
 
 
 def test_what_is_clear_alone_is_not_claimed_as_one_of_many():

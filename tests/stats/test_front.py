@@ -116,3 +116,14 @@ def test_repeats_that_count_as_prompts_make_claims_of_nothing() -> None:
     frames = [answers((1, 1), (1, 1), (1, 1), seed=seed, prompts=12, repeats=5) for seed in range(60)]
     calls = [frame.assign(prompt=frame.groupby("variant").cumcount()) for frame in frames]
     assert not claims_are_rare(set(standings(one)) != {"possible"} for one in calls)
+
+
+def test_what_is_not_worse_by_more_than_the_margin_does_not_keep_another_from_beating_it() -> None:
+    """B costs a third and is slower by a hundredth, in every prompt: a trade-off, unless a tenth is none."""
+    rng = np.random.default_rng(2)
+    times = rng.lognormal(0, 0.3, 40)
+    frame = pd.DataFrame({"variant": np.repeat(["a", "b"], 40), "prompt": [*range(40)] * 2})
+    frame["cost"], frame["time"] = np.repeat([3.0, 1.0], 40), [*times, *(times + 0.01)]
+    assert standings(frame, COST, TIME) == ["clear", "clear"]
+    close = stats.Objective("time", margin=0.1)
+    assert standings(frame, COST, close) == ["beaten", "clear"]

@@ -28,7 +28,16 @@ from famnb.experiment.narrative import format_difference, format_p, format_suren
 from famnb.experiment.plan import model_of, varying_fields
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.shared import share
-from famnb.experiment.summary import UNKNOWN, Summary, break_down, drop_warmups, format_costs, grouping_tags, sum_costs
+from famnb.experiment.summary import (
+    MAX_NOTES,
+    UNKNOWN,
+    Summary,
+    break_down,
+    drop_warmups,
+    format_costs,
+    grouping_tags,
+    sum_costs,
+)
 from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
     format_count,
@@ -143,41 +152,18 @@ def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, wri
 
 
 def _verdict(summary: Summary) -> SafeHtml:
-    """Who wins, by how much, at what cost and how sure that is: in words, and as a row for every variant."""
-    if not summary.verdict:
-        return SafeHtml()
-    columns = summary.text_columns()
-    kept = [
-        head
-        for head in ("answered", "success rate", "cost a call", "cost an answer", "cost a right answer")
-        if head in columns
-    ]
-    differences = {
-        (row["metric"], row["second"]): [format_difference(row), format_sureness(row)]
-        for row in to_records(summary.pairs[summary.pairs["baseline"]])
-    }
-    lines = []
-    for index, variant in enumerate(columns["variant"]):
-        is_baseline = variant == summary.baseline
-        own = ["baseline", ""] if is_baseline else differences[summary.primary, variant]
-        cost = "baseline" if is_baseline else differences.get(("cost_usd", variant), [UNKNOWN])[0]
-        lines.append([variant, *own, *(columns[head][index] for head in kept), cost])
-    difference = f"difference ({format_level(summary.level)} interval)"
-    head = ["variant", f"{find_metric(summary.primary).title}, {difference}", "how sure", *kept, f"cost, {difference}"]
-    return _VERDICT.format(_items(_lead(summary))) + table_html(head, lines)
-
-
-def _lead(summary: Summary) -> tuple[str, ...]:
-    """The part of the verdict that stands above all: of more than two variants the table beside it says the rest."""
-    return summary.verdict if len(summary.table) <= 2 else summary.verdict[:1]
+    """The trade-off in a sentence, as a table, and with what is to be kept in mind."""
+    headline = _VERDICT.format(_items([summary.headline]))
+    head, rows = summary.trade_offs()
+    if summary.is_one_prompt or not rows:
+        return headline
+    return headline + table_html(head, rows, left=2) + _NOTES.format(_items(summary.notes[:MAX_NOTES]))
 
 
 def _findings(summary: Summary) -> SafeHtml:
-    """What is found beside what stands above, and what to keep in mind."""
-    others = summary.findings[len(_lead(summary)) :]
-    nothing = "" if summary.findings else _NOTHING
-    findings = _FINDINGS.format(_items(others)) if others else SafeHtml(nothing)
-    return findings + _NOTES.format(_items(summary.notes))
+    """What is found, and what to keep in mind beside what stands above."""
+    findings = _FINDINGS.format(_items(summary.findings)) if summary.findings else _NOTHING
+    return findings + _NOTES.format(_items(summary.notes[0 if summary.is_one_prompt else MAX_NOTES :]))
 
 
 def _variant_figures(summary: Summary) -> SafeHtml:

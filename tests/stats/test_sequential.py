@@ -1,0 +1,67 @@
+"""Levels of several looks at growing data: against published bounds, and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from famnb import stats
+from famnb.stats.intervals import mean_p_value
+from famnb.stats.sequential import LAN_DEMETS, MIXTURE
+from tests.support.truth_rates import claims_are_rare
+
+LOOKS = 10
+
+
+def bound(look: stats.Look) -> float:
+    return float(special.ndtri((1 + look.nominal) / 2))
+
+
+def test_bounds_of_five_looks_are_those_that_are_published():
+    """Lan and DeMets, two-sided 5 %, equal steps: 4.877, 3.357, 2.680, 2.290, 2.031."""
+    bounds = [bound(stats.look([20.0 * k for k in range(1, number + 1)], looks=5)) for number in range(1, 6)]
+    assert bounds == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=0.003)
+
+
+def test_a_single_look_at_the_whole_plan_costs_nothing():
+    assert stats.look([60]) == stats.Look(1, None, 0.95, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("shares", "looks", "method"),
+    [
+        ([0.5, 1.0], None, LAN_DEMETS),
+        ([1.0, 1.0], None, MIXTURE),
+        ([1.0, 1.0], 2, LAN_DEMETS),
+        ([1.0, 1.0], 1, MIXTURE),
+    ],
+)
+def test_what_was_planned_is_spent_and_beyond_it_a_confidence_sequence_holds(shares, looks, method):
+    look = stats.look([30, 60], shares, looks=looks)
+    assert (look.number, look.method) == (2, method)
+    assert 0.95 < look.nominal < 1
+
+
+def is_claimed(gaps: np.ndarray, sizes: np.ndarray, levels: list[float]) -> bool:
+    return any(
+        size >= stats.min_values(level) and mean_p_value(gaps[:size]) < 1 - level
+        for size, level in zip(sizes, levels, strict=True)
+    )
+
+
+@pytest.mark.parametrize("looks", [LOOKS, None])
+@pytest.mark.parametrize("prompts", [12, 60])
+def test_ten_looks_claim_no_more_often_than_one(prompts: int, looks: int | None):
+    rng = np.random.default_rng(prompts)
+    sizes = np.unique(np.linspace(prompts / LOOKS, prompts, LOOKS).astype(int))
+    levels = [stats.look(sizes[: index + 1], looks=looks).nominal for index in range(len(sizes))]
+    data = rng.normal(size=(400, prompts))
+    assert np.mean([is_claimed(gaps, sizes, levels) for gaps in data]) <= 0.07
+    if prompts == 60:
+        assert not claims_are_rare(is_claimed(gaps, sizes, [0.95] * len(sizes)) for gaps in data)
+
+
+def test_sizes_that_do_not_grow_are_refused():
+    with pytest.raises(ValueError, match="expected numbers of values above 0 that grow"):
+        stats.look([10, 10])
