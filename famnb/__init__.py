@@ -44,6 +44,7 @@ _PATHS = {
 """Where each public name is found: in a module, or as the module that the path ends with."""
 _UNLISTED = {
     "deltas": "frame",
+    "export": "export",
     "open": "saved_files",
     "runs": "frame",
     "sql": "frame",

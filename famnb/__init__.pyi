@@ -3,6 +3,7 @@
 from typing import Any
 
 from . import errors as errors
+from . import export as export
 from . import plot as plot
 from . import profiles as profiles
 from . import prompts as prompts

@@ -34,7 +34,7 @@ from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.service.local_models import MODELS
+from famnb.service.local_models import MODELS, check_engine
 from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
@@ -402,6 +402,8 @@ def local_service(model: str | Path | Sequence[str | Path]) -> tuple[str, str, t
     with _embedding:
         server = _local.get(wanted)
         if server is None or not _answers(server.url):
+            # First: weights that nothing here can run need not be fetched.
+            check_engine()
             for name in wanted:
                 if name in MODELS:
                     get_model(str(name), confirm=_confirm)

@@ -32,8 +32,7 @@ from typing import Any
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, ResponseFormatError, status_error
-from famnb.profiles import NAMES, find_endpoints
-from famnb.profiles.local import LOCAL
+from famnb.profiles import VENDOR_NAMES, find_endpoints
 from famnb.record import schema, serialize
 from famnb.record.owner import this_process
 from famnb.request import Request
@@ -376,7 +375,7 @@ def _make_call(format_: str, fields: dict[str, Any], at: datetime) -> tuple[Exch
     )
     name = _endpoint_of(answer, request_body)
     provider = scalar_text(row.get("provider")).partition(".")[0].lower()
-    profile = provider if provider in NAMES and provider != LOCAL and name in find_endpoints(provider) else "open"
+    profile = provider if provider in VENDOR_NAMES and name in find_endpoints(provider) else "open"
     endpoint = find_endpoints(profile)[name]
     request, is_known = _request(endpoint.request, {**request_body, "model": model or "unknown"})
     start, end, first = row.moment("start"), row.moment("end"), row.moment("first")

@@ -89,6 +89,8 @@ class Ledger:
             raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")
         self.path = Path(file).expanduser().resolve()
         """The file."""
+        self.listeners: list[Callable[[str], object]] = []
+        """Called with the id of each call once it is written, on the thread that writes: they must not block."""
         self._open: dict[str, _WriteProgress] = {}
         """The calls that run, by id."""
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
@@ -126,7 +128,10 @@ class Ledger:
             billing = msgspec.structs.replace(reply.usage.billing, broken_tries=exchange.broken_tries)
             reply = dataclasses.replace(reply, usage=msgspec.structs.replace(reply.usage, billing=billing))
         exchange.reply = dataclasses.replace(reply, cost=self.cost(exchange, reply))
-        return self._submit(functools.partial(serialize.close_call, exchange, this_process()))
+        written = self._submit(functools.partial(serialize.close_call, exchange, this_process()))
+        if self.listeners:
+            written.add_done_callback(lambda _: [listener(exchange.id) for listener in self.listeners])
+        return written
 
     def call(self, call_id: str) -> RecordedCall:
         """Return a recorded call. KeyError if no call has that id, LedgerError if the file cannot be read."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import platformdirs
@@ -55,6 +56,15 @@ MODELS = {
     )
 }
 """By name. To add one: its values here, the digest from `sha256sum` of the weights."""
+
+
+def check_engine() -> None:
+    """Raise InvalidRequest, which says what to install, if there is no engine that runs models on this machine."""
+    if find_spec("xllamacpp") is None:
+        raise InvalidRequest(
+            'the engine for local models is not installed; run: pip install "famnb[local]". It comes for 64-bit Linux, '
+            "macOS and Windows; elsewhere start any server of your own, then famnb serve --upstream URL"
+        )
 
 
 def models_folder() -> Path:

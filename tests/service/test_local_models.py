@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import famnb
 from famnb.cli import main
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.service.local_models import MODELS, find_model, model_path, remove_model
@@ -103,3 +104,11 @@ def test_the_command_lists_fetches_and_removes(model: str, capsys: pytest.Captur
     assert str(model_path(model)) in next(row for row in rows if row.startswith("tiny"))
     assert main(["model", "remove", model]) == 0
     assert not model_path(model).exists()
+
+
+def test_without_the_engine_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch):
+    """What is missing is said first, with what to install."""
+    monkeypatch.setattr("famnb.service.local_models.find_spec", lambda _: None)
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("it asked before it looked"))
+    with pytest.raises(InvalidRequest, match=r'pip install "famnb\[local\]"'):
+        famnb.connect("local")

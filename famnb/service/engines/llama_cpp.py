@@ -15,7 +15,6 @@ import re
 import secrets
 import sys
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -24,6 +23,7 @@ import psutil
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.formatting import format_size
 from famnb.service.engines.gguf import read_header
+from famnb.service.local_models import check_engine
 from famnb.service.process import ChildProcess
 
 KEY_VARIABLE = "FAMNB_ENGINE_KEY"
@@ -62,11 +62,7 @@ def plan_engine(
     Raises InvalidRequest if the engine is not installed, the file is no model, or the model cannot read that many
     tokens.
     """
-    if find_spec("xllamacpp") is None:
-        raise InvalidRequest(
-            'the engine for local models is not installed; run: pip install "famnb[local]". It comes for 64-bit Linux, '
-            "macOS and Windows; elsewhere start any server of your own, then famnb serve --upstream URL"
-        )
+    check_engine()
     header = read_header(path)
     trained = header.context or USUAL_CONTEXT
     if context is not None and context > trained:
