@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
+from famnb.client.client import BaseClient
 from famnb.errors import InvalidRequest
 from famnb.experiment_api import Experiment
+from famnb.widget.board.board import Board
+from famnb.widget.composer.composer import Composer
 from famnb.widget.html.page import read_data
 
 
@@ -18,16 +21,21 @@ class _Kind(msgspec.Struct):
     is_matrix: bool = False
 
 
-def open(path: str | os.PathLike[str]) -> Any:
-    """Open a file that `exp.report` or `matrix.save` wrote, as the Experiment or Matrix that it was.
+def open(path: str | os.PathLike[str], client: BaseClient | None = None) -> Any:
+    """Open a file of `composer.save`, `board.save`, `matrix.save` or `exp.report` as what it was, an Experiment last.
 
     It has what was recorded, replies, figures, scores and notes included, wherever and by whomever it was saved, and
-    nothing of it is added to your ledger. It can be summarised, drawn, scored and voted on, and not run; another report
-    has what was added. Raises InvalidRequest for a file that holds nothing to open or is damaged, OSError for one that
+    nothing of it is added to your ledger. A chat or a board goes on with `client`, by default that of
+    `famnb.connect()`. An experiment can be summarised, drawn, scored and voted on, and not run; another report has what
+    was added. Raises InvalidRequest for a file that holds nothing to open or is damaged, OSError for one that
     cannot be read.
     """
     data = read_data(path)
-    openers: dict[str, Callable[[], Any]] = {"experiment": lambda: Experiment.from_report(data)}
+    openers: dict[str, Callable[[], Any]] = {
+        "chat": lambda: Composer.from_page(data, client),
+        "board": lambda: Board.from_page(data, client),
+        "experiment": lambda: Experiment.from_report(data),
+    }
     try:
         head = msgspec.json.decode(data, type=_Kind)
     except msgspec.MsgspecError as error:

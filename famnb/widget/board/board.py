@@ -9,10 +9,15 @@ A round goes on from the turns that each pane has had: every pane has a chat of 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import secrets
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
@@ -20,12 +25,14 @@ from famnb.client.conversation import Turn, requests_after
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.endpoints import Endpoints, endpoint_able_to
-from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
+from famnb.errors import FamnbError, InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
 from famnb.record import Cost, Ledger, RecordedCall
 from famnb.record.ledger import ledger_of
+from famnb.record.shared import SharedRecord, open_shared, share_calls
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.secret_patterns import mask_keys
 from famnb.widget.board import table
 from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, find_client, name_panes, read_variants
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
@@ -44,6 +51,7 @@ from famnb.widget.form.tool import Computed, FormTool, PromptBox
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
+from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
@@ -76,6 +84,28 @@ class BoardView(View, frozen=True):
     is_marked: bool
     """Whether the words are marked in which answers differ."""
     code: CodeView | None
+
+
+class SharedRound(msgspec.Struct, frozen=True):
+    """A round in a file: what was asked, and by pane the ids of its answers; none for a pane that was not asked."""
+
+    prompt: str
+    system: str
+    template: str
+    winner: int | None
+    answers: list[list[str]]
+    shown: list[int]
+
+
+class SharedBoard(msgspec.Struct, frozen=True, tag_field="kind", tag="board"):
+    """What a file holds of a board."""
+
+    panes: list[dict[str, Any]]
+    prompt: str
+    system: str
+    rows: list[dict[str, str]]
+    rounds: list[SharedRound]
+    record: SharedRecord
 
 
 class Board(FormTool):
@@ -443,6 +473,102 @@ class Board(FormTool):
             for output in self.matrix_outputs:
                 output.show({"text/plain": ""})
         super().show_saved(captured=captured)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the board to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
+
+        The file loads nothing and runs nothing, and what looks like a key is masked. One whose panes have clients of
+        their own can only be read. Raises OSError where it cannot be written, LedgerError if the ledger cannot be read.
+        """
+        with self.lock:
+            html, shared = SafeHtml(mask_keys(self.saved()["text/html"])), self._share()
+        title = f"Board · {' | '.join(self.labels)}"
+        head = SafeHtml("<p>{} of answers side by side</p><h1>{}</h1>").format(
+            format_count(len(self._rounds), "round"), title
+        )
+        data = b"" if shared is None else msgspec.json.encode(shared)
+        return write_page(path, page_html(title, head, [PageSection("Answers", html)], data=data))
+
+    def _share(self) -> SharedBoard | None:
+        """Return what a file holds of the board; None if panes have clients of their own, which no file can hold."""
+        if self._ledger is None or any(pane.client for pane in self._panes):
+            return None
+        rounds = []
+        for board_round in self._rounds:
+            versions = [board_round.versions.get(pane.key, []) for pane in self._panes]
+            keys = [pane.key for pane in self._panes]
+            rounds.append(
+                SharedRound(
+                    prompt=mask_keys(board_round.prompt),
+                    system=mask_keys(board_round.system),
+                    template=mask_keys(board_round.template),
+                    winner=keys.index(board_round.winner_key) if board_round.winner_key in keys else None,
+                    answers=[[answer.stream.exchange.id for answer in answers] for answers in versions],
+                    shown=[board_round.shown.get(key, 0) for key in keys],
+                )
+            )
+        settings = [
+            {
+                **variant_fields(pane.request(UNWRITTEN), pane.editor.endpoints),
+                **({"label": pane.given_label} if pane.given_label else {}),
+            }
+            for pane in self._panes
+        ]
+        ids = [call_id for shared in rounds for answers in shared.answers for call_id in answers]
+        return SharedBoard(
+            panes=msgspec.json.decode(mask_keys(msgspec.json.encode(settings).decode())),
+            prompt=mask_keys(self._box.prompt),
+            system=mask_keys(self._box.system),
+            rows=self._box.rows,
+            rounds=rounds,
+            record=share_calls(self._ledger, ids),
+        )
+
+    @classmethod
+    def from_page(cls, data: bytes, client: BaseClient | None = None) -> Board:
+        """Return the board in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
+        try:
+            shared = msgspec.json.decode(data, type=SharedBoard)
+        except msgspec.MsgspecError as error:
+            raise InvalidRequest(f"the file is damaged: its board cannot be read ({error})") from None
+        board = cls(client, shared.panes, prompt=shared.prompt, system=shared.system, rows=shared.rows)
+        ledger = open_shared(shared.record)
+        for number, found in enumerate(shared.rounds):
+            board_round = BoardRound(
+                key=f"{board._chat}.{number}",
+                prompt=found.prompt,
+                system=found.system,
+                tag=f"board-{secrets.token_hex(6)}",
+                template=found.template,
+            )
+            for pane, call_ids, shown in zip(board._panes, found.answers, found.shown, strict=True):
+                for call_id in call_ids:
+                    board._restore_answer(pane, board_round, number, ledger, call_id)
+                if call_ids:
+                    board_round.shown[pane.key] = min(shown, len(call_ids) - 1)
+            if found.winner is not None:
+                board_round.winner_key = board._panes[found.winner].key
+            board._rounds.append(board_round)
+        return board
+
+    def _restore_answer(
+        self, pane: BoardPane, board_round: BoardRound, number: int, ledger: Ledger, call_id: str
+    ) -> None:
+        stream = ledger.replay(call_id, speed=0)
+        with contextlib.suppress(FamnbError):  # the reply has it
+            stream.result()
+        content = last_user_content(stream.exchange.request)
+        answer = BoardAnswer(
+            stream,
+            key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
+            label=pane.label,
+            cost_of=self._cost_of,
+            content=content,
+            before=self._last_turn(pane, number),
+            own_prompt="" if board_round.prompt or not isinstance(content, str) else content,
+        )
+        board_round.clients[pane.key] = self._client_of(pane)
+        board_round.add(pane.key, answer)
 
     def __repr__(self) -> str:
         return f"<Board {' | '.join(self.labels)}>"

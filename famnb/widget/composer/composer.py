@@ -11,9 +11,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
@@ -24,8 +28,10 @@ from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles import DEFAULT
 from famnb.record import RecordedCall
+from famnb.record.shared import SharedRecord, open_shared, share_calls
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.secret_patterns import mask_keys
 from famnb.validation import check_index
 from famnb.widget.board.board import Board
 from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
@@ -41,6 +47,8 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
+from famnb.widget.html.page import PageSection, page_html, write_page
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
@@ -68,6 +76,15 @@ class ComposerView(View, frozen=True):
     code: CodeView | None
     history: HistoryView | None
     presets: PresetsView | None
+
+
+class SharedChat(msgspec.Struct, frozen=True, tag_field="kind", tag="chat"):
+    """What a file holds of a chat: its calls, the last of which repeats it, and what the form holds besides."""
+
+    call_id: str
+    prompt: str
+    rows: list[dict[str, str]]
+    record: SharedRecord
 
 
 class Composer(PanelTool):
@@ -258,6 +275,48 @@ class Composer(PanelTool):
                 "load it in a composer whose client has it"
             )
         self.fill(draft_of(request, endpoints))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the chat to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
+
+        The file loads nothing and runs nothing, and what looks like a key is masked. Raises InvalidRequest if nothing
+        has been answered yet, OSError where it cannot be written.
+        """
+        with self.lock:
+            last = self._last_good_turn
+            if last is None or self._ledger is None or last.reply.call_id is None:
+                raise InvalidRequest("save: nothing has been answered and recorded yet")
+            html = SafeHtml(mask_keys(self.saved()["text/html"]))
+            ids = [reply.call_id for turn in last.path for reply in (*(r.reply for r in turn.reply.rounds), turn.reply)]
+            chat = SharedChat(
+                call_id=last.reply.call_id,
+                prompt=mask_keys(self._editor.prompt),
+                rows=self._editor.rows,
+                record=share_calls(self._ledger, filter(None, ids)),
+            )
+        title = mask_keys(transcript.title(last.path[0].reply))
+        head = SafeHtml("<p>Chat</p><h1>{}</h1>").format(title)
+        return write_page(path, page_html(title, head, [PageSection("Turns", html)], data=msgspec.json.encode(chat)))
+
+    @classmethod
+    def from_page(cls, data: bytes, client: BaseClient | None = None) -> Composer:
+        """Return the chat in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
+        try:
+            chat = msgspec.json.decode(data, type=SharedChat)
+        except msgspec.MsgspecError as error:
+            raise InvalidRequest(f"the file is damaged: its chat cannot be read ({error})") from None
+        ledger = open_shared(chat.record)
+        composer = cls(client)
+        # What `load` looks up are the calls of the file, which the client's ledger need not have.
+        own_ledger, composer._ledger = composer._ledger, ledger
+        try:
+            composer.load(ledger.call(chat.call_id))
+        finally:
+            composer._ledger = own_ledger
+        composer._editor.rows = [*chat.rows]
+        if chat.prompt:
+            composer.set_prompt(chat.prompt)
+        return composer
 
     def run_rows(self) -> Board:
         """Send the request once for each row of the variables' values, side by side on a board; returns the board.

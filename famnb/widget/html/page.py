@@ -140,6 +140,6 @@ def read_data(path: str | os.PathLike[str]) -> bytes:
     found = _DATA_PATTERN.search(file.read_text(encoding="utf-8", errors="replace"))
     if found is None:
         raise InvalidRequest(
-            f"{file} holds nothing to open; expected a file that famnb saved, such as by `exp.report(path)`"
+            f"{file} holds nothing to open; expected a file that famnb saved, such as by `composer.save(path)`"
         )
     return found[1].encode()
