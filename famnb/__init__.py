@@ -27,6 +27,7 @@ _PATHS = {
     "ResponsesRequest": "request",
     "Retries": "client.retry",
     "WebChatRequest": "request",
+    "bill": "billing",
     "calls": "frame",
     "compose": "endpoints",
     "connect": "api",

@@ -10,6 +10,7 @@ from . import prompts as prompts
 from .api import AsyncClient as AsyncClient
 from .api import Client as Client
 from .api import connect as connect
+from .billing import bill as bill
 from .client.config import Deadlines as Deadlines
 from .client.retry import Retries as Retries
 from .endpoints import compose as compose

@@ -28,6 +28,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Before any fixture: one of a module or of the session may set prices.
+os.environ["FAMNB_KEEP_PRICES"] = "0"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have parallel workers begin with what waits more than it computes, beside the many quick tests."""
     long_files = {item.path for item in items if item.get_closest_marker("browser") or item.get_closest_marker("full")}
@@ -45,6 +49,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(model_colours, "_numbers", {})
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.setenv("FAMNB_PRICES", str(tmp_path / "prices.toml"))
+    monkeypatch.setenv("FAMNB_KEEP_PRICES", "0")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast, get_args
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 Moment: TypeAlias = "datetime | date | timedelta | np.datetime64 | str"
-"""A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
+"""A time: a timedelta counts back from now; a text is ISO 8601, UTC if it names no zone, or "today", "yesterday" (when
+that day began, by the clock of this machine) or "last 7 days"."""
+_LENGTHS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7)}
+_LAST = re.compile(rf"last (?:(\d{{1,6}}) )?({'|'.join(_LENGTHS)})s?")
 OneOrMore: TypeAlias = str | Iterable[str]
 """A text, or several of which any will do."""
 
@@ -47,7 +51,7 @@ def where(filters: Filters) -> tuple[str, list[Any]]:
             continue
         if name in _COMPARISONS:
             conditions.append(f"started_us {_COMPARISONS[name]} ?")
-            values.append(serialize.microseconds(_parse_moment(name, cast("Moment", value))))
+            values.append(serialize.microseconds(parse_moment(name, cast("Moment", value))))
         else:
             allowed = _parse_texts(name, cast("OneOrMore", value))
             conditions.append(f"{_COLUMNS.get(name, name)} IN {sql.placeholders(allowed)}")
@@ -73,8 +77,8 @@ def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
     return several
 
 
-def _parse_moment(name: str, moment: Moment) -> datetime:
-    """The moment as a datetime with a time zone. Raises InvalidRequest if it is not a moment."""
+def parse_moment(name: str, moment: Moment) -> datetime:
+    """Return a moment as a datetime with a time zone. Raises InvalidRequest if it is none."""
     try:
         # NumPy's own times have an `item`, which is a datetime to the microsecond; nanoseconds would be an integer.
         value: Any = moment.astype("M8[us]").item() if hasattr(moment, "astype") else moment
@@ -83,6 +87,12 @@ def _parse_moment(name: str, moment: Moment) -> datetime:
             case timedelta():
                 then: datetime = datetime.now(UTC) - value
                 return then
+            case "today" | "yesterday":
+                midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+                # By the calendar: with a change of the clock between them a day has not 24 hours.
+                return midnight if value == "today" else (midnight.replace(tzinfo=None) - timedelta(1)).astimezone()
+            case str() if match := _LAST.fullmatch(value):
+                return datetime.now(UTC) - int(match[1] or 1) * _LENGTHS[match[2]]
             case str():
                 return _with_zone(datetime.fromisoformat(value))
             case datetime():
@@ -91,7 +101,7 @@ def _parse_moment(name: str, moment: Moment) -> datetime:
                 return datetime.combine(value, time(), UTC)
     except (TypeError, ValueError, OverflowError):
         pass
-    expected = "a date or time such as '2026-01-31T12:00', or a timedelta back from now"
+    expected = "a date or time such as '2026-01-31T12:00', 'yesterday', 'last 7 days', or a timedelta back from now"
     raise InvalidRequest(f"{name}: expected {expected}; got {moment!r}")
 
 

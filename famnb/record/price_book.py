@@ -1,6 +1,6 @@
 """What tokens cost: a dated, tiered price book in USD per million tokens, and the cost of a call by it.
 
-set in this process ── wins over ── the user's file ── wins over ── built in
+set in this process ── wins over ── set and kept ── wins over ── the user's file ── wins over ── built in
 
 Estimated counts come from `token_estimates`; here they make the cost an interval. `ceiling` is the most that a call can
 cost before it is sent. NumPy is not needed here, so that a form can show a cost without loading it: `costs` prices many
@@ -40,12 +40,13 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import platformdirs
 
@@ -83,17 +84,22 @@ BUILT_IN = (
 )
 
 
+COMMUNITY_PRICES = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
+"""Where the community's file is."""
+
+
 class PriceBook:
     """Prices by model, service, date and context size, in USD per million tokens, with the source of each.
 
         famnb.prices                                                                      # shows itself as a table
-        famnb.prices.set("fam-2-5-pro", input=1.25, output=10, cached=0.31, since="2026-01-01")    # for this process
+        famnb.prices.set("fam-2-5-pro", input=1.25, output=10, cached=0.31, since="2026-01-01")    # kept in your file
         famnb.prices.set("openai/gpt-5.4", input=2.6, output=16, service="openrouter")    # at this service alone
-        famnb.prices.save()                                                               # into your file, for the next
+        famnb.prices.set("test", input=1, output=2, keep=False)                           # for this process
+        famnb.prices.fetch("gpt-*", "claude-*")                                           # vendors' prices, dated
 
     The API's document has a price for `fam-mini` alone, under 256,000 input tokens; other calls have no cost until a
-    price is set. A call is priced by what held on its day. What is set takes precedence over the user's file, from its
-    date on, and the file over what is built in.
+    price is set. A call is priced by what held on its day. What is set takes precedence over the rest of the user's
+    file, from its date on, and the file over what is built in.
 
     `service` is the name of a profile (`openrouter`) or a host (`api.openai.com`, `gpu:8000`); without one a price is
     for all services. Where several hold for a call, that of its host and port counts, then of its host, of its profile,
@@ -106,6 +112,9 @@ class PriceBook:
         self._set: tuple[Price, ...] = ()
         self._file: tuple[Price, ...] | None = None if use_file else ()
         """The user's file; None before it is first read."""
+        self._ranked_file: tuple[Price, ...] = ()
+        self._file_ranks: tuple[tuple[Price, ...], ...] = (), ()
+        """The file's prices that `set` has kept there, which come first, and the others."""
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Price]:
@@ -134,6 +143,7 @@ class PriceBook:
         audio_output: Amount | None = None,
         image_output: Amount | None = None,
         search: Amount | None = None,
+        keep: bool | None = None,
     ) -> None:
         """Set a model's price in USD per million tokens; where it holds, built-in prices of the model do not.
 
@@ -142,7 +152,8 @@ class PriceBook:
         price holds for calls of fewer input tokens. `service`, a profile's name or a host, is the only one that takes
         it. `tier` is the capacity that it is the price of, such as `flex`; `search` is in USD for one search. What a
         call is billed for and has no price leaves the upper end of its cost open. The same entry set again is replaced.
-        It lasts as long as the process; `save` keeps it.
+        It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
+        the process. A file that cannot be read or written is left as it is, with a warning.
         """
         price = parse_price(
             model,
@@ -161,13 +172,19 @@ class PriceBook:
             search=search,
         )
         with self._lock:
-            others = [other for other in self._set if _identity(other) != _identity(price)]
-            self._set = (*others, price)
+            self._set = tuple(other for other in self._set if _identity(other) != _identity(price))
+            kept = dataclasses.replace(price, source=f"{USER}, {datetime.now(UTC):%Y-%m-%d}")
+            if not _is_kept(keep) or not self._change_file(lambda prices: [*prices, kept]):
+                self._set = (*self._set, price)
 
     def unset(self, model: str) -> None:
-        """Forget all that was set for a model in this process; prices of the file, or built-in ones, apply again."""
+        """Forget what was set for a model, also in the file; other prices of the file, or built-in ones, apply again."""
         with self._lock:
             self._set = tuple(price for price in self._set if price.model != model)
+            if any(price.model == model and _was_set(price) for price in self._user_file()):
+                self._change_file(
+                    lambda prices: [price for price in prices if price.model != model or not _was_set(price)]
+                )
 
     def load(self, path: str | os.PathLike[str] | None = None) -> None:
         """Read the user's prices again, from `path`, else from FAMNB_PRICES or the user's configuration folder.
@@ -184,6 +201,29 @@ class PriceBook:
             self._set = ()
         return target
 
+    def fetch(self, *models: str, source: str = COMMUNITY_PRICES, service: str | None = None) -> Path:
+        """Take vendors' prices of models into your file, each with the date of its source; return the file's path.
+
+        `models` are ids or patterns such as "gpt-*". `source` is the address of litellm's price file, which collects
+        what vendors publish, or the path of a copy; `service` is as for `set`. Raises InvalidRequest if there is no
+        such price, OSError if the source cannot be read.
+        """
+        if not models:
+            raise InvalidRequest("models: expected ids or patterns of models, such as 'gpt-*'")
+        if "://" in source:
+            try:
+                data, name = httpx.get(source, follow_redirects=True).raise_for_status().content, source
+            except httpx.HTTPError as error:
+                raise OSError(f"{source} cannot be read: {error}") from error
+            imported = parse_community_prices(
+                data, models, service=service, source=f"{Path(name).name}, {datetime.now(UTC):%Y-%m-%d}"
+            )
+        else:
+            imported = read_community_prices(Path(source).expanduser(), models, service=service)
+        if not imported:
+            raise InvalidRequest(f"{source} has no price of {', '.join(models)}{f' at {service}' if service else ''}")
+        return self.add(imported)
+
     def add(self, prices: Iterable[Price]) -> Path:
         """Write prices into the user's file, in place of those of the same model, date, tier and service."""
         target = default_price_file()
@@ -196,6 +236,20 @@ class PriceBook:
         write_price_file(target, sorted(merged.values(), key=_identity))
         # Read again rather than kept, so that each price has a source.
         self._file = read_price_file(target)
+
+    def _change_file(self, change: Callable[[Sequence[Price]], Iterable[Price]]) -> bool:
+        """Write the prices of the user's file changed; False, with a warning, if it cannot be read or written."""
+        target = default_price_file()
+        try:
+            # As it is now: another process may have written it.
+            before = read_price_file(target) if target.exists() else ()
+            after = {_identity(price): price for price in change(before)}
+            write_price_file(target, sorted(after.values(), key=_identity))
+            self._file = read_price_file(target)
+        except (InvalidRequest, OSError) as error:
+            warnings.warn(f"the price is not kept: {error}", RuntimeWarning, stacklevel=3)
+            return False
+        return True
 
     def _user_file(self) -> tuple[Price, ...]:
         """The prices in the user's file, read on first use; warns once if it cannot be read, since no call may fail."""
@@ -211,7 +265,11 @@ class PriceBook:
 
     def _by_rank(self) -> tuple[tuple[Price, ...], ...]:
         """The sources of prices, the one that wins first."""
-        return self._set, self._user_file(), self._built_in
+        file = self._user_file()
+        if file is not self._ranked_file:
+            kept = tuple(price for price in file if _was_set(price))
+            self._ranked_file, self._file_ranks = file, (kept, tuple(price for price in file if not _was_set(price)))
+        return self._set, *self._file_ranks, self._built_in
 
     def price(
         self, model: str, *, at: datetime | None = None, context: int = 0, service: str | ServiceNames = ()
@@ -344,6 +402,15 @@ class PriceBook:
 
     def _repr_html_(self) -> str:
         return price_html(self)
+
+
+def _is_kept(keep: bool | None) -> bool:
+    return os.getenv("FAMNB_KEEP_PRICES", "1").lower() not in ("0", "false", "no") if keep is None else keep
+
+
+def _was_set(price: Price) -> bool:
+    """Whether a price of the file was kept by `PriceBook.set`."""
+    return price.source.startswith(f"{USER}, ")
 
 
 _ALWAYS = datetime.min.replace(tzinfo=UTC)
@@ -561,20 +628,30 @@ _COMMUNITY_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
 def read_community_prices(path: Path, patterns: Iterable[str], *, service: str | None = None) -> tuple[Price, ...]:
+    """Return the prices of a copy of the community's file; see `parse_community_prices`. Raises OSError, too."""
+    source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
+    try:
+        return parse_community_prices(path.read_bytes(), patterns, service=service, source=source)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error}") from None
+
+
+def parse_community_prices(
+    data: bytes, patterns: Iterable[str], *, service: str | None = None, source: str
+) -> tuple[Price, ...]:
     """Return the prices of the models whose ids match one of the patterns, such as `gpt-*`.
 
     A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
     `service` they are prices at this one alone: of a profile's name or a vendor's, those that the file has of that
-    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if the file is not of
-    this form, OSError if it cannot be read.
+    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if the data are not of
+    this form.
     """
     try:
-        content = json.loads(path.read_bytes(), parse_float=Decimal)
+        content = json.loads(data, parse_float=Decimal)
     except ValueError as error:
-        raise InvalidRequest(f"{path}: this is not JSON ({error})") from None
+        raise InvalidRequest(f"this is not JSON ({error})") from None
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
-        raise InvalidRequest(f"{path}: expected an object of models, as litellm's price file is")
-    source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
+        raise InvalidRequest("expected an object of models, as litellm's price file is")
     chosen: dict[str, Mapping[str, Any]] = {}
     patterns = list(patterns)
     # Of a vendor whom the file does not know, others' prices would be a guess.

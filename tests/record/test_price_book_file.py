@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
 from famnb.record.price_book import PriceBook
+from tests.support.fault_server import FaultServer, whole
 
 FILE = """
 [[price]]
@@ -144,3 +146,50 @@ def test_a_price_may_be_of_one_service(file: Path) -> None:
     file.write_text(f"{plain}\n{plain}service = 5\n")
     with pytest.raises(InvalidRequest, match=r"price 2: service: expected the name of a profile.*got 5"):
         book.load()
+
+
+def test_what_is_set_is_kept_for_the_next_process_with_its_date(file: Path) -> None:
+    """Before all other prices of the file, and unless told not to; what is forgotten is gone there, too."""
+    file.parent.mkdir()
+    file.write_text(FILE)
+    book = PriceBook(use_file=True)
+    book.set("fam-2-5-pro", input=7, output=8, keep=True)
+    book.set("passing", input=1, output=1, keep=False)
+    after = datetime(2026, 3, 1, tzinfo=UTC)
+    for reader in (book, PriceBook(use_file=True)):
+        price = reader.price("fam-2-5-pro", at=after)
+        assert price is not None
+        assert (price.input, price.source) == (7, f"you, {datetime.now(UTC):%Y-%m-%d}")
+    assert PriceBook(use_file=True).price("passing") is None
+    book.unset("fam-2-5-pro")
+    assert [price.input for price in PriceBook(use_file=True) if price.model == "fam-2-5-pro"] == [Decimal("1.25"), 2]
+
+
+def test_the_environment_says_whether_prices_are_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    PriceBook(use_file=True).set("m", input=1, output=1)
+    assert not file.exists()
+    monkeypatch.delenv("FAMNB_KEEP_PRICES")
+    PriceBook(use_file=True).set("m", input=1, output=1)
+    assert 'model = "m"' in file.read_text()
+
+
+def test_a_file_that_cannot_be_read_is_left_alone_and_the_price_holds(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("[[price")
+    book = PriceBook(use_file=True)
+    with pytest.warns(RuntimeWarning, match="the price is not kept"):
+        book.set("m", input=1, output=1, keep=True)
+    assert file.read_text() == "[[price"
+    assert book.price("m") is not None
+
+
+def test_vendors_prices_come_by_one_call_with_their_date(file: Path) -> None:
+    entry = {"litellm_provider": "openai", "input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06}
+    body = json.dumps({"gpt-x": entry, "other": entry}).encode()
+    with FaultServer(get=whole(body, content_type="application/json")) as server:
+        book = PriceBook(use_file=True)
+        assert book.fetch("gpt-*", source=f"{server.url}/prices.json") == file
+    price = PriceBook(use_file=True).price("gpt-x")
+    assert price is not None
+    assert (price.input, price.source) == (2, f"prices.json, {datetime.now(UTC):%Y-%m-%d}")
+    assert book.price("other") is None

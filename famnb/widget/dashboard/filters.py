@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import psutil
 
-SESSION, TODAY, ALL = "this session", "today", "all calls"
+from famnb.record.filters import parse_moment
+
+SESSION, TODAY, YESTERDAY, ALL = "this session", "today", "yesterday", "all calls"
 RANGES: dict[str, timedelta | None] = {
     SESSION: None,
     "last 15 minutes": timedelta(minutes=15),
@@ -15,6 +17,7 @@ RANGES: dict[str, timedelta | None] = {
     "last 24 hours": timedelta(days=1),
     "last 7 days": timedelta(days=7),
     TODAY: None,
+    YESTERDAY: None,
     ALL: None,
 }
 """Since when calls are shown; with a length where it moves with the clock."""
@@ -43,7 +46,12 @@ class DashboardFilters:
         match self.range:
             case "this session":
                 return datetime.fromtimestamp(psutil.Process().create_time(), UTC)
-            case "today":
-                return datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+            case "today" | "yesterday" as day:
+                return parse_moment("since", day)
             case _:
                 return None
+
+    @property
+    def until(self) -> datetime | None:
+        """Before when calls are shown; None if there is no end."""
+        return parse_moment("until", TODAY) if self.range == YESTERDAY else None

@@ -70,6 +70,8 @@ class Overview:
         frame = self._feed.frame
         if since is not None and len(frame):
             frame = frame[frame["started_at"] >= since]
+        if (until := filters.until) is not None and len(frame):
+            frame = frame[frame["started_at"] < until]
         chosen = frame
         for column, value in (("model", filters.model), ("endpoint", filters.endpoint)):
             if value:
@@ -117,7 +119,7 @@ class Overview:
 
     def _list_calls(self, filters: DashboardFilters, since: datetime | None, span: Span | None) -> RowsView:
         """Return the latest calls, those that run first."""
-        start, end = span or (since, None)
+        start, end = span or (since, filters.until)
         frame = calls(
             self._ledger,
             since=start,
