@@ -75,7 +75,8 @@ def calls(
     `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger; or a Parquet file, or a
     glob of them such as "folder/*.parquet", that `Ledger.export` wrote (extra `scale`). `since` (included) and
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, timedeltas back from now, or
-    "today", "yesterday", "last 7 days". The other filters take a text or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
+    "today", "yesterday", "last 7 days". The other filters take a text or several; `limit` keeps the newest, `columns`
+    names the columns wanted, in their order.
     `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
     `itl_n` are as that tool defines them, from the same recorded events. LedgerError if the file cannot be read.
     Times are monotonic, in seconds from sending the request, and noted once a read from the socket. Input tokens

@@ -178,7 +178,7 @@ class PriceBook:
                 self._set = (*self._set, price)
 
     def unset(self, model: str) -> None:
-        """Forget what was set for a model, also in the file; other prices of the file, or built-in ones, apply again."""
+        """Forget what was set for a model, also in the file; its other prices, or built-in ones, apply again."""
         with self._lock:
             self._set = tuple(price for price in self._set if price.model != model)
             if any(price.model == model and _was_set(price) for price in self._user_file()):

@@ -2,13 +2,17 @@
 
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import famnb
 from famnb.frame.spend import is_unpriced
+from famnb.record import Ledger
 from famnb.service import Server
+from tests.support.exchanges import exchange, spoken
 
 
 @pytest.fixture
@@ -117,3 +121,17 @@ def test_sums_of_estimates_have_their_ends(client: famnb.Client):
         assert runs[name].sum() == calls[name].sum()
     assert by_model.loc["fam-mini", "output_tokens_low"] < by_model.loc["fam-mini", "output_tokens_high"]
     assert runs["unpriced_calls"].sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [("yesterday", None, [0, 1]), ("yesterday", "today", [1]), ("last 7 days", None, [0, 1, 6]), ("today", None, [0])],
+)
+def test_days_have_names(tmp_path: Path, since: str, until: str | None, days: list[int]) -> None:
+    """By the clock of this machine: calls of now, of yesterday's noon, and six and eight days ago."""
+    ledger, now = Ledger(tmp_path / "days.sqlite"), datetime.now().astimezone()
+    for ago in (8, 6, 1, 0):
+        moment = now - timedelta(days=ago) if ago != 1 else (now - timedelta(days=1)).replace(hour=12)
+        ledger.on_close(exchange(spoken("Hi"), started_at=moment, labels={"tag": str(ago)}))
+    ledger.flush()
+    assert sorted(map(int, famnb.spend(ledger, by="tag", since=since, until=until)["tag"])) == days
