@@ -10,7 +10,9 @@ change that for every frame of the notebook, so calls have a class.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -357,6 +359,10 @@ _COLUMNS_IN_TERMINAL = 20
 """How many columns fit where pandas is to find out by itself, as in a terminal."""
 
 
+_ID_PARTS, _BREAKS = re.compile(r"(>call_|[0-9a-f]{8})(?=[0-9a-f]{8})"), r"\1<wbr>"
+"""Where a call's id may go on in the next line, so that the table is as wide as the page; copied, it is whole."""
+
+
 class CallsFrame(pd.DataFrame):
     """A frame of calls: an ordinary DataFrame with all its columns, which shows itself by those looked for first.
 
@@ -383,7 +389,7 @@ class CallsFrame(pd.DataFrame):
             return _html_of(self)
         table, footer = shown
         # None where the user has turned HTML off.
-        return None if table is None else f"{table}<p>{escape_html(footer)}</p>"
+        return None if table is None else f"{_ID_PARTS.sub(_BREAKS, table)}<p>{escape_html(footer)}</p>"
 
 
 # pandas (2.2 to 3.1) gives it a plain frame, or the arguments of DataFrame, and takes any DataFrame.
@@ -448,7 +454,10 @@ def _format_column(frame: pd.DataFrame, name: str) -> list[str]:
         ends = (frame[end] for end in _ENDS_OF_FIGURE[name])
         format_value: FormatValue = format_usd if name == "cost_usd" else format_count
         return [
-            MISSING_VALUE if pd.isna(value) else format_estimate(value, low, high, format_value, brief=True)
+            MISSING_VALUE
+            if pd.isna(value)
+            # A count without an upper end has none.
+            else format_estimate(value, low, math.inf if pd.isna(high) else high, format_value, brief=True)
             for value, low, high in zip(values, *ends, strict=True)
         ]
     return [MISSING_VALUE if pd.isna(value) else _format_cell(name, value) for value in values]

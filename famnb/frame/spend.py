@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Sequence
-from typing import Unpack
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 
 from famnb.errors import InvalidRequest
+from famnb.formatting import escape_html, format_count, format_estimate, format_sum, format_table, html_table
 from famnb.frame.calls import calls
 from famnb.frame.columns import BOUNDED_COUNTS, SPEND, format_columns
 from famnb.record import Ledger
@@ -62,7 +65,56 @@ def spend(
             # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.
             local = frame["started_at"].dt.tz_convert(tz).dt.tz_localize(None)
             frame[key] = local.dt.to_period(PERIODS[key]).dt.start_time.astype("datetime64[us]")
-    return _sum_by(frame, keys)
+    return SpendFrame(_sum_by(frame, keys))
+
+
+_LEGEND = "Spent in USD; ≈ and “at most” where counts are estimates. `.columns` has all that there is."
+
+
+class SpendFrame(pd.DataFrame):
+    """A frame of spending, which shows itself with what was spent first, as wide as a page; else a plain DataFrame."""
+
+    @property
+    def _constructor(self) -> Callable[..., pd.DataFrame]:
+        return pd.DataFrame
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Who reads the pickle need not have famnb.
+        return pd.DataFrame, (), self.__getstate__()
+
+    def __repr__(self) -> str:
+        return f"{format_table(*self._shown(), left=self._keys)}\n\n{_LEGEND}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table(*self._shown(), left=self._keys)}<p>{escape_html(_LEGEND)}</p>"
+
+    @property
+    def _keys(self) -> int:
+        return len(self.columns) - len(SPEND)
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        keys = list(map(str, self.columns[: self._keys]))
+        rows = []
+        for row in self.to_dict("records"):
+            known = {name: math.nan if pd.isna(value) else value for name, value in row.items() if name not in keys}
+            values = [row[key] for key in keys]
+            names = [
+                f"{value:%Y-%m-%d %H:%M}".removesuffix(" 00:00") if key in PERIODS else str(value)
+                for key, value in zip(keys, values, strict=True)
+            ]
+            spent = format_sum(
+                *(known[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd")),
+                calls=row["calls"],
+                unpriced=row["unpriced_calls"],
+            )
+            counts = [
+                format_estimate(known[count], known[f"{count}_low"], high, format_count, brief=True)
+                for count in BOUNDED_COUNTS
+                # A count without an upper end has a low one alone.
+                for high in [np.nan_to_num(known[f"{count}_high"], nan=math.inf)]
+            ]
+            rows.append([*names, spent, f"{row['calls']:,}", *counts])
+        return [*keys, "spent", "calls", *(count.replace("_", " ") for count in BOUNDED_COUNTS)], rows
 
 
 spend.__doc__ = f"{spend.__doc__}\n{format_columns(SPEND)}\n"

@@ -175,15 +175,25 @@ def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> C
     costs, is_unknown, has_counts = read_bounds(frame, "cost_usd"), is_unpriced(frame), frame["output_tokens"].notna()
     value, low, high = (table.sums(ends.to_numpy(float)) for ends in (costs.value, costs.low, costs.high))
     parts = (costs.value.notna(), is_unknown & has_counts, is_unknown & ~has_counts)
-    known, unpriced, uncounted = (table.sums(part.to_numpy(float)).sum(axis=1).astype(int) for part in parts)
+    known, unpriced, uncounted = (table.sums(part.to_numpy(float)).astype(int) for part in parts)
 
-    def describe(index: int) -> str:
-        gaps = {"unpriced": int(unpriced[index]), "uncounted": int(uncounted[index])}
-        ends = (float(part[index].sum()) if known[index] else math.nan for part in (value, low, high))
-        calls = int(known[index]) + sum(gaps.values())
+    def format_part(cells: Any) -> str:
+        gaps = {"unpriced": int(unpriced[cells].sum()), "uncounted": int(uncounted[cells].sum())}
+        ends = (float(part[cells].sum()) if known[cells].sum() else math.nan for part in (value, low, high))
+        calls = int(known[cells].sum()) + sum(gaps.values())
         return format_sum(*ends, calls=calls, **gaps) if calls else format_usd(0.0)
 
-    return _make_chart("spend", "bars", value, labels, format_usd, describe)
+    def describe(index: int) -> str:
+        calls = known[index] + unpriced[index] + uncounted[index]
+        # By the rule that the sum is said by; the reasons stand there.
+        parts = [
+            f"{sanitize.visible(label)} {format_part((index, group)).partition(' (')[0]}"
+            for group, label in enumerate(labels)
+            if calls[group]
+        ]
+        return ": ".join(filter(None, [format_part(index), ", ".join(parts)]))
+
+    return _make_chart("spend", "bars", value, [], format_usd, describe)
 
 
 def _latency_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> ChartView:
@@ -205,10 +215,10 @@ def _make_chart(
     format_value: Callable[[float], str],
     describe: Callable[[int], str],
 ) -> ChartView:
-    """Return a chart: its values by group, the ticks of its axis, and each span in words, with each group's part."""
+    """Return a chart: its values by group, the ticks of its axis, and each span in words, by label if there are any."""
 
     def describe_groups(index: int) -> str:
-        parts = zip(labels, values[index], strict=True)
+        parts = zip(labels, values[index], strict=False)
         words = ", ".join(f"{sanitize.visible(label)} {format_value(value)}" for label, value in parts if value > 0)
         return f": {words}" if words else ""
 

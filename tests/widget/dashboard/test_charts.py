@@ -64,7 +64,7 @@ def test_every_call_is_in_its_span_and_sums_are_those_of_the_calls():
     assert total["errors"] == 60
     assert total["spend"] == pytest.approx(0.25 * 300, rel=1e-3)
     assert charts["spend"].words[1] == "≥ $2.50 (10 of 20 calls without a price): " + ", ".join(
-        f"model-{number} ${amount:.2f}" for number, amount in ((0, 0.75), (1, 1.0), (2, 0.75))
+        f"model-{number} ≥ ${amount:.2f}" for number, amount in ((0, 0.75), (1, 1.0), (2, 0.75))
     )
     assert charts["errors"].words[1].startswith("2 of 20 calls failed: ")
     assert charts["median time to first token"].words[1].startswith("of 18 answers: model-0 0.1")
