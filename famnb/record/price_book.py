@@ -46,7 +46,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import platformdirs
 
@@ -211,6 +210,9 @@ class PriceBook:
         if not models:
             raise InvalidRequest("models: expected ids or patterns of models, such as 'gpt-*'")
         if "://" in source:
+            # Loaded late: what reads recorded calls does without the network.
+            import httpx
+
             try:
                 data, name = httpx.get(source, follow_redirects=True).raise_for_status().content, source
             except httpx.HTTPError as error:
