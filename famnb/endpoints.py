@@ -191,7 +191,7 @@ def compose(
     """Return a prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget or
-    the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be; `tools`
+    the nearest reasoning effort. `schema` is a type, or a JSON Schema, whose JSON the answer must be; `tools`
     may hold Python functions. With `stream=True` usage is requested where a stream would not have it otherwise
     (`stream_options` on web chat; `stream_options=None` leaves that out). All other fields keep the API's own names and
     limits, and only what is set is sent. A field given as None is unset, and a field that only other endpoints have is

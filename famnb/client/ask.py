@@ -305,7 +305,7 @@ def parse_reply(reply: Reply, schema: Any) -> Reply:
             f"{format_location(fault['loc']) or 'the answer'}: {describe_fault(fault)}"
             for fault in error.errors(include_url=False)
         ]
-        name = getattr(schema, "__name__", schema)
+        name = "object of the schema" if isinstance(schema, Mapping) else getattr(schema, "__name__", schema)
         raise _parse_error(reply, "invalid", f"the answer is no {name}: {'; '.join(faults)}") from None
     return dataclasses.replace(reply, parsed=instance)
 

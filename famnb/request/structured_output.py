@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import jsonschema_rs
 import pydantic
 import pydantic_core
 
@@ -21,21 +22,51 @@ def json_format(kind: Any) -> dict[str, Any]:
     """Return the `name`, `schema` and `strict` of a type. Raises InvalidRequest if its JSON is not an object.
 
     The schema is strict, with every property required and no other allowed, unless the type itself leaves its keys
-    open, as `dict[str, int]` does.
+    open, as `dict[str, int]` does. A JSON Schema as a dict is left as it is.
     """
-    schema = _close_objects(_schema(kind))
+    if isinstance(kind, Mapping):
+        _validator(kind)
+        schema, is_strict = dict(kind), _close_objects(kind) == kind
+    else:
+        schema = _close_objects(_schema(kind))
+        is_strict = not _has_open_object(schema)
     if schema.get("type") != "object":
         raise InvalidRequest(
             f"schema: expected a type whose JSON is an object, such as a pydantic model, a dataclass or a TypedDict, "
             f"got {kind!r:.80}; put it into a field of a model"
         )
-    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", getattr(kind, "__name__", "answer"))[:64]
-    return {"name": name, "schema": schema, "strict": not _has_open_object(schema)}
+    title = str(schema.get("title", "answer")) if isinstance(kind, Mapping) else getattr(kind, "__name__", "answer")
+    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", title)[:64]
+    return {"name": name, "schema": schema, "strict": is_strict}
 
 
 def parse(text: str, kind: Any) -> Any:
-    """Return the instance of a type that a JSON text holds. Raises pydantic.ValidationError."""
-    return pydantic.TypeAdapter(kind).validate_json(text)
+    """Return the instance of a type, or the object that fits a JSON Schema, that a JSON text holds.
+
+    Raises pydantic.ValidationError.
+    """
+    if not isinstance(kind, Mapping):
+        return pydantic.TypeAdapter(kind).validate_json(text)
+    value = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)
+    faults: list[pydantic_core.InitErrorDetails] = [
+        {
+            "type": pydantic_core.PydanticCustomError("schema", "{fault}", {"fault": error.message}),
+            "loc": tuple(error.instance_path),
+            "input": error.instance,
+        }
+        for error in _validator(kind).iter_errors(value)
+    ]
+    if faults:
+        raise pydantic_core.ValidationError.from_exception_data("answer", faults)
+    return value
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    """Return what checks values by a JSON Schema; raises InvalidRequest if it is none."""
+    try:
+        return jsonschema_rs.validator_for(dict(schema))
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise InvalidRequest(f"schema: this dict is no JSON Schema ({str(error).partition(chr(10))[0]})") from None
 
 
 def parse_partial(text: str) -> Any:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import famnb
-from famnb.request.structured_output import json_format, parse_partial
+from famnb.errors import InvalidRequest
+from famnb.request.structured_output import json_format, parse, parse_partial
 
 
 class Stop(pydantic.BaseModel):
@@ -88,3 +89,23 @@ def test_any_beginning_of_a_json_object_can_be_read(value: dict, data: st.DataOb
     partial = parse_partial(text[: data.draw(st.integers(0, len(text)))])
     assert partial is None or set(partial) <= set(value)
     assert parse_partial(text) == value
+
+
+def test_a_json_schema_may_be_given_as_it_is():
+    """It is strict if all of it is closed, and what it asks for is checked."""
+    closed = {
+        "title": "A trip",
+        "type": "object",
+        "properties": {"days": {"type": "integer"}},
+        "required": ["days"],
+        "additionalProperties": False,
+    }
+    assert json_format(closed) == {"name": "A_trip", "schema": closed, "strict": False}
+    untitled = {name: value for name, value in closed.items() if name != "title"}
+    assert json_format(untitled) == {"name": "answer", "schema": untitled, "strict": True}
+    assert parse('{"days": 3}', closed) == {"days": 3}
+    with pytest.raises(pydantic.ValidationError, match=r"days\n.*is not of type"):
+        parse('{"days": "three"}', closed)
+    for kind in ({"type": "array"}, {"type": "strange"}):
+        with pytest.raises(InvalidRequest, match="schema: "):
+            json_format(kind)

@@ -117,7 +117,7 @@ class Composer(PanelTool):
     ) -> None:
         """Draw the form; nothing is sent yet.
 
-        `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
+        `tools` are Python functions and `schema` is a type, or a JSON Schema, that the answer shall be JSON of:
         each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
         one of the client's that can carry these and serves the `model`; without a `client` it is that of
