@@ -233,7 +233,7 @@ def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) ->
         options = [_trade_off(pair, primary[0], most) for most in (3, 2, 1)]
     else:
         options = [_rank(primary, names) for names in (True, False)]
-    sentences = [f"{prefix}{_capitalize(text) if not prefix else text}." for text in options]
+    sentences = [f"{prefix}{text}." for text in options]
     return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
 
 
@@ -260,33 +260,33 @@ def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int)
 
 
 def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
-    """What several pairs show of the primary metric."""
-    metric, first = findings[0].metric, findings[0].first
-    is_one_baseline = all(finding.row["baseline"] for finding in findings)
+    """What several pairs show of the primary metric; without names, how many."""
+    title, one_baseline = findings[0].metric.title, all(finding.row["baseline"] for finding in findings)
+    base = findings[0].first if one_baseline else "the other"
     better = [finding for finding in findings if finding.better == finding.second]
     worse = [finding for finding in findings if finding.better == finding.first]
     rest = [finding for finding in findings if not finding.row["clear"]]
     apart = [finding for finding in rest if finding.row["apart_s"] > MAX_APART_S]
-    base = first if is_one_baseline else "the other"
     parts = []
-    for group, verb in ((better, "better"), (worse, "worse")):
+    for group, adverb in ((better, "better"), (worse, "worse")):
         if len(group) == 1 and has_names:
             parts.append(f"{group[0].second} {group[0].state()} {group[0].conjunction} {group[0].first}")
         elif group:
-            names = [finding.second for finding in group] if has_names else []
-            subject = _list(names) if names else f"{len(group)} of {len(findings)}"
-            parts.append(f"{subject} {'is' if len(group) == 1 else 'are'} {verb} than {base} on {metric.title}")
-    if rest:
+            of = f" of {len(findings)}" if not parts else ""
+            subject = _list([finding.second for finding in group]) if has_names else f"{len(group)}{of}"
+            than = "" if parts and not has_names else f" than {base} on {title}"
+            parts.append(f"{subject} {'is' if len(group) == 1 else 'are'} {adverb}{than}")
+    if apart:
+        parts.append(f"{len(apart)} of {len(findings)} pairs were asked at different times")
+    elif rest:
         count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
         needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
         would = f": about {int(float(format(needed, '.1e'))):,} would" if needed > findings[0].row["n"] else ""
-        what = f"{len(rest)} others" if parts else f"{len(rest)} variants from {base} on {metric.title}"
-        what = "the other" if parts and len(rest) == 1 else what
-        parts.append(
-            f"{len(apart)} of {len(findings)} pairs were asked at different times"
-            if apart
-            else f"{count} cannot tell {what}{' apart' if parts else ''}{would}"
-        )
+        if parts and not has_names:
+            would = ""
+        others = "the other" if len(rest) == 1 else f"{len(rest)} others"
+        what = f"{others} apart" if parts else f"{len(rest)} variants from {base} on {title}"
+        parts.append(f"{count} cannot tell {what}{would}")
     return "; ".join(parts)
 
 
@@ -473,7 +473,9 @@ class PairFinding:
         """A clear difference in few words."""
         ratio = self.size.value
         if not self.is_ratio or self.row["estimated"]:
-            return self.claim().replace("has a success rate", "answers")
+            if self.metric.name != SUCCESS:
+                return self.claim()
+            return f"fails {self._format_size()} {'more' if self.is_less else 'less'} often"
         words = [word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT]
         return f"costs {words[0] if words else f'{format_times(ratio)} as much'}"
 
@@ -510,7 +512,8 @@ class PairFinding:
                 f"{self.second} and {self.first} were asked {format_duration(row['apart_s'])} apart: nothing is claimed"
             )
         if is_same(self.effect.low, self.effect.high) and self.effect.low == self.effect.none:
-            return f"{self.metric.title} is the same in all {format_count(n, 'prompt')}"
+            title = _capitalize(self.metric.title) if alone else self.metric.title
+            return f"{title} is the same in all {format_count(n, 'prompt')}"
         would = f": {self.pairs_needed} would" if row["needed"] > n else ""
         if not would and not self.has_enough:
             would = f": {stats.min_values(self.level)} are the fewest that could"

@@ -147,7 +147,7 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
         frame(12, variants=("pro", "mini"), score_exact=right, cost_usd=(cost, cost / 5), e2e_s=(times, times - 1.1))
     )
     assert found.headline.startswith(
-        "Mini costs a fifth as much as pro and typically answers 1.10 s sooner; 12 prompts"
+        "mini costs a fifth as much as pro and typically answers 1.10 s sooner; 12 prompts"
     )
     assert "cannot tell whether its answers are as good: about " in found.headline
     assert len(found.headline.split()) < 30
@@ -248,3 +248,24 @@ def test_the_pairs_that_are_needed_for_a_margin_are_planned():
 def test_what_cannot_get_worse_has_no_margin():
     with pytest.raises(ValueError, match="neither more nor less of output_tokens is better"):
         summary(frame(6, e2e_s=(1.0, 1.0)), margin={"output_tokens": 5})
+
+
+def test_of_many_variants_the_first_sentence_says_which_are_better_and_which_are_not_known():
+    times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2))]
+    short, long = (
+        summary(frame(20, variants=names, e2e_s=times)).headline
+        for names in ("ABCDE", [f"fam-2-5, {name}, temperature 0.7" for name in "ABCDE"])
+    )
+    assert short.startswith("B typically answers 0.89 s sooner than A; D typically answers 0.9")
+    assert "; 20 prompts cannot tell 2 others apart: about " in short
+    assert long.startswith(
+        '1 of 4 is better than "fam-2-5, A, temperature 0.7" on time to the end of the answer; 1 is worse; 20'
+    )
+    assert max(len(short.split()), len(long.split())) < 30
+
+
+def test_what_fails_more_often_is_said_so_first():
+    rows = frame(40, e2e_s=(spread(40, 1, 0.1), spread(40, 1.3, 0.1, 1)))
+    failed = (rows["variant"] == "B") & rows["prompt_id"].isin([f"p{number}" for number in range(12)])
+    rows.loc[failed, ["status", "error", "e2e_s"]] = ["failed", "ServerError", np.nan]
+    assert "fails 30 points more often" in summary(rows).headline
