@@ -88,6 +88,7 @@ def test_a_figure_is_readable_under_all_conditions(name: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("figsize", [(4, 3), (3, 2.2)])
 @pytest.mark.parametrize("name", CROWDED)
 def test_a_given_size_is_kept_and_what_has_no_room_left_out(name: str, figsize: tuple[float, float]) -> None:

@@ -51,6 +51,7 @@ def test_infinite_numbers_are_refused() -> None:
             draw(many_calls(10).assign(ttft_s=np.inf, e2e_s=np.inf))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_frame_from_a_csv_file_is_drawn(name: str, tmp_path: Path) -> None:
     frame = many_calls(60, missing=0.2)

@@ -183,6 +183,7 @@ def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server],
         wait_until(lambda: caller.ask("web", model="x").status_code == 400)
 
 
+@pytest.mark.full
 def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server):
     async def ids() -> list[str]:
         headers = {"authorization": f"Bearer {server.key}"}

@@ -123,6 +123,7 @@ def follows(draws: np.ndarray, truth: LogNormal) -> bool:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("endpoint_", "fields", "effort"),
     [
