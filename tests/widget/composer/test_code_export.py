@@ -75,7 +75,10 @@ def read_text(wire: str, name: str) -> str:
 
 
 @pytest.mark.usefixtures("env")
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+# Each cell of each kind is a process: the streamed ones are enough by default.
+@pytest.mark.parametrize(
+    "stream", [pytest.param(False, id="whole", marks=pytest.mark.full), pytest.param(True, id="streamed")]
+)
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server):
     """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
@@ -121,6 +124,7 @@ def vendor_service() -> Iterator[famnb.service.Server]:
         yield server
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(
     ("profile", "endpoint", "fields"),
