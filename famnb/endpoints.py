@@ -151,6 +151,11 @@ def resolve_endpoint(name: str | None, model: str | None, endpoints: Endpoints =
     return endpoint_able_to(model, endpoints=endpoints) if name is None else endpoint(name, endpoints)
 
 
+def is_foreign(model: str | None) -> bool:
+    """Whether a model is by its name none of the document's, so that a vendor's endpoints decide."""
+    return model is not None and not model.startswith("fam-")
+
+
 def endpoint_able_to(
     model: str | None,
     *,

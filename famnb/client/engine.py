@@ -309,9 +309,10 @@ class CallEngine:
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make a client like this one in another process; without secrets, ledger and replays."""
+        serves_alt = any(endpoint.alt for endpoint in self.profile.endpoints.values())
         return {
             "base_url": self.addresses.base_url,
-            "alt_base_url": self.addresses.alt_base_url,
+            **({"alt_base_url": self.addresses.alt_base_url} if serves_alt else {}),
             "retries": self.retries,
             "deadlines": self.deadlines,
             "connections": self.connections,

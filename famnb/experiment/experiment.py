@@ -127,7 +127,7 @@ class BaseExperiment:
         self.repeats = check_integer("repeats", repeats, minimum=1)
         self.warmup = check_integer("warmup", warmup, minimum=0)
         self.seed = check_integer("seed", seed)
-        self.scorers: tuple[Scorer | Judge, ...] = parse_scorers(scorers)
+        self.scorers: tuple[Scorer | Judge, ...] = parse_scorers(scorers, endpoints=self._endpoints)
         self.primary = primary
         """The metric that decides, declared before; None if none was."""
         self.margin = margin

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pydantic
 
-from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, is_foreign, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
@@ -72,6 +72,7 @@ class Judge:
     name: str
     model: str
     endpoint: str
+    """Empty until `bind` finds one, if the model is none of the document's."""
     criteria: str
     pairwise: bool = False
     scale: tuple[int, int]
@@ -80,6 +81,20 @@ class Judge:
     """The criteria of which each makes a score of its own; empty for one grade."""
     client: Any = dataclasses.field(default=None, repr=False, compare=False)
     """The client that carries its calls; None for the experiment's own."""
+    endpoints: Endpoints = dataclasses.field(default_factory=lambda: ENDPOINTS, repr=False, compare=False)
+    """The endpoints of the service that it asks."""
+
+    def bind(self, endpoints: Endpoints) -> Judge:
+        """Return the judge as it asks a service with these endpoints. Raises InvalidRequest if it cannot be asked."""
+        target = self.endpoint
+        if not target:
+            # One that takes a schema of the answer, if there is one.
+            able = (other.name for other in endpoints.values() if self.model in other.models and other.traits.format)
+            target = next(able, "") or resolve_endpoint(None, self.model, endpoints).name
+        judge = dataclasses.replace(self, endpoint=target, endpoints=endpoints)
+        # Refuses here, and not in the middle of a round, what cannot be sent.
+        judge.grading(Prompt("", "?"), "?")
+        return judge
 
     @property
     def key(self) -> str:
@@ -173,9 +188,11 @@ class Judge:
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=4).hexdigest()
         parts = "\n\n".join(f"<{name} {digest}>\n{text}\n</{name} {digest}>" for name, text in texts.items())
         text = template.substitute(values, criteria=self.criteria, digest=digest, parts=parts)
-        endpoints = _endpoints_of(self.client)
-        fields: dict[str, Any] = {"schema": schema} if endpoint(self.endpoint, endpoints).traits.format else {}
-        return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, endpoints=endpoints, **fields)
+        has_format = endpoint(self.endpoint, self.endpoints).traits.format
+        fields: dict[str, Any] = {"schema": schema} if has_format else {}
+        return compose(
+            self.endpoint, text, model=self.model, max_tokens=self.max_tokens, endpoints=self.endpoints, **fields
+        )
 
 
 _TEMPLATE_HEAD = """\
@@ -226,7 +243,8 @@ def judge(
     Each pair is judged both ways round; a choice that changes with the position is a tie, and the share of such pairs
     is reported. An answer's score is then the share of its pairs that it won, a tie being half. A prompt's `expected`
     is shown to the judge. Its calls are recorded under the tag `judge`, and what they cost is counted apart. Without
-    `endpoint`, one that serves the model and can ask for a form; without `client`, the experiment's own.
+    `endpoint`, one that serves the model and can ask for a form; without `client`, the experiment's own, of any
+    profile. Equal answers are ties, and not asked about.
     Raises InvalidRequest for what cannot be sent.
     """
     if not isinstance(criteria, str) or not criteria.strip():
@@ -293,19 +311,11 @@ def _make_judge(model: str, endpoint: str | None, scale: tuple[int, int], *, cli
             pass
         case _:
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
-    if endpoint is None:
-        endpoints = _endpoints_of(client)
-        # One that takes a schema of the answer, if there is one.
-        able = (target.name for target in endpoints.values() if model in target.models and target.traits.format)
-        endpoint = next(able, resolve_endpoint(None, model, endpoints).name)
-    judge = Judge(model=model, endpoint=endpoint, scale=(low, high), client=client, **settings)
-    # Refuses here, and not in the middle of a round, what cannot be sent.
-    judge.grading(Prompt("", "?"), "?")
-    return judge
-
-
-def _endpoints_of(client: Any) -> Endpoints:
-    return ENDPOINTS if client is None else client.endpoints
+    judge = Judge(model=model, endpoint=endpoint or "", scale=(low, high), client=client, **settings)
+    if client is None and is_foreign(model):
+        # The experiment's client decides.
+        return judge
+    return judge.bind(ENDPOINTS if client is None else client.endpoints)
 
 
 def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:

@@ -37,6 +37,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 import jsonschema_rs
 import pydantic
 
+from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import parse_budget
 from famnb.experiment.fingerprint import identify_function
@@ -381,13 +382,17 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     return LocalScorer(column, ("function", identify_function(call)), score, span=None)
 
 
-def parse_scorers(items: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
+def parse_scorers(items: Iterable[Any], *, endpoints: Endpoints = ENDPOINTS) -> tuple[Scorer | Judge, ...]:
     """Return the scorers of an experiment; a plain function becomes one.
 
+    `endpoints` are those of the experiment's client, which judges without one of their own ask.
     Raises InvalidRequest for anything else, and for a name that occurs twice.
     """
     is_list = isinstance(items, Iterable) and not isinstance(items, str | Scorer | Judge) and not callable(items)
     scorers = tuple(map(_to_scorer, items if is_list else [items]))
+    scorers = tuple(
+        scorer.bind(endpoints) if isinstance(scorer, Judge) and scorer.client is None else scorer for scorer in scorers
+    )
     for scorer in scorers:
         check_text("scorers", scorer.name, expected="scorers with names, for the columns of their scores")
     names = list(itertools.chain.from_iterable(map(score_names, scorers)))

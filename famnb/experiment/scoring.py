@@ -157,7 +157,10 @@ class Scoring:
             ratings.save(self.ledger, graded)
 
     def _compare(self, judge: Judge) -> None:
-        """Have a judge compare each pair of answers, both ways round, of which there is no verdict on this request."""
+        """Have a judge compare each pair of answers, both ways round, of which there is no verdict on this request.
+
+        Equal answers are a tie without being asked about.
+        """
         answers = {answer.cell.key: answer for answer in self.answers}
         verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
@@ -176,13 +179,30 @@ class Scoring:
         rows = self.ledger.select("tag = ?", (JUDGE_TAG,)) if pairs else []
         request_keys = {row["id"]: row["request_key"] for row in rows}
         todo, requests = [], []
+        ties = []
         for left, right in pairs:
+            if texts[left.call_id] == texts[right.call_id]:
+                if (left.cell.key, right.cell.key) not in verdicts:
+                    ties.append(
+                        RecordedVote(
+                            experiment=self.name,
+                            voter=judge.voter,
+                            left_cell=left.cell.key,
+                            right_cell=right.cell.key,
+                            winner="tie",
+                            detail=votes.EQUAL,
+                        )
+                    )
+                continue
             request = judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id])
             cells = left.cell.key, right.cell.key
             # A verdict whose call was pruned counts as one on this request.
             if cells not in verdicts or request_keys.get(verdicts[cells] or "", request.key()) != request.key():
                 todo.append(cells)
                 requests.append(request)
+        if ties:
+            ratings.save(self.ledger, ties)
+            self._scored[judge.name] += len(ties)
         winners: dict[Letter | None, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie", None: "skip"}
         for index, reply in self._ask(judge, requests):
             letter, reason = judge.choice(reply)

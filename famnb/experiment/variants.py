@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from famnb.client.client import BaseClient
-from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, is_foreign, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import html_table, shorten
 from famnb.request import Request
@@ -69,10 +69,11 @@ def grid(
     """Return every combination of the values given, a list a field; a single value is the same in all.
 
     `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
-    services; the names are labels, and a combination has them in place of the clients. A model or field of a vendor
-    needs a `client` whose profile has it. `where(combination)` keeps those for which it is true; `skip=True` drops
-    those whose endpoint does not serve the model or does not take a field, which otherwise is an InvalidRequest, as is
-    a name that no endpoint has. A field whose value is itself a list needs a list of lists.
+    services; the names are labels, and a combination has them in place of the clients. A vendor's model is checked by
+    the experiment, whose client has the vendor's profile, unless there is a `client` here. `where(combination)` keeps
+    those for which it is true; `skip=True` drops those whose endpoint does not serve the model or does not take a
+    field, which otherwise is an InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list
+    needs a list of lists.
     """
     clients: dict[str, BaseClient] = {}
     if "client" in fields:
@@ -87,10 +88,13 @@ def grid(
     products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     # A copy for `where`, which could change what it is given.
     combinations = [combination for combination in products if where is None or where(dict(combination))]
-    misfits = []
+    misfits: list[str | None] = []
     for combination in combinations:
         client = clients.get(combination.get("client", ""))
-        misfits.append(find_misfit(combination, ENDPOINTS if client is None else client.endpoints))
+        if client is None and is_foreign(combination.get("model")):
+            misfits.append(None)
+        else:
+            misfits.append(find_misfit(combination, ENDPOINTS if client is None else client.endpoints))
     if skip:
         pairs = zip(combinations, misfits, strict=True)
         combinations = [combination for combination, misfit in pairs if misfit is None]

@@ -10,12 +10,13 @@ import dataclasses
 import itertools
 import math
 import random
+import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, stdtrit
 
 from famnb import stats
 from famnb.experiment.plan import Cell
@@ -28,6 +29,8 @@ VOTES_SCORE = "votes"
 """The name of the score that people's votes make: the column `score_votes`."""
 GRADE_SCORE = "grade"
 """The name of the score that people give by hand, and the scorer that it is kept under."""
+EQUAL = "the answers are equal"
+"""The detail of a tie between equal answers: it was neither shown to anybody nor paid for."""
 _COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("voter", "prompt_id", "repeat", "left", "right", "winner", "better", "detail"), "string"),
     "at": "datetime64[us, UTC]",
@@ -48,6 +51,8 @@ class Duel:
     consistent: bool = True
     """False if a judge's verdict changed with the position of the answers."""
     voter: str = ""
+    equal: bool = False
+    """Whether it is a tie since the answers are equal."""
 
     @property
     def outcome(self) -> int:
@@ -81,23 +86,49 @@ class Consistency:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class CorrectedShare:
+    """The share of pairs that a variant won by a judge, corrected by people's votes on some of them."""
+
+    first: str
+    second: str
+    judged: float
+    """The share, a tie being half, that the judge gives `first` over `second`, on all prompts that it judged."""
+    corrected: stats.Interval
+    """The same with what people say otherwise, prompt by prompt (prediction-powered inference); NaN if too few were
+    voted on."""
+
+    def __str__(self) -> str:
+        judged = f"{self.first} over {self.second}: {format_percent(self.judged)} by the judge"
+        if math.isnan(self.corrected.value):
+            prompts = format_count(self.corrected.clusters, "prompt")
+            fewest = stats.min_values(self.corrected.level)
+            return f"{judged}, not corrected: people voted on {prompts} of these; {fewest} are the fewest"
+        value = f"{format_percent(self.corrected.value)}{_ends(self.corrected, format_percent)}"
+        prompts = format_count(self.corrected.clusters, "prompt")
+        return f"{judged}, {value} corrected by people's votes on {prompts}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """How far a judge agrees with people's votes."""
+    """How far a judge agrees with people's votes, and what it says once it is corrected by them."""
 
     judge: str
     votes: int
-    """People's votes on pairs of which the judge has a verdict; a tie is a verdict."""
+    """People's votes on pairs of which the judge has a verdict; a tie is one, unless the answers are equal."""
     rate: stats.Interval
     """The share of them in which the judge says the same, for new prompts."""
     kappa: stats.Interval
     """Cohen's kappa, which is 0 where they agree as often as chance has it."""
+    shares: tuple[CorrectedShare, ...] = ()
+    """What the judge says of each two variants, corrected."""
 
     def __str__(self) -> str:
         n = f"n = {format_count(self.votes, 'vote')} on {format_count(self.rate.clusters, 'prompt')}"
         rate = f"{format_percent(self.rate.value)}{_ends(self.rate, format_percent)}"
         is_known = not math.isnan(self.kappa.value)
         kappa = f"{format_number(self.kappa.value)}{_ends(self.kappa, format_number)}" if is_known else "not known"
-        return f"{self.judge}: agrees with {rate} of people's votes, Cohen's kappa {kappa}, {n}"
+        agreement = f"{self.judge}: agrees with {rate} of people's votes, Cohen's kappa {kappa}, {n}"
+        return "; ".join([agreement, *map(str, self.shares)])
 
 
 def pairs(cells: Iterable[Cell]) -> list[tuple[Cell, Cell]]:
@@ -135,13 +166,16 @@ def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | 
         if is_judge:
             by_judges[vote.voter, frozenset((vote.left_cell, vote.right_cell))].append(vote)
         else:
-            verdicts.append(Duel(*_cells(vote, by_key), _winning_cell(vote, by_key), voter=vote.voter))
+            winner = _winning_cell(vote, by_key)
+            verdicts.append(Duel(*_cells(vote, by_key), winner, voter=vote.voter, equal=vote.detail == EQUAL))
     for pair in by_judges.values():
         # A pair that was judged one way round only tells nothing: the verdict may be the position's.
         if len(pair) == 2:
             there, back = (_winning_cell(vote, by_key) for vote in pair)
             winner = there if there is back else None
-            verdicts.append(Duel(*_cells(pair[0], by_key), winner, there is back, pair[0].voter))
+            verdicts.append(
+                Duel(*_cells(pair[0], by_key), winner, there is back, pair[0].voter, pair[0].detail == EQUAL)
+            )
     return verdicts
 
 
@@ -206,7 +240,7 @@ def shares(verdicts: Iterable[Duel]) -> dict[str, float]:
 def consistency(votes: Sequence[RecordedVote], cells: Sequence[Cell], *, voter: str) -> Consistency:
     """How far a judge's choices depend on the position."""
     judge_votes, keys = [vote for vote in votes if vote.voter == voter], {cell.key for cell in cells}
-    judge_votes = [vote for vote in judge_votes if {vote.left_cell, vote.right_cell} <= keys]
+    judge_votes = [vote for vote in judge_votes if {vote.left_cell, vote.right_cell} <= keys and vote.detail != EQUAL]
     verdicts = duels(judge_votes, cells, voter=voter)
     return Consistency(
         judge=voter.removeprefix(JUDGE_PREFIX).partition("#")[0],
@@ -261,16 +295,73 @@ def _winning_cell(vote: RecordedVote, by_key: Mapping[str, Cell]) -> Cell | None
 def agree_with_people(
     judge: str, verdicts: Iterable[Duel], people: Iterable[Duel], *, level: float = 0.95
 ) -> JudgeAgreement:
-    """Return how far a judge's verdicts agree with people's on the same pairs."""
+    """Return how far a judge's verdicts agree with people's on the same pairs, and its shares corrected by these."""
+    verdicts, people = list(verdicts), list(people)
     outcomes = {(duel.first.key, duel.second.key): duel.outcome for duel in verdicts}
-    shared = [duel for duel in people if (duel.first.key, duel.second.key) in outcomes]
+    # On equal answers all agree, which says nothing of the judge.
+    shared = [duel for duel in people if (duel.first.key, duel.second.key) in outcomes and not duel.equal]
     result = stats.agreement(
         [outcomes[duel.first.key, duel.second.key] for duel in shared],
         [duel.outcome for duel in shared],
         clusters=[duel.first.prompt.id for duel in shared],
         level=level,
     )
-    return JudgeAgreement(judge, len(shared), result.rate, result.kappa)
+    compared = dict.fromkeys((duel.first.variant.label, duel.second.variant.label) for duel in verdicts)
+    shares = tuple(_correct_share(names, verdicts, people, level=level) for names in compared) if shared else ()
+    return JudgeAgreement(judge, len(shared), result.rate, result.kappa, shares)
+
+
+def _correct_share(
+    names: tuple[str, str], verdicts: Iterable[Duel], people: Iterable[Duel], *, level: float
+) -> CorrectedShare:
+    """Correct the share that a judge gives the first of two variants by the votes of people there are.
+
+    Of each prompt that people voted on it is known by how much the judge differs from them. The mean of that, over
+    these prompts, is added to the judge's mean over all prompts; both vary with the prompts (Angelopoulos and others,
+    Prediction-powered inference, Science 2023, for means).
+    """
+    judged, voted = (
+        {
+            key: (duels[0].first.prompt.id, sum((duel.outcome + 1) / 2 for duel in duels) / len(duels))
+            for key, duels in _by_pair(source, names).items()
+        }
+        for source in (verdicts, people)
+    )
+    by_prompt: dict[str, list[float]] = defaultdict(list)
+    gaps: dict[str, list[float]] = defaultdict(list)
+    for key, (prompt, points) in judged.items():
+        by_prompt[prompt].append(points)
+        if key in voted:
+            gaps[prompt].append(voted[key][1] - points)
+    judge_means = {prompt: statistics.fmean(points) for prompt, points in by_prompt.items()}
+    gap_means = {prompt: statistics.fmean(points) for prompt, points in gaps.items()}
+    share, n = statistics.fmean(judge_means.values()), len(gap_means)
+    unknown = stats.Interval(math.nan, math.nan, math.nan, level=level, n=sum(map(len, gaps.values())), clusters=n)
+    if n < stats.min_values(level):
+        return CorrectedShare(*names, share, unknown)
+    value = share + statistics.fmean(gap_means.values())
+    all_prompts = len(judge_means)
+    # The prompts that people voted on are among those that the judge's mean is of.
+    covariance = statistics.covariance([judge_means[prompt] for prompt in gap_means], [*gap_means.values()])
+    variance = statistics.variance(gap_means.values()) / n + 2 * covariance / all_prompts
+    variance += statistics.variance(judge_means.values()) / all_prompts
+    margin = float(stdtrit(n - 1, (1 + level) / 2)) * math.sqrt(max(variance, 0.0))
+    if not any(gap_means.values()):
+        # Where the judge never differed from people it may still do so, on as many prompts as n would not have shown.
+        margin += 1 - (1 - level) ** (1 / n)
+    value = min(max(value, 0.0), 1.0)
+    corrected = dataclasses.replace(
+        unknown, value=value, low=max(value - margin, 0.0), high=min(value + margin, 1.0), method="prediction-powered"
+    )
+    return CorrectedShare(*names, share, corrected)
+
+
+def _by_pair(duels: Iterable[Duel], names: tuple[str, str]) -> dict[tuple[str, str], list[Duel]]:
+    groups: dict[tuple[str, str], list[Duel]] = defaultdict(list)
+    for duel in duels:
+        if (duel.first.variant.label, duel.second.variant.label) == names:
+            groups[duel.first.key, duel.second.key].append(duel)
+    return groups
 
 
 def duels_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> list[Duel]:

@@ -54,9 +54,10 @@ ROW_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("exact_share", "late_p50_ms", "late_max_ms", "connect_s", "wait_s"), "REAL"),
     **dict.fromkeys((*COUNTS, "input_chars", "text_chars", "thinking_chars", "output_chars"), "INTEGER"),
     **dict.fromkeys(("cost_usd", "cost_low_usd", "cost_high_usd", "reported_cost_usd"), "REAL"),
+    "billing": "TEXT",
     **dict.fromkeys(("headers_ns", "end_ns", "owner_pid"), "INTEGER"),
     "owner_born": "REAL",
-    **dict.fromkeys(("owner_host", "billing", "cell", "request_key", "request_id", "reply_id", "prompt_hash"), "TEXT"),
+    **dict.fromkeys(("owner_host", "cell", "request_key", "request_id", "reply_id", "prompt_hash"), "TEXT"),
     **dict.fromkeys(("prompt", "prompt_tags", "error_message", "error_details", "warnings"), "TEXT"),
     **dict.fromkeys(("note", "labels", "response_headers"), "TEXT"),
 }
@@ -75,9 +76,9 @@ CALLS = "call_rows LEFT JOIN kinds ON number = kind"
 
 
 def _create_calls(connection: sqlite3.Connection) -> None:
-    rows = ", ".join(f"{name} {kind}" for name, kind in ROW_COLUMNS.items())
-    connection.execute(f"CREATE TABLE call_rows ({rows}, kind INTEGER NOT NULL)")
-    kinds = ", ".join(f"{name} {kind}" for name, kind in KIND_COLUMNS.items())
+    rows = ", ".join(f"{name} {sql_type}" for name, sql_type in {"kind": "INTEGER NOT NULL", **ROW_COLUMNS}.items())
+    connection.execute(f"CREATE TABLE call_rows ({rows})")
+    kinds = ", ".join(f"{name} {sql_type}" for name, sql_type in KIND_COLUMNS.items())
     connection.execute(f"CREATE TABLE kinds (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, {kinds})")
     connection.execute(f"CREATE VIEW calls AS SELECT {', '.join((*ROW_COLUMNS, *KIND_COLUMNS))} FROM {CALLS}")  # noqa: S608 - own names
     new_kind = ", ".join("IFNULL(NEW.profile, 'fam')" if name == "profile" else f"NEW.{name}" for name in KIND_COLUMNS)

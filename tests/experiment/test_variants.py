@@ -52,7 +52,7 @@ def test_combinations_can_be_dropped_by_a_rule_or_where_they_do_not_fit():
         ({"max_output_token": [9]}, r"near it are 'max_output_tokens' \(responses\)"),
         ({"messages": ["hi"]}, "messages: the prompts fill it"),
         ({"model": MODELS, "endpoint": "web"}, r"endpoint 'web' does not serve model 'fam-mini' \(only chat\)"),
-        ({"model": "gpt", "endpoint": "web"}, "no endpoint does; there are fam-mini, fam-2-5-pro, fam-2-5-mini"),
+        ({"model": "fam-3", "endpoint": "web"}, "no endpoint does; there are fam-mini, fam-2-5-pro, fam-2-5-mini"),
         (
             {"endpoint": ["web", "chat"], "tool_choice": "auto"},
             r"tool_choice: endpoint 'chat' .*\(only web\).*skip=True",
@@ -128,3 +128,12 @@ def test_a_variant_reads_as_one_line_and_shows_as_a_table():
     first, _ = famnb.grid(model="fam-mini", temperature=[0, 0.7])
     assert repr(first) == "<Variant 'temperature=0': model='fam-mini', temperature=0>"
     assert re.findall(r"<td[^>]*>([^<]*)", first._repr_html_()) == ["model", "fam-mini", "temperature", "0"]
+
+
+def test_a_grid_of_a_vendors_model_is_checked_by_the_experiment(client: famnb.Client):
+    grid = famnb.grid(model=["gpt-5-mini", "gpt-5"], endpoint="chat", reasoning_effort=["low", "high"])
+    assert len(grid) == 4
+    with famnb.Client(profile="openai", api_key="k" * 20, ledger=client.ledger) as vendor:
+        assert famnb.Experiment(["hi"], grid, name="x", client=vendor).variants[0].fields["model"] == "gpt-5-mini"
+    with pytest.raises(InvalidRequest, match="reasoning_effort: no endpoint has such a field"):
+        famnb.Experiment(["hi"], grid, name="x", client=client)

@@ -1,6 +1,8 @@
 """Votes: which pairs are drawn, what votes come to, and what may be claimed of them."""
 
 import json
+import math
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,7 +218,8 @@ def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.
     assert line in str(report)
     (sentence,) = [sentence for sentence in exp.summary().findings if "agrees with" in sentence]
     assert sentence.startswith(f"Judge {line}")
-    assert sentence.endswith("n = 8 votes on 8 prompts.")
+    assert "n = 8 votes on 8 prompts; x over xx: 0% by the judge, 19% (95% interval" in sentence
+    assert sentence.endswith("corrected by people's votes on 8 prompts.")
 
 
 def test_without_people_or_judges_nothing_is_said(serve: Serve):
@@ -225,3 +228,32 @@ def test_without_people_or_judges_nothing_is_said(serve: Serve):
     vote_by_length(exp, ["longer"] * 8)
     assert exp.score().agreement == {}
     assert not any("agrees with" in line for line in exp.summary().findings)
+
+
+def judge_and_people(rng: random.Random, *, voted: int, prompts: int) -> tuple[list[votes.Duel], list[votes.Duel]]:
+    """A judge that prefers the first variant where people see a tie, and people's votes on the first prompts."""
+    pairs = votes.pairs(cells_of(prompts, 2, 1))
+    truth = [rng.choice([first, second, None]) for first, second in pairs]
+    judged = [first if winner is None else winner for (first, _), winner in zip(pairs, truth, strict=True)]
+    return (
+        [votes.Duel(*pair, winner) for pair, winner in zip(pairs, judged, strict=True)],
+        [votes.Duel(*pair, winner) for pair, winner in zip(pairs[:voted], truth, strict=False)],
+    )
+
+
+def test_a_share_is_corrected_by_people_who_voted_on_some_of_its_pairs() -> None:
+    """The judge says 67 %, the truth is 50 %, which the corrected interval holds in 95 of 100 samples."""
+    held = 0
+    for seed in range(200):
+        verdicts, people = judge_and_people(random.Random(seed), voted=30, prompts=90)
+        (share,) = votes.agree_with_people("it", verdicts, people).shares
+        held += share.corrected.low <= 0.5 <= share.corrected.high
+        assert abs(share.judged - 2 / 3) < 0.2
+    assert 0.92 <= held / 200 <= 0.99
+
+
+def test_too_few_votes_correct_nothing_and_that_is_said() -> None:
+    verdicts, people = judge_and_people(random.Random(1), voted=3, prompts=9)
+    (share,) = votes.agree_with_people("it", verdicts, people).shares
+    assert math.isnan(share.corrected.value)
+    assert str(share).endswith("by the judge, not corrected: people voted on 3 prompts of these; 6 are the fewest")

@@ -20,7 +20,7 @@ from famnb.experiment.metrics import read_bounds
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.summary import drop_warmups
-from famnb.experiment.votes import JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, shuffle_pairs
+from famnb.experiment.votes import EQUAL, JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, shuffle_pairs
 from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
@@ -103,16 +103,20 @@ class Ballot(BaseTool):
             raise InvalidRequest(
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
             )
-        count = len(pairs) if n is None else check_integer("n", n, minimum=1)
-        self._pairs, self._spare_pairs = pairs[:count], pairs[count:]
-        """What is voted on, and what takes the place of a pair whose answers are equal."""
-        self._equal_count = 0
-        """Pairs left out because their answers are the same."""
         self._votes = {
             _pair_key(vote): vote
             for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
+        self._equal_count = sum(self._is_equal(pair) for pair in pairs)
+        """Pairs that count as ties because their answers are the same."""
+        pairs = [pair for pair in pairs if not self._is_equal(pair)]
+        count = len(pairs) if n is None else check_integer("n", n, minimum=1)
+        self._pairs, self._spare_pairs = pairs[:count], pairs[count:]
+        """What is voted on, and what takes the place of a pair whose answers are equal."""
+        self._equal: list[RecordedVote] = []
+        """Ties between equal answers that were passed since the last vote, and are kept with the next one: alone, they
+        would stand for pairs that nobody voted on."""
         self._current: tuple[Cell, Cell] | None = None
         self._turn = 0
         self._pair: PairView | None = None
@@ -134,15 +138,8 @@ class Ballot(BaseTool):
             if self._current is None:
                 raise InvalidRequest("there is no pair left to vote on; undo() goes back")
             left, right = self._current
-            vote = RecordedVote(
-                experiment=self._experiment.name,
-                voter=self._voter,
-                left_cell=left.key,
-                right_cell=right.key,
-                winner=winner,
-                seed=self._seed,
-            )
-            ratings.save(self._experiment.ledger, [vote])
+            vote = self._make_vote(left, right, winner)
+            self._save([vote])
             self._votes[_pair_key(vote)] = vote
             self._show_next()
 
@@ -207,7 +204,31 @@ class Ballot(BaseTool):
                 # Between equal answers there is nothing to choose: a spare pair, if there is one, takes the place.
                 self._pairs[index : index + 1], self._spare_pairs = self._spare_pairs[:1], self._spare_pairs[1:]
                 self._equal_count += 1
+                self._equal.append(self._make_vote(*pair, "tie", EQUAL))
+        self._save([])
         self._show(None)
+
+    def _make_vote(self, left: Cell, right: Cell, winner: VoteWinner, detail: str = "") -> RecordedVote:
+        return RecordedVote(
+            experiment=self._experiment.name,
+            voter=self._voter,
+            left_cell=left.key,
+            right_cell=right.key,
+            winner=winner,
+            detail=detail,
+            seed=self._seed,
+        )
+
+    def _save(self, votes: list[RecordedVote]) -> None:
+        """Keep votes, and the ties that were passed before them."""
+        kept, self._equal = [*self._equal, *votes], []
+        if kept:
+            ratings.save(self._experiment.ledger, kept)
+
+    def _is_equal(self, pair: tuple[Cell, Cell]) -> bool:
+        """Whether it is kept that the answers of a pair are equal."""
+        vote = self._votes.get(_pair_key(pair))
+        return vote is not None and vote.detail == EQUAL
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
         """Show a pair; if there is none, the result."""
@@ -224,7 +245,7 @@ class Ballot(BaseTool):
 
     def _describe_progress(self) -> str:
         done, total = self.progress
-        equal = f"; pairs left out because their answers are equal: {self._equal_count:,}" if self._equal_count else ""
+        equal = f"; ties because the answers are equal: {self._equal_count:,}" if self._equal_count else ""
         if self._current is None:
             return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{equal}"
         return f"{done:,} of {total:,} voted on{equal}"

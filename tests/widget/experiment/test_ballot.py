@@ -135,11 +135,16 @@ def test_hostile_answers_are_shown_as_text(made: Make):
     assert "&lt;img src=x" in html
 
 
-def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make):
+def test_equal_answers_are_ties_that_nobody_is_shown(made: Make):
     exp = made(["same", "other"], lambda system, asked: "same" if asked == "same" else system)
     ballot = exp.vote()
+    assert exp.votes().empty
     press(ballot, "left")
-    assert status(ballot) == "All 1 voted on; pairs left out because their answers are equal: 1"
+    for ballot_now in (ballot, exp.vote()):
+        assert status(ballot_now) == "All 1 voted on; ties because the answers are equal: 1"
+    assert sorted(exp.votes()["winner"]) == ["left", "tie"]
+    press(ballot, "undo")
+    assert exp.votes()["winner"].tolist() == ["tie"]
 
 
 def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make):
@@ -152,7 +157,7 @@ def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make):
     assert ballot.progress == (1, 1)
     assert exp.vote(1).progress == (1, 1)
     alike = made(["same"], lambda system, asked: asked, warmup=1).vote()
-    assert status(alike) == "There is nothing to vote on; pairs left out because their answers are equal: 1"
+    assert status(alike) == "There is nothing to vote on; ties because the answers are equal: 1"
 
 
 def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make):
