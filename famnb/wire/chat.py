@@ -168,17 +168,6 @@ def reader() -> ChatReader:
 class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices only that of index 0, or else the first."""
 
-    __slots__ = (
-        "_choice",
-        "_chunks_are_plain",
-        "_content",
-        "_has_identity",
-        "_has_noted_choice",
-        "_held",
-        "_sources",
-        "_started",
-    )
-
     def __init__(self) -> None:
         super().__init__()
         self._content = _MessageReader()
@@ -306,22 +295,6 @@ class ChatReader(StreamReader):
 
 class _MessageReader:
     """Builds the blocks of one message, by the same rules from a whole message as from its deltas."""
-
-    __slots__ = (
-        "_by_id",
-        "_by_index",
-        "_call_pieces",
-        "_calls",
-        "_contents",
-        "_custom",
-        "_has_opaque",
-        "_last_call",
-        "_pieces",
-        "at",
-        "foreign_kinds",
-        "kind",
-        "tags",
-    )
 
     def __init__(self) -> None:
         self.tags = ThinkTags()
@@ -656,18 +629,6 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  
 
 class ChatWriter:
     """Writes the chunks of one completion."""
-
-    __slots__ = (
-        "_calls",
-        "_ended",
-        "_head",
-        "_include_usage",
-        "_kinds",
-        "_needs_role",
-        "_text_head",
-        "_usage",
-        "_with_deltas",
-    )
 
     def __init__(self, *, include_usage: bool) -> None:
         self._include_usage = include_usage

@@ -113,8 +113,6 @@ class Conventions:
 class StreamReader(ABC):
     """Reads one stream up to its end; a subclass reads the JSON objects in it."""
 
-    __slots__ = ("_done",)
-
     def __init__(self) -> None:
         self._done = False
         """Whether the terminator came; anything after it is ignored."""

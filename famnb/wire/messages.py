@@ -124,8 +124,6 @@ def reader() -> MessagesReader:
 class MessagesReader(StreamReader):
     """Reads the events of one message."""
 
-    __slots__ = ("_at", "_blocks", "_counts", "_figures", "_inputs", "_kinds", "_latencies", "_offset")
-
     def __init__(self) -> None:
         super().__init__()
         self._at: Address = (0, 0)
@@ -391,18 +389,6 @@ class MessagesWriter:
     `named` adds what the vendor's SDK wants: `event:` lines, `message_stop`, an empty signature where thinking starts,
     and all counts that are known at the end.
     """
-
-    __slots__ = (
-        "_closed",
-        "_ended",
-        "_has_started",
-        "_heads",
-        "_indices",
-        "_kinds",
-        "_named",
-        "_usage",
-        "_with_deltas",
-    )
 
     def __init__(self, *, named: bool) -> None:
         self._named = named

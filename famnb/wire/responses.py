@@ -154,18 +154,6 @@ def reader() -> ResponsesReader:
 class ResponsesReader(StreamReader):
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
-    __slots__ = (
-        "_attached_counts",
-        "_final_texts",
-        "_indices",
-        "_item",
-        "_kinds",
-        "_moved_addresses",
-        "_names",
-        "_queued",
-        "_started",
-    )
-
     def __init__(self) -> None:
         super().__init__()
         self._started = Started()
@@ -534,22 +522,6 @@ class ResponsesWriter:
     With an `extension`, events are numbered, texts have `logprobs`, parts have a `content_part.done` event, and the
     stream ends with `[DONE]`, as the Open Responses specification requires.
     """
-
-    __slots__ = (
-        "_blocks",
-        "_ended",
-        "_extension",
-        "_has_started",
-        "_items",
-        "_last_text",
-        "_logprobs",
-        "_named",
-        "_number",
-        "_open_items",
-        "_started",
-        "_unwritable",
-        "_usage",
-    )
 
     def __init__(self, *, named: bool, logprobs: bool = False, extension: ResponseExtension | None = None) -> None:
         self._named = named
