@@ -34,7 +34,15 @@ from famnb.formatting import (
 )
 from famnb.frame.calls import calls
 from famnb.load.arrivals import Arrivals, Trace, draw_arrivals, parse_duration, read_trace
-from famnb.load.measure import STEP_COLUMNS, StepResult, add_load_columns, measure_step, step_frame, step_rows
+from famnb.load.measure import (
+    OF_STREAMS,
+    STEP_COLUMNS,
+    StepResult,
+    add_load_columns,
+    measure_step,
+    step_frame,
+    step_rows,
+)
 from famnb.load.search import search_peak
 from famnb.load.step import EndReason, SpendingLimit, Step, run_step
 from famnb.record.price import service_names
@@ -229,6 +237,7 @@ class Load:
         interrupt keeps what has come; running again goes on with the step that it cut off. Raises InvalidRequest,
         BudgetExceeded if not one call fits.
         """
+        self._check_objective()
         steps = self._steps()
         budget = self._make_budget(budget_usd)
         measured = {} if again else self._find_measured(steps)
@@ -261,6 +270,7 @@ class Load:
         self.slo, self.share = dict(slo or self.slo), share or self.share
         if not self.slo:
             raise InvalidRequest("slo: find_peak needs an objective, such as slo={'ttft_s': 0.5}")
+        self._check_objective()
         if self.trace is not None:
             raise InvalidRequest("trace: a trace has a rate of its own; give rate= instead to search for a peak")
         is_closed, budget = self.arrivals == "closed", self._make_budget(budget_usd)
@@ -386,6 +396,15 @@ class Load:
         return tuple(
             self.client.compose(endpoint, prompt.text, **fields) for prompt in parse_prompts(cast(Source, source))
         )
+
+    def _check_objective(self) -> None:
+        """Raise InvalidRequest for an objective that whole replies cannot be held to: each would count as a miss."""
+        of_streams = [name for name in self.slo if name in OF_STREAMS]
+        if of_streams and not all(request.streams for request in self.requests):
+            raise InvalidRequest(
+                f"slo: {', '.join(of_streams)} is known of streams alone, and some requests ask for whole replies; "
+                "take e2e_s, or let them stream"
+            )
 
     def _make_budget(self, budget_usd: float | str | Decimal | None) -> SpendingLimit:
         limit = None if budget_usd is None else parse_budget(budget_usd)

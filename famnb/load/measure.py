@@ -34,6 +34,8 @@ MIN_BLOCKS = 5
 """Blocks that must hold the rarer of kept and missed for it to be seen."""
 SHIFTED = ("ttft_s", "ttfa_s", "e2e_s")
 """Times since sending that an objective means since the call was due."""
+OF_STREAMS = ("ttft_s", "ttfa_s", "think_s", "tpot_s", "icl_p50_s", "icl_p95_s", "icl_max_s")
+"""Columns that say of a whole reply nothing, or no more than its end."""
 
 
 def add_load_columns(calls: pd.DataFrame, slo: Mapping[str, float]) -> pd.DataFrame:
@@ -75,7 +77,7 @@ class StepResult:
     first_s: tuple[float, float]
     """Median and 95th percentile of the first content since the call was due, in seconds; NaN where not known."""
     latency_s: tuple[float, float]
-    """The same of the end."""
+    """The same of the end, of calls that were answered."""
     own_share: float
     """What share of all latency was this process's own lateness."""
     note: str = ""
@@ -120,7 +122,8 @@ def measure_step(
         share=share,
         goodput_per_s=goodput,
         first_s=_quantiles(counted["first_s"]),
-        latency_s=_quantiles(counted["latency_s"]),
+        # A call that was stopped has no end of its own.
+        latency_s=_quantiles(counted.loc[answered, "latency_s"]),
         own_share=late_share,
         note=note,
     )

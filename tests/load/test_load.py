@@ -129,6 +129,11 @@ def test_a_load_without_a_rate_or_an_objective_says_what_to_give(make_load: Call
         make_load(rate=1).find_peak()
 
 
+def test_an_objective_of_streams_is_refused_for_whole_replies(make_load: Callable[..., famnb.Load]):
+    with pytest.raises(InvalidRequest, match=r"ttft_s is known of streams alone.*take e2e_s"):
+        make_load(rate=1, slo={"ttft_s": 0.5}, stream=False).run()
+
+
 def test_a_search_without_a_load_that_keeps_the_objective_says_so(make_load: Callable[..., famnb.Load]):
     peak = make_load(rate=1, arrivals="closed", duration=1).find_peak(slo={"e2e_s": 1e-6})
     assert str(peak) == "No load was found that keeps e2e_s ≤ 1e-06 in 95% of calls: the lowest step missed it."
@@ -139,6 +144,13 @@ def calls_of_a_step(late_s: float, latency_s: float) -> pd.DataFrame:
     due = pd.Series([index / 10 for index in range(100)], dtype="Float64")
     rows = {"due_s": due, "late_s": late_s, "latency_s": latency_s, "end_s": due + latency_s, "first_s": latency_s}
     return pd.DataFrame({**rows, "status": "completed", "met": True})
+
+
+def test_calls_that_were_stopped_have_no_part_in_the_latencies():
+    step = Step("10/s", 10, due=pd.Series(range(100)).to_numpy() / 10, duration_s=10, warmup_s=0, drain_s=10)
+    calls = calls_of_a_step(0, 0.2)
+    calls.loc[50:, ["status", "latency_s"]] = ["cancelled", 9.0]
+    assert measure_step(step, calls, has_slo=True, wanted=0.9, end="drain").latency_s == (0.2, 0.2)
 
 
 def test_a_step_of_a_client_that_was_late_says_nothing_of_the_service():
