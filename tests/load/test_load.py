@@ -62,12 +62,14 @@ def test_an_open_load_measures_what_the_law_of_the_queue_says(make_load: Callabl
 def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[..., famnb.Load]):
     """Beyond the capacity, those who wait for their turn outside are not counted by a closed load."""
     closed = make_load(rate=8, arrivals="closed").run().steps[0]
-    opened = make_load(rate=160, duration=8).run().steps[0]
+    load = make_load(rate=160, duration=8)
+    opened = load.run().steps[0]
     assert closed.verdict == "measured"
     assert closed.answered_per_s < 90
     # On a machine with much else to do this process may be the one that is late.
     assert opened.verdict in ("growing", "invalid")
-    assert opened.latency_s[0] > closed.latency_s[0]
+    answered = load.frame().query("status == 'completed'")
+    assert answered["latency_s"].median() > closed.latency_s[0]
 
 
 def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
