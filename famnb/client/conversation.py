@@ -43,6 +43,8 @@ class Turn:
     """The answer as far as it came; its `rounds` are the tool calls that led to it."""
     before: Turn | None = None
     """The turn that it follows; None for the first."""
+    messages: Sequence[Mapping[str, Any]] = ()
+    """How an earlier request wrote it, with its answer; requests of that kind write it so again. Mostly empty."""
 
     @property
     def path(self) -> tuple[Turn, ...]:
@@ -144,6 +146,9 @@ def turn_messages(
     messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
+        if turn.messages and type(turn.reply.request) is target.request:
+            messages += map(dict, turn.messages)
+            continue
         messages.append(target.request.user_message(turn.prompt))
         answer = target.request.answer_messages(turn.reply)
         messages += answer

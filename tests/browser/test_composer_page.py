@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 import famnb
 from famnb.events import Delta
+from famnb.reply import Block, Reply
 from famnb.widget import Composer
 from tests.support.front_page import FormBridge, serve_front
 from tests.support.waiting import wait_until
@@ -309,3 +310,34 @@ def test_the_box_stays_where_it_is_while_an_answer_grows(page: Page, height: int
     wait_until(lambda: region.evaluate("each => each.scrollHeight - each.scrollTop - each.clientHeight") < 2)
     assert box.bounding_box() == before
     chat.answer("end")
+
+
+def test_a_call_of_the_history_is_continued_in_the_chat(chat: Chat):
+    """Opened, typed, Enter: its turns are in view, and what is typed follows them."""
+    talk = [
+        {"role": "user", "content": "I am Ada."},
+        {"role": "assistant", "content": "Hello, **Ada**."},
+        {"role": "user", "content": "Who am I?"},
+    ]
+    request = famnb.compose("chat", "-", stream=True).replace(messages=talk)
+    blocks = (Block(at=TEXT, kind="text", text="You are Ada."),)
+    chat.composer.load(Reply(blocks=blocks, status="completed", endpoint="chat", request=request))
+    chat.flush()
+    expect(chat.page.locator(".famnb-chat .famnb-prompt-text")).to_have_text(["I am Ada.", "Who am I?"])
+    expect(chat.page.locator(".famnb-chat .famnb-text")).to_have_text(["Hello, Ada.", "You are Ada."])
+    expect(chat.prompt).to_have_value("")
+    chat.ask("And you?", "A model.")
+    sent = chat.streams[-1].exchange.request.body()["messages"]
+    assert [message["content"] for message in sent] == [
+        "I am Ada.", "Hello, **Ada**.", "Who am I?", "You are Ada.", "And you?",
+    ]  # fmt: skip
+    expect(chat.page.locator(".famnb-chat .famnb-text")).to_have_count(3)
+
+
+def test_a_conversation_in_the_settings_swallows_nothing(chat: Chat):
+    """What is typed goes on with it."""
+    chat.composer.set_field("messages", '[{"role": "user", "content": "I am Ada."}]')
+    chat.flush()
+    chat.ask("Who am I?", "Ada.")
+    assert [message.content for message in chat.streams[-1].exchange.request.messages] == ["I am Ada.", "Who am I?"]
+    expect(chat.page.locator(".famnb-chat .famnb-prompt-text")).to_have_text(["I am Ada.", "Who am I?"])

@@ -9,11 +9,13 @@ page ── intents ──► Composer ──┬── Editor            what th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,12 @@ from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
 from famnb.client.conversation import ConversationTree, Turn, requests_after
+from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles import DEFAULT
-from famnb.record import RecordedCall
+from famnb.record import Ledger, RecordedCall
 from famnb.record.shared import SharedRecord, open_shared, share_calls
 from famnb.reply import Reply
 from famnb.request import Request
@@ -35,6 +38,7 @@ from famnb.secret_patterns import mask_keys
 from famnb.validation import check_index
 from famnb.widget.board.board import Board
 from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
+from famnb.widget.composer.past_chat import read_chat
 from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
 from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
 from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, last_user_content, read_rows, split_content
@@ -143,6 +147,8 @@ class Composer(PanelTool):
         self._replies: list[Reply] = []
         self._tree = ConversationTree()
         """The chat in view; its turns are `ChatTurn`s."""
+        self._loaded: ChatTurn | None = None
+        """The last turn of the chat that was loaded last."""
         self._latest: ChatTurn | None = None
         """The turn that was asked last."""
         self._numbers = itertools.count(1)
@@ -158,8 +164,12 @@ class Composer(PanelTool):
 
     @Computed
     def request(self) -> Request:
-        """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid."""
-        return self._editor.request(self._editor.prompt)
+        """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid.
+
+        It goes on from a chat that was loaded, and without a prompt asks the last turn of it once more.
+        """
+        request, before = self._make_request()
+        return requests_after(before, request, self._editor.endpoints)[0]
 
     @Computed
     def reply(self) -> Reply | None:
@@ -195,13 +205,16 @@ class Composer(PanelTool):
     # What its buttons do
 
     def submit(self) -> Stream:
-        """Send the request and return its stream at once; a conversation begins with it.
+        """Send the request and return its stream at once; a conversation begins with it, or a loaded one goes on.
 
         While a reply streams nothing is sent, and its stream is returned. Raises InvalidRequest when the form holds no
         valid request.
         """
         with self.lock:
-            return self._busy_stream() or self._begin(self.request)
+            if stream := self._busy_stream():
+                return stream
+            request, before = self._make_request()
+            return self._ask(request, before) if self._is_loaded else self._begin(request)
 
     def say(self, prompt: str) -> Stream:
         """Continue the conversation in view, with the settings that the form has now; begin one if there is none."""
@@ -262,10 +275,15 @@ class Composer(PanelTool):
         self._runner.stop()
 
     def load(self, call: Request | Reply | RecordedCall | str) -> None:
-        """Fill the form with exactly this request, or with that of a reply, of a recorded call, or of a call's id.
+        """Open a call as the chat that it was, ready to go on: a recorded call, its id or its reply.
 
-        Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
+        Its turns are in view, its settings in the form, and the prompt is empty. A call that failed, like a request,
+        has its prompt in the form instead, after the turns that it repeats: what the form sends is exactly that
+        request. Raises InvalidRequest for a reply without a request, and while an answer is being written; KeyError
+        for a call that is not in the client's ledger.
         """
+        ledger = self._ledger or Ledger()
+        call = ledger.call(call) if isinstance(call, str) else call
         request = self.find_request(call)
         endpoints = self._client.endpoints
         if request.endpoint not in endpoints:
@@ -274,7 +292,26 @@ class Composer(PanelTool):
                 f"{self._client.profile.name!r} does not have (only {', '.join(endpoints)}); "
                 "load it in a composer whose client has it"
             )
-        self.fill(draft_of(request, endpoints))
+        model = endpoints[request.endpoint].request
+        request = request if type(request) is model else model.from_body(request.body())
+        reply = call.reply if isinstance(call, RecordedCall) else call if isinstance(call, Reply) else None
+        if reply and not Turn("", reply).can_continue:
+            reply = None
+        with self.lock:
+            head, rest = read_chat(request, reply, ledger)
+            if head is not None:
+                self._open_chat(head)
+                if reply:
+                    self.fill(dataclasses.replace(draft_of(_leave_prompt_open(rest), endpoints), prompt=""))
+                    return
+                self.fill(draft_of(rest, endpoints))
+                with contextlib.suppress(InvalidRequest):
+                    if self.request == request:
+                        return
+            # What turns and a prompt cannot hold, the form's JSON can.
+            if self._is_loaded:
+                self.clear_chat()
+            self.fill(draft_of(request, endpoints))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the chat to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
@@ -504,10 +541,20 @@ class Composer(PanelTool):
             self.form_changed()
 
     def send_box(self) -> None:
-        if self._editor.reading.replaced and not self.turns:
-            self._begin(self.request)
-        else:
-            self._add_turn(self._editor.prompt)
+        editor = self._editor
+        if editor.reading.replaced and not self.turns:
+            request = editor.request("")
+            if not editor.prompt.strip():
+                self._begin(request)
+                return
+            # The conversation that the form holds becomes the chat that the prompt goes on with.
+            head, rest = read_chat(request, None, self._ledger or Ledger(), is_whole=True)
+            if head is not None:
+                prompt, pictures = editor.prompt, editor.pictures
+                self._open_chat(head)
+                rest = _leave_prompt_open(rest)
+                editor.fill(dataclasses.replace(draft_of(rest, editor.endpoints), prompt=prompt, pictures=pictures))
+        self._add_turn(editor.prompt)
 
     def form_changed(self) -> None:
         self._controls = self._shown_code = None
@@ -515,6 +562,42 @@ class Composer(PanelTool):
         self.notify("request")
 
     # Turns
+
+    @property
+    def _is_loaded(self) -> bool:
+        """Whether the chat in view was loaded and has not gone on since."""
+        return self._loaded is not None and self._tree.head is self._loaded
+
+    def _make_request(self) -> tuple[Request, Turn | None]:
+        """Return what the form asks, and the turn after which: None unless a chat was loaded."""
+        editor, loaded = self._editor, self._loaded if self._is_loaded else None
+        if loaded is None or editor.prompt.strip() or editor.reading.replaced:
+            return editor.request(editor.prompt), loaded
+        request = editor.turn_request(*split_content(loaded.prompt))
+        return request if isinstance(loaded.prompt, str) else request.with_content(loaded.prompt), loaded.before
+
+    def _open_chat(self, head: Turn) -> None:
+        """Have the turns up to one in view, the last one of a chat of before."""
+        if self.is_busy:
+            raise InvalidRequest("an answer is still being written; stop it, or load the call once it has ended")
+        chat = None if self._is_loaded else self.chat_output()
+        self._earlier += [chat] if chat else []
+        before: ChatTurn | None = None
+        for turn in head.path:
+            reply = turn.reply
+            exchange = Exchange(
+                id=reply.call_id or "",
+                started_at=datetime.now(UTC),
+                request=reply.request,
+                endpoint=self._editor.endpoints.get(reply.endpoint, self._editor.endpoint),
+                url="",
+                profile=reply.profile or self._client.profile.name,
+                service=reply.service,
+            )
+            before = ChatTurn.of_reply(turn, before, key=f"past.{next(self._numbers)}", exchange=exchange)
+        self._loaded = before
+        self._tree = ConversationTree(before)
+        self._chat_changed()
 
     def _begin(self, request: Request) -> Stream:
         """Send a request as the first turn of another conversation; returns its first call."""
@@ -619,20 +702,22 @@ class Composer(PanelTool):
             turn.reply = turn.panes[-1].turn_reply = reply
             turn.panes[-1].invalidate()
             turn.has_ended = True
+            self._replies.append(reply)
+            self._estimator.forget()
             try:
-                turn.output = transcript.turn_bundle(turn)
+                self.update_saved()
             finally:
-                try:
-                    self._replies.append(reply)
-                    self._estimator.forget()
-                    self.update_saved()
-                    self.form_changed()
-                    self.notify("reply", "turns")
-                finally:
-                    # Even if something could not be drawn, the next turn can be asked.
-                    self._set_idle()
+                # Even if something could not be drawn, the next turn can be asked.
+                self._set_idle()
+            self.form_changed()
+            self.notify("reply", "turns")
 
     @property
     def _running_turn(self) -> ChatTurn:
         assert self._latest is not None, "a turn runs only once it was asked"
         return self._latest
+
+
+def _leave_prompt_open(request: Request) -> Request:
+    """Return the request with `UNWRITTEN` for its conversation."""
+    return request.replace(**request.write_prompt(UNWRITTEN, system_text(request) or None))

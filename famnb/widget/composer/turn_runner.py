@@ -16,7 +16,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from famnb.client.ask import Result, Send, Steps, Tools, parse_reply, run_steps
 from famnb.client.client import BaseClient
@@ -26,6 +26,7 @@ from famnb.errors import FamnbError, Interrupted, ParseError
 from famnb.events import Address
 from famnb.reply import Block, Reply
 from famnb.request import Request
+from famnb.widget.live.reply_pane import StreamLike
 
 Verdict: TypeAlias = Literal["pending", "approved", "declined"]
 Verdicts: TypeAlias = dict[Address, Verdict]
@@ -91,12 +92,12 @@ class Approval:
 class TurnCall:
     """One call of a turn, from the moment at which it is sent."""
 
-    stream: Stream
-    index: int
+    stream: StreamLike
+    index: int = 0
     """How many rounds of tools came before it."""
-    verdicts: Verdicts
+    verdicts: Verdicts = dataclasses.field(default_factory=dict)
     """The verdicts on the tool calls of its reply; grows as they are reached and decided."""
-    results: Sequence[Result]
+    results: Sequence[Result] = ()
     """What its tools returned; grows as they run."""
     shown: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Set once it has ended and its end was shown."""
@@ -150,7 +151,7 @@ class TurnRunner:
         call = first_call.result()
         # Here, since the caller may hold the lock that showing it takes, and the turn's thread would wait for that.
         self._on_call(call)
-        return call.stream
+        return cast("Stream", call.stream)
 
     def stop(self) -> None:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""

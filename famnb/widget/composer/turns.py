@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import msgspec
 
 from famnb.client.conversation import ConversationTree, Turn
+from famnb.client.exchange import Exchange
 from famnb.reply import Block, Reply
 from famnb.widget.composer.turn_runner import TurnCall
+from famnb.widget.form.draft import split_content
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.reply_pane import BlockView, PaneView, ReplyPane, final_block
+from famnb.widget.live.reply_pane import BlockView, EndedStream, PaneView, ReplyPane, final_block
 from famnb.widget.runtime.view import View
 
 
@@ -136,8 +138,24 @@ class ChatTurn(Turn):
     has_ended: bool = False
     panes: list[TurnPane] = dataclasses.field(default_factory=list)
     """Its calls: one, and another for each round of tools."""
-    output: Bundle = dataclasses.field(default_factory=dict)
-    """The turn as notebook output; empty until it has ended."""
+    _output: Bundle = dataclasses.field(default_factory=dict)
+
+    def output(self) -> Bundle:
+        """Return the turn as notebook output; empty until it has ended."""
+        if not self._output and self.has_ended:
+            self._output = transcript.turn_bundle(self)
+        return self._output
+
+    @classmethod
+    def of_reply(cls, turn: Turn, before: Turn | None, *, key: str, exchange: Exchange) -> ChatTurn:
+        """Return a turn that has ended by itself after another one, such as one of a recorded call."""
+        stream = EndedStream(turn.reply, exchange)
+        prompts = transcript.prompt_sections(turn.reply.request, whole=before is None)
+        if before is not None and turn.messages:
+            # The last message of its request may be the results of tools.
+            prompts = [Section("prompt", split_content(turn.prompt)[0], "user")]
+        panes = [TurnPane(TurnCall(stream=stream), key=f"{key}.0", prompts=prompts)]
+        return cls(turn.prompt, turn.reply, before, turn.messages, key=key, has_ended=True, panes=panes)
 
 
 def chat_output(tree: ConversationTree) -> tuple[str, Bundle] | None:
@@ -154,11 +172,11 @@ def chat_output(tree: ConversationTree) -> tuple[str, Bundle] | None:
 
 def _title(turns: Sequence[Turn]) -> str:
     """Return one line for folded turns: the title of the first, and how many there are; empty if none has ended."""
-    titles = [transcript.title(turn.panes[0].reply) for turn in turns if isinstance(turn, ChatTurn) and turn.output]
+    titles = [transcript.title(turn.panes[0].reply) for turn in turns if isinstance(turn, ChatTurn) and turn.has_ended]
     if not titles:
         return ""
     return titles[0] + (f" · {len(titles)} turns" if len(titles) > 1 else "")
 
 
 def _outputs(turns: Sequence[Turn]) -> list[Bundle]:
-    return [turn.output for turn in turns if isinstance(turn, ChatTurn) and turn.output]
+    return [turn.output() for turn in turns if isinstance(turn, ChatTurn) and turn.has_ended]

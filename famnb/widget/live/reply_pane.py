@@ -61,6 +61,19 @@ class StreamLike(Protocol):
         """End the call and keep what has arrived."""
 
 
+@dataclasses.dataclass(frozen=True)
+class EndedStream:
+    """A reply that is not streamed, as a pane follows it: one of a recorded call, or one that was edited."""
+
+    reply: Reply
+    exchange: Exchange
+    events: list[Event] = dataclasses.field(default_factory=list)
+    running = False
+
+    def stop(self) -> None:
+        """Do nothing, since it has ended."""
+
+
 class Markdown(Growing):
     """A text that is rendered while it grows: frozen HTML, then a tail of text that may still change its meaning.
 

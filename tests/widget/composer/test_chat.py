@@ -1,5 +1,7 @@
 """The composer's conversations, tools and answers of a type, against the real client and the local service."""
 
+import dataclasses
+import json
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +18,7 @@ from tests.support.composers import (
     error_of,
     receive,
     send_prompt,
+    texts_of,
     view_of,
     wait_for_pending_call,
     wait_until_idle,
@@ -245,6 +248,91 @@ def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Se
     labels = [row["labels"] for row in ledger.select()]
     assert len({str(each) for each in labels}) == 2
     assert len(set(famnb.calls(ledger)["call_id"])) == 2
+
+
+# Calls of before
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_recorded_call_opens_as_its_chat_and_goes_on(tmp_path: Any, server: famnb.service.Server, endpoint: str):
+    """In another kernel, from the ledger: the turns with their replies, an empty prompt, and the settings."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
+        talk = with_two_turns(client, endpoint=endpoint, system="Be brief.")
+    with Client(base_url=server.url, api_key=server.key, ledger=famnb.Ledger(ledger.path)) as client:
+        composer = Composer(client, prompt="left over")
+        composer.load(talk.reply.call_id)
+        assert [turn.prompt for turn in composer.turns] == ["My name is Ada.", "What is my name?"]
+        assert [turn.reply.call_id for turn in composer.turns] == [reply.call_id for reply in talk.replies]
+        assert (view_of(composer).prompt.text, view_of(composer).system) == ("", "Be brief.")
+        assert composer.request.body() == talk.reply.request.body()
+        send_prompt(composer, "And in capitals?")
+        body = wait_until_idle(composer, replies=1).reply.request.body()
+        talk._client = client
+        talk.say("And in capitals?")
+        assert body == wait_until_idle(talk, replies=3).reply.request.body()
+        for text in ("My name is Ada.", "And in capitals?"):
+            assert text in composer.saved()["text/plain"]
+
+
+def test_a_loaded_chat_is_edited_and_retried_as_if_it_had_been_held_here(client: Client):
+    composer = with_two_turns(client)
+    other = Composer(client)
+    other.load(composer.reply)
+    other.submit()
+    assert (view_of(wait_until_idle(other, replies=1)).turns[1].version_count) == 2
+    assert other.reply.request == composer.reply.request
+    other.edit(0, "My name is Grace.")
+    assert "Grace" in str(wait_until_idle(other, replies=2).reply.request.body())
+    other.load(composer.reply)
+    assert "Grace" in other.saved()["text/plain"], "what was said before is kept"
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_tools_of_a_loaded_chat_are_sent_back_as_they_were(client: Client, weather: Any, is_recorded: bool):
+    """On its own endpoint in full, on another one as far as their texts go; a recorded reply has no `rounds`."""
+    composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
+    composer.submit()
+    composer.wait(30)
+    reply = wait_until_idle(composer).reply
+    if is_recorded:
+        reply = dataclasses.replace(reply, rounds=())
+    other = Composer(client)
+    other.load(reply)
+    assert [turn.prompt for turn in other.turns] == ["What is the weather in Oslo?"]
+    other.say("And tomorrow?")
+    sent = wait_until_idle(other, replies=1).reply.request.body()["messages"]
+    composer.say("And tomorrow?")
+    assert sent == wait_until_idle(composer, replies=2).reply.request.body()["messages"]
+    other.load(reply)
+    choose_endpoint(other, "chat")
+    other.say("And tomorrow?")
+    assert "Oslo" in str(wait_until_idle(other, replies=2).reply.request.body()["messages"])
+
+
+def test_a_call_that_failed_opens_with_its_prompt_to_be_sent_again(client: Client, server: famnb.service.Server):
+    composer = with_two_turns(client)
+    with Client(base_url=server.url, api_key="wrong-key") as locked_out:
+        composer._client = locked_out
+        composer.say("Me?")
+        failed = wait_until_idle(composer, replies=3).reply
+    other = Composer(client)
+    other.load(failed)
+    assert [turn.prompt for turn in other.turns] == ["My name is Ada.", "What is my name?"]
+    assert view_of(other).prompt.text == "Me?"
+    assert other.request == failed.request
+
+
+def test_a_conversation_written_as_json_goes_on_with_what_is_typed(client: Client):
+    """It becomes the chat in view, whether it ends with an answer or with a question."""
+    for end in ([], [{"role": "user", "content": "Bye."}]):
+        composer = Composer(client, endpoint="web")
+        talk = [{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Hello, Ada."}, *end]
+        write_field(composer, "messages", json.dumps(talk))
+        send_prompt(composer, "Still there?")
+        messages = wait_until_idle(composer, replies=1).reply.request.body()["messages"]
+        assert messages == [*talk, {"role": "user", "content": "Still there?"}]
+        assert texts_of(composer).get("messages") is None
 
 
 # Tools

@@ -95,7 +95,8 @@ def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, na
         composer = Composer(client, endpoint="web" if name == "chat" else "chat")
         composer.load(way)
         assert composer.request == reply.request
-        assert view_of(composer).prompt.text == "What is a tide?"
+        assert view_of(composer).prompt.text == ""
+        assert [(turn.prompt, turn.reply.text) for turn in composer.turns] == [("What is a tide?", reply.text)]
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
