@@ -274,3 +274,68 @@ def test_without_its_kernel_it_is_grey_and_says_so(sheet: Sheet):
     expect(sheet.button("Copy answer").first).to_be_enabled()
     for name in ("Stop all", "Add a pane", "a: pin as winner", "Differences", "Settings"):
         expect(sheet.button(name).first).to_be_disabled()
+
+
+def test_the_box_stays_where_it_is_while_rounds_come_and_the_latest_is_in_view(sheet: Sheet):
+    """Unless the reader has scrolled up, who is left there until the next prompt."""
+    sheet.page.set_viewport_size({"width": 1300, "height": 900})
+    before = sheet.prompt.bounding_box()
+    text = "\n\n".join(f"line {number}" for number in range(40))
+    for _ in range(3):
+        sheet.ask("Hi", text, text)
+    assert sheet.prompt.bounding_box() == before
+    rounds = sheet.page.locator(".famnb-round")
+    expect(rounds.last.locator(".famnb-prompt-text")).to_be_in_viewport()
+    expect(rounds.first.locator(".famnb-prompt-text")).not_to_be_in_viewport()
+    box = sheet.page.locator(".famnb-rounds")
+    box.evaluate("box => { box.scrollTop = 0; }")
+    sheet.press("Retry this pane")
+    sheet.say(text)
+    sheet.end()
+    assert box.evaluate("box => box.scrollTop") == 0
+    sheet.ask("And?", text, text)
+    expect(rounds.last.locator(".famnb-prompt-text")).to_be_in_viewport()
+
+
+def test_a_temperature_is_changed_and_asked_again_in_three_actions_without_scrolling(sheet: Sheet):
+    sheet.page.set_viewport_size({"width": 1300, "height": 900})
+    sheet.ask("Hi", "one", "two")
+    pane = sheet.panes.first
+    pane.get_by_role("button", name="Settings").click()
+    field = pane.get_by_label("temperature", exact=True)
+    expect(field).to_be_in_viewport(ratio=1)
+    field.fill("0.9")
+    expect(pane.get_by_role("button", name="Retry this pane")).to_be_in_viewport(ratio=1)
+    pane.get_by_role("button", name="Retry this pane").click()
+    sheet.deliver()
+    assert sheet.streams[-1].exchange.request.temperature == 0.9
+    assert sheet.page.evaluate("window.scrollY") == 0
+    sheet.say("three")
+    sheet.end()
+
+
+def test_an_answer_is_edited_in_its_place(sheet: Sheet):
+    sheet.ask("Hi", "one", "two")
+    sheet.press("Edit answer")
+    box = sheet.page.get_by_label("Edit answer", exact=True).and_(sheet.page.locator("textarea"))
+    expect(box).to_have_value("one")
+    expect(box).to_be_focused()
+    box.fill("**mine**")
+    sheet.press("Save")
+    expect(sheet.answers.first.locator(".famnb-text")).to_have_text("mine")
+    expect(sheet.answers.first.locator(".famnb-place")).to_contain_text("2 of 2")
+    expect(sheet.button("Edit answer").first).to_be_focused()
+
+
+def test_many_panes_use_a_wide_page_and_their_names_show_what_differs(page: Page):
+    page.set_viewport_size({"width": 2200, "height": 1200})
+    sheet = Sheet(page, [{"model": "fam-2-5-pro", "temperature": number / 10} for number in range(8)])
+    boxes = [pane.bounding_box() for pane in sheet.panes.all()]
+    assert len({box["y"] for box in boxes}) == 1
+    assert max(box["x"] + box["width"] for box in boxes) > 2100
+    names = [name.input_value() for name in page.get_by_label("Name of the pane").all()]
+    assert len(set(names)) == 8
+    fits = "element => element.scrollWidth <= element.clientWidth"
+    assert all(name.evaluate(fits) for name in page.get_by_label("Name of the pane").all())
+    page.get_by_label("Name of the pane").first.focus()
+    expect(page.get_by_label("Name of the pane").first).to_have_value("messages · fam-2-5-pro · temperature=0.0")

@@ -128,12 +128,13 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
     composer.get_by_role("list", name="Latest calls").get_by_role("button").click()
     expect(composer.locator(".famnb-shown")).to_contain_text("What is a tide?")
     expect(prompt).to_have_value("Something else")
-    composer.get_by_role("button", name="Load into the form").click()
-    expect(prompt).to_have_value("What is a tide?")
+    composer.get_by_role("button", name="Continue this chat").click()
+    expect(prompt).to_have_value("")
+    expect(prompt).to_be_focused()
+    expect(composer.locator(".famnb-chat .famnb-prompt-text")).to_have_text("What is a tide?")
     lab.run(1)
     expect(lab.output(1)).to_contain_text("True")
 
-    composer.get_by_role("button", name="New chat").click()
     composer.get_by_role("button", name="Code", exact=True).click()
     expect(composer.locator(".famnb-shown")).to_contain_text("client.ask(")
     composer.get_by_role("button", name="Insert cell below").click()
@@ -176,11 +177,14 @@ def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
     board = lab.output(0).locator(".famnb-board")
     expect(board.locator(".famnb-column")).to_have_count(2)
     expect(board.get_by_label("Prompt", exact=True)).to_have_value("What is my name?")
+    expect(board.get_by_label("Prompt", exact=True)).to_be_focused()
+    expect(board.get_by_label("Prompt", exact=True)).to_be_in_viewport()
     board.get_by_label("Prompt", exact=True).press("Enter")
     for number, model in enumerate(("fam-2-5-pro", "fam-2-5-mini")):
         answer = board.locator(".famnb-pane").nth(number)
         for words in (model, "Earlier you said", "0.4"):
             expect(answer).to_contain_text(words)
+        expect(answer.locator(".famnb-text")).to_be_in_viewport()
     expect(composer.get_by_label("Prompt", exact=True)).to_have_value("What is my name?")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import secrets
 from collections.abc import Iterable, Sequence
@@ -54,6 +55,7 @@ from famnb.widget.html.facts import system_text
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
+from famnb.widget.live.reply_pane import EndedStream, edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
@@ -83,6 +85,8 @@ class BoardView(View, frozen=True):
     """Whether no pane can be added."""
     is_marked: bool
     """Whether the words are marked in which answers differ."""
+    is_new: bool
+    """Whether it was opened by another tool and has not come into view yet."""
     code: CodeView | None
 
 
@@ -120,8 +124,9 @@ class Board(FormTool):
     first answer.
 
     `replies`, `frame()` and `winner` are for the cells below; `submit()`, `say(prompt)`, `load(call)`, `stop()`,
-    `ask_again()`, `show_version()`, `pin()`, `add()`, `rename()`, `move()`, `remove()`, `set_for_all()` and
-    `new_talk()` do what the buttons do, and `code` is the cell of an experiment with the same prompts and variants.
+    `ask_again()`, `edit_answer()`, `set_own_prompt()`, `show_version()`, `pin()`, `add()`, `rename()`, `move()`,
+    `remove()`, `set_for_all()` and `new_talk()` do what the buttons do, and `code` is the cell of an experiment with
+    the same prompts and variants.
     """
 
     entry = "tools/board.js"
@@ -161,7 +166,7 @@ class Board(FormTool):
         """The rounds of the chat in view, the first one first."""
         self._chat = secrets.token_hex(4)
         """Different for every chat: part of the keys of its rounds and answers."""
-        self._is_marked = False
+        self._is_marked = self._is_new = False
         self._has_code = False
         """Whether the code of an experiment is in view."""
         self._shown_code: CodeView | None = None
@@ -225,7 +230,7 @@ class Board(FormTool):
             for board_round in self._rounds
             for prompt in ([board_round.prompt] if board_round.prompt else _own_prompts(board_round))
         ]
-        pane_prompts = [pane.editor.prompt.strip() for pane in self._panes]
+        pane_prompts = [(pane.prompt or pane.editor.prompt).strip() for pane in self._panes]
         # Each once; those of panes count where nothing else was written.
         candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
         prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
@@ -364,13 +369,15 @@ class Board(FormTool):
             self._panes_changed()
 
     def set_for_all(self, **fields: Any) -> None:
-        """Set `max_tokens`, `temperature` or `top_p` of all panes but those that have their own; None unsets it.
+        """Set `max_tokens`, `temperature`, `top_p`, `stop` or `seed` of all panes but those that have their own.
 
-        Raises InvalidRequest for another field. What no request can have is said in the panes, and nothing is sent.
+        None unsets it. Raises InvalidRequest for another field. What no request can have is said in the panes, and
+        nothing is sent.
         """
         with self.lock:
             for name, value in fields.items():
-                self.set_shared(name, "" if value is None else str(value))
+                text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+                self.set_shared(name, text)
 
     @intent
     def ask_again(self, pane: str, round: str = "") -> None:
@@ -384,7 +391,9 @@ class Board(FormTool):
             if self.is_busy or not rounds:
                 return
             number, board_round = rounds[-1]
-            request = self._request(retried, board_round.prompt, number, board_round.pictures)
+            earlier = board_round.answers.get(retried.key)
+            prompt = earlier.own_prompt if earlier and earlier.own_prompt else board_round.prompt
+            request = self._request(retried, prompt, number, board_round.pictures)
             self._follow([self._start(retried, board_round, number, request)])
 
     @intent
@@ -403,6 +412,44 @@ class Board(FormTool):
             latest.shown[key] = number - 1
             self._rounds_changed()
 
+    @intent
+    def read_answer(self, pane: str, round: str = "") -> str:
+        """Return the text of a pane's answer to the latest prompt, as Markdown."""
+        return self._find_answer(pane, round)[2].reply.text
+
+    @intent
+    def edit_answer(self, pane: str, text: str, round: str = "") -> None:
+        """Have a pane's latest answer say another text, from which its chat goes on; the answer so far stays.
+
+        Does nothing while a round streams. Raises UnknownName if no pane of that label has answered.
+        """
+        with self.lock:
+            if self.is_busy:
+                return
+            board_round, key, old = self._find_answer(pane, round)
+            number = self._rounds.index(board_round)
+            reply = edit_reply(old.reply, text)
+            answer = BoardAnswer(
+                EndedStream(reply, old.stream.exchange),
+                key=f"{board_round.key}.{key}.{len(board_round.versions[key])}",
+                label=old.label,
+                cost_of=self._cost_of,
+                content=old.turn.prompt,
+                before=self._last_turn(key, number),
+                own_prompt=old.own_prompt,
+            )
+            board_round.add(key, answer)
+            self._rounds_changed()
+
+    def _find_answer(self, pane: str, round: str) -> tuple[BoardRound, str, BoardAnswer]:
+        """Return the answer of a pane in a round, the latest one without a key of it, with the pane's key."""
+        board_round = next((found for found in reversed(self._rounds) if round in ("", found.key)), None)
+        answers = board_round.answers if board_round else {}
+        for key, answer in answers.items():
+            if board_round is not None and pane in (key, answer.label):
+                return board_round, key, answer
+        raise _unknown(pane, [answer.label for answer in answers.values()])
+
     def clear_chat(self) -> None:
         self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
         self._rounds_changed()
@@ -419,6 +466,14 @@ class Board(FormTool):
         self._box.prompt, self._box.pictures, self._before = prompt, pictures, before
         self._box.rows = [*rows]
         self.form_changed()
+
+    def show_in(self, place: Output, saved: Output) -> None:
+        self._is_new = True
+        super().show_in(place, saved)
+
+    def on_reload(self) -> None:
+        self._is_new = False
+        super().on_reload()
 
     # Rows
 
@@ -582,10 +637,12 @@ class Board(FormTool):
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         number, pictures = len(self._rounds), self._box.pictures
         # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
-        requests = [(pane, self._request(pane, prompt, number, pictures)) for pane in self._panes]
+        requests = [
+            (pane, self._request(pane, self._own_prompt(pane) or prompt, number, pictures)) for pane in self._panes
+        ]
         board_round = BoardRound(
             key=f"{self._chat}.{number}",
-            prompt=prompt,
+            prompt="" if all(pane.prompt for pane in self._panes) else prompt,
             system="" if number else self._filled_system,
             # Random rather than counted: other kernels may write rounds into the same ledger.
             tag=f"board-{secrets.token_hex(6)}",
@@ -604,15 +661,18 @@ class Board(FormTool):
     def _request(self, pane: BoardPane, prompt: str, number: int, pictures: tuple[PromptImage, ...]) -> Request:
         """Return a pane's request for the round of that number, all turns before it repeated."""
         request = pane.request(prompt, system=self._filled_system, pictures=pictures)
-        return requests_after(self._last_turn(pane, number), request, pane.editor.endpoints)[-1]
+        return requests_after(self._last_turn(pane.key, number), request, pane.editor.endpoints)[-1]
+
+    def _own_prompt(self, pane: BoardPane) -> str:
+        return fill_variables(pane.prompt.strip(), self._box.chosen_row)
 
     @property
     def _filled_system(self) -> str:
         return fill_variables(self._box.system, self._box.chosen_row)
 
-    def _last_turn(self, pane: BoardPane, number: int) -> Turn | None:
+    def _last_turn(self, pane: str, number: int) -> Turn | None:
         """Return the turn of a pane that its one of that round follows: one that failed is left out of the chat."""
-        answers = [found.answers.get(pane.key) for found in self._rounds[:number]]
+        answers = [found.answers.get(pane) for found in self._rounds[:number]]
         turns = (answer.turn for answer in reversed(answers) if answer is not None)
         return next((turn for turn in turns if turn.can_continue), self._before)
 
@@ -622,14 +682,15 @@ class Board(FormTool):
         board_round.clients[pane.key] = client = self._client_of(pane)
         stream = client.engine.start(request, labels={"variant": label, "tag": board_round.tag})
         content = last_user_content(request)
-        own_prompt = "" if board_round.prompt else (content if isinstance(content, str) else pane.editor.prompt)
+        prompt = content if isinstance(content, str) else split_content(content)[0]
+        own_prompt = "" if prompt == board_round.prompt else prompt
         answer = BoardAnswer(
             stream,
             key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
             label=label,
             cost_of=self._cost_of,
             content=content,
-            before=self._last_turn(pane, number),
+            before=self._last_turn(pane.key, number),
             own_prompt=own_prompt,
             sharers=len(self._panes),
         )
@@ -735,6 +796,7 @@ class Board(FormTool):
             is_busy=self.is_busy,
             is_full=len(self._panes) >= MAX_PANES,
             is_marked=self._is_marked,
+            is_new=self._is_new,
             code=self._shown_code if self._has_code else None,
         )
 
@@ -746,7 +808,8 @@ class Board(FormTool):
         if not fault:
             try:
                 requests = [
-                    (self._request(pane, prompt, number, pictures), self._client_of(pane)) for pane in self._panes
+                    (self._request(pane, self._own_prompt(pane) or prompt, number, pictures), self._client_of(pane))
+                    for pane in self._panes
                 ]
                 estimate = self._estimator.estimate_all(requests)
             except InvalidRequest:
@@ -756,7 +819,7 @@ class Board(FormTool):
         return self.view_box(
             estimate,
             fault=fault,
-            has_conversation=all(pane.has_own_prompt for pane in self._panes),
+            has_conversation=all(pane.prompt or (pane.has_own_prompt and not self._rounds) for pane in self._panes),
             remarks=(remark,) if turns else (),
             has_answers=bool(self._rounds),
         )
@@ -799,6 +862,18 @@ class Board(FormTool):
             self.form_changed()
 
     @intent
+    def set_own_prompt(self, pane: str, text: str) -> None:
+        """Write what a pane is asked next in place of what all are asked; nothing: it is asked that, too."""
+        with self.lock:
+            self._find_pane(pane).prompt = text
+            self.form_changed()
+
+    @intent
+    def mark_as_seen(self) -> None:
+        """Remember that the board has come into view."""
+        self._is_new = False
+
+    @intent
     def set_shared(self, field: str, text: str) -> None:
         """Write the text of a field of all panes."""
         self._shared.set_text(field, text, self._panes)
@@ -825,6 +900,8 @@ class Board(FormTool):
 
     def send_box(self) -> None:
         self._ask(self._box.prompt.strip())
+        for pane in self._panes:
+            pane.prompt = ""
 
     @intent
     def mark_differences(self, is_marked: bool) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -48,6 +49,8 @@ class BoardPaneView(View, frozen=True):
     label: str
     form: FormView
     system: str
+    prompt: str
+    """What it is asked next in place of what all are asked; empty if it is asked that."""
     remarks: tuple[str, ...]
     overrides: tuple[OverrideView, ...]
 
@@ -78,6 +81,8 @@ class BoardPane:
         """What its own client is called."""
         self.losses: tuple[str, ...] = ()
         """What its endpoint cannot carry of the settings as they were given, a sentence each."""
+        self.prompt = ""
+        """What it is asked next in place of what all are asked."""
         self.shared: set[str] = set()
         """The fields whose text is that of all panes, by the names of `SharedFields`."""
         self._settings = settings
@@ -163,7 +168,7 @@ class BoardPane:
     @property
     def has_own_prompt(self) -> bool:
         """Whether it can be sent without a prompt of the board's."""
-        return bool(self.editor.prompt.strip()) or self.editor.reading.replaced
+        return bool((self.prompt or self.editor.prompt).strip()) or self.editor.reading.replaced
 
     def describe(self) -> dict[str, Any]:
         """Return the settings by name; client, endpoint and model first."""
@@ -281,8 +286,9 @@ def name_panes(panes: Sequence[BoardPane]) -> None:
         pane.label = sanitize.visible(label)
 
 
-SHARED_FIELDS = ("max_tokens", "temperature", "top_p")
-"""By the names that `famnb.compose` has for them, whatever an endpoint calls them."""
+SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stop", "seed")
+"""By the names that `famnb.compose` has for them, or else the chat endpoint, whatever another endpoint calls them."""
+_OTHER_NAMES = {"stop": "stop_sequences"}
 
 
 class SharedFields:
@@ -319,7 +325,7 @@ class SharedFields:
             field = _find_field(pane, name)
             if field is not None and field.name == path:
                 pane.shared.discard(name)
-                if _text(pane, field) == self._texts[name]:
+                if _text(pane, field) == self._shared_text(name):
                     pane.shared.add(name)
                 self._share(pane, name)
 
@@ -331,7 +337,7 @@ class SharedFields:
         required = required_texts(pane.editor.endpoint, pane.editor.endpoints).get(field.path, "")
         if name not in pane.shared and _text(pane, field) not in ("", required):
             return
-        text = self._texts.get(name, "")
+        text = self._shared_text(name)
         if text:
             pane.shared.add(name)
         else:
@@ -339,6 +345,12 @@ class SharedFields:
         if text != _text(pane, field):
             pane.editor.set_text(field.name, text or required)
             pane.follow_edit()
+
+    def _shared_text(self, name: str) -> str:
+        text = self._texts.get(name, "")
+        # All endpoints take a list, and one text is easier to write.
+        is_bare = name == "stop" and text and not text.lstrip().startswith("[")
+        return json.dumps([text], ensure_ascii=False) if is_bare else text
 
     def view(self, panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
         """Return the fields that any pane has, by their names for all panes, and what is wrong with them."""
@@ -360,6 +372,7 @@ class SharedFields:
             label=pane.label,
             form=pane.editor.view(),
             system=pane.editor.system,
+            prompt=pane.prompt,
             remarks=pane.editor.remarks,
             overrides=tuple(
                 OverrideView(key=name, text="" if field is None else _text(pane, field), shared=self._texts[name])
@@ -371,8 +384,8 @@ class SharedFields:
 def _find_field(pane: BoardPane, name: str) -> FormField | None:
     """Return the field that a pane's endpoint has for one of all panes; None if it has none such."""
     target = pane.editor.endpoint
-    path = (target.request.cap if name == "max_tokens" else name,)
-    return next((field for field in form_fields(target) if field.path == path), None)
+    names = (target.request.cap if name == "max_tokens" else name, _OTHER_NAMES.get(name))
+    return next((field for field in form_fields(target) if field.name in names), None)
 
 
 def _text(pane: BoardPane, field: FormField) -> str:

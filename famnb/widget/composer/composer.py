@@ -54,6 +54,7 @@ from famnb.widget.html.facts import system_text
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
+from famnb.widget.live.reply_pane import edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
@@ -241,6 +242,25 @@ class Composer(PanelTool):
                 return stream
             old = self._find_ended_turn(turn)
             return self._ask(self._editor.turn_request(*split_content(old.prompt)), old.before)
+
+    @intent
+    def edit_answer(self, turn: int, text: str) -> None:
+        """Have a turn answered with another text, from which the chat goes on; the answer so far stays as a version."""
+        with self.lock:
+            old = self._find_ended_turn(turn)
+            if self.is_busy:
+                raise InvalidRequest("an answer is still being written; edit this one once it has ended")
+            exchange = old.panes[-1].stream.exchange
+            edited = Turn(old.prompt, edit_reply(old.reply, text))
+            new = ChatTurn.of_reply(edited, old.before, key=f"edit.{next(self._numbers)}", exchange=exchange)
+            new.panes[:0] = old.panes[:-1]
+            self._tree.add(new)
+            self._chat_changed()
+
+    @intent
+    def read_answer(self, turn: int) -> str:
+        """Return the text of a turn's answer, as Markdown."""
+        return self._find_turn(turn).reply.text
 
     @intent
     def switch(self, turn: int, version: int) -> None:
@@ -437,7 +457,7 @@ class Composer(PanelTool):
         return self.view_box(
             estimate,
             fault=editor.fault,
-            has_conversation=editor.reading.replaced,
+            has_conversation=editor.reading.replaced and not self._tree.head,
             remarks=editor.remarks,
             has_answers=bool(self._replies),
         )

@@ -174,7 +174,7 @@ class PanelTool(FormTool):
     def load_call(self, call: str) -> None:
         """Show the transcript of a call, and put its request into the form."""
         self.load(self._look_at(call))
-        self._history = msgspec.structs.replace(self._history, note=f"Call {call} is in the form.")
+        self._history = msgspec.structs.replace(self._history, note=f"The chat of call {call} is open.")
 
     def _look_at(self, call_id: str) -> RecordedCall:
         call = (self._ledger or Ledger()).call(call_id)

@@ -47,6 +47,7 @@ export interface BoardPaneView {
   label: string;
   form: FormView;
   system: string;
+  prompt: string;
   remarks: (string)[];
   overrides: (OverrideView)[];
 }
@@ -61,6 +62,7 @@ export interface BoardView {
   isBusy: boolean;
   isFull: boolean;
   isMarked: boolean;
+  isNew: boolean;
   code: CodeView | null;
 }
 
@@ -459,10 +461,13 @@ export interface BoardIntents {
   add_pane: {};
   ask_again: { pane: string; round?: string };
   choose_endpoint: { pane: string; endpoint: string };
+  edit_answer: { pane: string; text: string; round?: string };
+  mark_as_seen: {};
   mark_differences: { isMarked: boolean };
   move: { pane: string; position: number };
   new_talk: {};
   pin: { pane: string | null; round?: string };
+  read_answer: { pane: string; round?: string };
   read_code: {};
   remove: { pane: string };
   remove_image: { image: number };
@@ -470,6 +475,7 @@ export interface BoardIntents {
   run_all_rows: {};
   send_prompt: { prompt: string };
   set_field: { pane: string; field: string; text: string };
+  set_own_prompt: { pane: string; text: string };
   set_prompt: { text: string };
   set_rows: { rows: ({ [name: string]: string })[]; row: number };
   set_shared: { field: string; text: string };
@@ -486,11 +492,13 @@ export interface ComposerIntents {
   decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
   delete_preset: { name: string };
   edit: { turn: number; prompt: string };
+  edit_answer: { turn: number; text: string };
   filter_history: { text: string };
   load_call: { call: string };
   load_preset: { name: string };
   new_talk: {};
   open_comparison: {};
+  read_answer: { turn: number };
   read_code: {};
   regenerate: { turn?: number };
   remove_image: { image: number };

@@ -18,7 +18,7 @@ import msgspec
 
 from famnb.client.exchange import Exchange
 from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
-from famnb.reply import Reply
+from famnb.reply import Block, Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.facts import Tone, wants_json
 from famnb.widget.html.transcript import JsonLayout, Section, indent_json, sections
@@ -35,6 +35,8 @@ _MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
 _UNSHOWN_KINDS = {"signature", *ATTACHED_KINDS}
 """Kinds of deltas that nobody reads while they come."""
 
+EDITED = "edited by hand; the figures are those of the answer as it came"
+"""The note at an answer that was edited."""
 BlockKind: TypeAlias = Literal["text", "thinking", "code"]
 
 
@@ -470,6 +472,14 @@ def reply_so_far(stream: StreamLike) -> Reply:
         service=exchange.service,
         profile=exchange.profile,
     )
+
+
+def edit_reply(reply: Reply, text: str) -> Reply:
+    """Return a reply with another text for its answer; what the service has stored or signed is no longer it."""
+    block = Block(at=(0, 0), kind="text", text=text, closed=True)
+    warnings = (*(warning for warning in reply.warnings if warning != EDITED), EDITED)
+    reply = dataclasses.replace(reply, id="", blocks=(block,), opaque=(), parsed=None, error=None, fault=None)
+    return dataclasses.replace(reply, status="completed", complete=True, finish_reason="stop", warnings=warnings)
 
 
 def final_block(section: Section, block: BlockView | None, *, key: str) -> BlockView:

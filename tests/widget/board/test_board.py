@@ -272,7 +272,7 @@ def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client
     (fault,) = (field.fault for field in view_of(board).shared if field.key == "temperature")
     assert "less than or equal to 2" in fault
     with pytest.raises(famnb.InvalidRequest, match="no such field for all panes; there are max_tokens"):
-        board.set_for_all(seed=3)
+        board.set_for_all(thinking=3)
 
 
 def test_a_past_call_is_loaded_into_the_box(client: famnb.Client):
@@ -301,3 +301,52 @@ def test_a_round_that_cannot_be_sent_to_all_leaves_nothing_behind(client: famnb.
     board.remove("closed")
     board.submit()
     assert [reply.status for reply in end_round(board).replies.values()] == ["completed"]
+
+
+def test_prompts_may_differ_by_pane(client: famnb.Client):
+    """What is written for one pane is asked there once, in place of what all are asked; Retry asks it again."""
+    board = Board(client, PAIR, system="Be kind.")
+    receive(board, "set_own_prompt", pane="p2", text="In French?")
+    send_prompt(board, "In English?")
+    end_round(board)
+    assert [prompts_of(board, label) for label in PAIR] == [["In English?"], ["In French?"]]
+    assert [pane.prompt for pane in view_of(board).panes] == ["", ""]
+    board.ask_again("large")
+    end_round(board)
+    assert prompts_of(board, "large") == ["In French?"]
+    assert all(words in board.saved()["text/plain"] for words in ("In English?", "In French?"))
+    send_prompt(board, "And?")
+    end_round(board)
+    assert [prompts_of(board, label)[::2] for label in PAIR] == [["In English?", "And?"], ["In French?", "And?"]]
+    for pane in ("p1", "p2"):
+        receive(board, "set_own_prompt", pane=pane, text=f"Only {pane}")
+    assert view_of(board).prompt.has_conversation
+    board.submit()
+    end_round(board)
+    assert [prompts_of(board, label)[-1] for label in PAIR] == ["Only p1", "Only p2"]
+
+
+def prompts_of(board: Board, label: str) -> list[str]:
+    """The texts of the messages that a pane has sent last."""
+    return [message["content"][0]["text"] for message in board.replies[label].request.body()["messages"]]
+
+
+def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: famnb.Client):
+    """The answer as it came stays; what the other panes have said is their own."""
+    board = Board(client, PAIR, prompt="Who are you?")
+    board.submit()
+    came = end_round(board).replies["small"].text
+    receive(board, "edit_answer", pane="p1", text="I am **Ada**.", round=view_of(board).rounds[0].key)
+    assert board.read_answer("small") == "I am **Ada**."
+    assert "edited by hand" in board.saved()["text/plain"]
+    board.say("Who?")
+    end_round(board)
+    assert prompts_of(board, "small") == ["Who are you?", "I am **Ada**.", "Who?"]
+    assert "Ada" not in str(prompts_of(board, "large"))
+    board.new_talk()
+    board.submit()
+    end_round(board).edit_answer("small", "No.")
+    board.show_version("small", 1)
+    assert board.replies["small"].text == came
+    with pytest.raises(famnb.UnknownName, match="there is no pane 'none'"):
+        board.edit_answer("none", "No.")

@@ -125,3 +125,19 @@ def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, mon
     assert set(zip(experiment.frame()["variant"], experiment.frame()["profile"], strict=True)) == {
         (n, n) for n in NAMES
     }
+
+
+def test_stop_and_seed_are_set_for_all_panes_that_have_them(clients: dict[str, famnb.Client]):
+    """Under the name that each endpoint has, and one text to stop at as the list that it takes."""
+    board = Board(variants={"chat": {"client": clients["openrouter"]}, "messages": {"client": clients["anthropic"]}})
+    board.set_for_all(stop="END", seed=7)
+    board.say("Why?")
+    chat, messages = (reply.request.body() for reply in board.wait(60).values())
+    assert (chat["stop"], messages["stop_sequences"]) == (["END"], ["END"])
+    assert (chat["seed"], "seed" in messages) == (7, False)
+    assert [[each.key for each in pane.overrides] for pane in view_of(board).panes] == [[], ["seed"]]
+    board.set_for_all(stop=["END", "STOP"], seed=None)
+    board.say("Why?")
+    bodies = [reply.request.body() for reply in board.wait(60).values()]
+    assert bodies[1]["stop_sequences"] == bodies[0]["stop"] == ["END", "STOP"]
+    assert "seed" not in bodies[0]

@@ -3,6 +3,7 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { useTool, useTyped } from "../runtime/tool.js";
 import { CopyButton, IntentButton } from "./button.js";
+import { CellButton } from "./code.js";
 import { SafeHtml } from "./html.js";
 import { Tabs } from "./tabs.js";
 
@@ -81,7 +82,11 @@ export function CallPages({ call }) {
     Response: () => html`<${Raw} part="response" raw=${call.response} />`,
     Events: () => html`<${Events} call=${call} />`,
   };
-  return html`<div class="famnb-sheet"><${Tabs} pages=${pages} /></div>`;
+  const code = `import famnb\n\ncomposer = famnb.Composer()\ncomposer.load("${call.id}")\ncomposer`;
+  return html`<div class="famnb-sheet">
+    <${Tabs} pages=${pages} />
+    <div class="famnb-bar"><${CellButton} label="Continue this chat in a cell below" code=${code} /></div>
+  </div>`;
 }
 
 /** A call that was opened in a tool, below the list that it is of. @param {{call: CallView}} props */

@@ -1,11 +1,23 @@
 // Code that repeats what is sent, with buttons that copy and insert it.
 
 import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
+import { copyText } from "../runtime/clipboard.js";
 import { canInsertCell, insertCell } from "../runtime/kernel.js";
 import { useTool } from "../runtime/tool.js";
-import { Button, CopyButton } from "./button.js";
+import { Button, CopyButton, useStatus } from "./button.js";
 import { Labelled, Select } from "./field.js";
 import { SafeHtml } from "./html.js";
+
+/** A button that puts code into a cell below, or copies it where there are no cells. @param {{label: string, code: string}} props */
+export function CellButton({ label, code }) {
+  const { root } = useTool();
+  const { status, show } = useStatus();
+  const press = async () => {
+    if (canInsertCell()) await insertCell(root, code);
+    else if (await copyText(code)) show("The code is copied: run it in a cell");
+  };
+  return html`<${Button} label=${canInsertCell() ? label : `${label}: copy code`} needsKernel=${false} press=${press} />${status}`;
+}
 
 /** HTML of Python whose code can be scrolled by keys. @param {{html: string}} props */
 export function Shown({ html: source }) {

@@ -1,22 +1,15 @@
 // The panels beside the chat: past calls and presets. Python says what each shows.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { copyText } from "../runtime/clipboard.js";
-import { canInsertCell, insertCell } from "../runtime/kernel.js";
 import { useTool, useTyped } from "../runtime/tool.js";
-import { Button, IntentButton, useStatus } from "./button.js";
-import { Shown } from "./code.js";
+import { Button, IntentButton } from "./button.js";
+import { CellButton, Shown } from "./code.js";
 import { Labelled, Select, TextInput } from "./field.js";
 
-/** @param {{history: import("../protocol.js").HistoryView}} props */
-export function History({ history }) {
-  const { outbox, root } = useTool();
+/** @param {{history: import("../protocol.js").HistoryView, opened: () => void}} props `opened` is called once a chat is open */
+export function History({ history, opened }) {
+  const { outbox } = useTool();
   const [filter, setFilter] = useTyped(history.filter, "filter_history", (text) => ({ text }));
-  const { status, show } = useStatus();
-  const inspect = async () => {
-    if (canInsertCell()) await insertCell(root, history.code);
-    else if (await copyText(history.code)) show(`${history.code} is copied: run it in a cell`);
-  };
   const args = { call: history.call };
   const row = ({ key, when, prompt, facts }) => html`<li key=${key}>
     <button type="button" class="famnb-button famnb-call" title=${prompt} aria-pressed=${String(key === history.call)} onClick=${() => outbox.send("show_call", { call: key })}>
@@ -28,8 +21,8 @@ export function History({ history }) {
     <ul class="famnb-calls" aria-label="Latest calls">${history.rows.map(row)}</ul>
     ${history.call &&
     html`<div class="famnb-bar">
-      <${IntentButton} class="famnb-send" label="Load into the form" intent="load_call" args=${args} />
-      <${Button} label=${canInsertCell() ? "Inspect in a cell below" : "Copy inspector code"} press=${inspect} />${status}
+      <${IntentButton} class="famnb-send" label="Continue this chat" intent="load_call" args=${args} then=${opened} />
+      <${CellButton} label="Inspect in a cell below" code=${history.code} />
     </div>`}
     <p class="famnb-help" role="status">${history.note}</p>
     ${history.call && html`<${Shown} html=${history.transcript} />`}

@@ -30,24 +30,25 @@ export const sendByKeys = (send, isEnterEnough) => (event) => {
   send();
 };
 
-/** The system text: one line while it is empty, and a box once it is opened. Intent: set_system.
- * @param {{text: string, args?: object}} props
+/**
+ * A text of the settings: one line while it is empty, and a box once it is opened.
+ * @param {{title: string, text: string, placeholder: string, intent: string, args?: object}} props
  */
-export function SystemText({ text: value, args = {} }) {
+export function FoldedText({ title, text: value, placeholder, intent, args = {} }) {
   const { isLost } = useTool();
-  const [text, edit] = useTyped(value, "set_system", (next) => ({ ...args, text: next }), String(Object.values(args)));
+  const [text, edit] = useTyped(value, intent, (next) => ({ ...args, text: next }), String(Object.values(args)));
   const [isOpen, setOpen] = useState(Boolean(value));
   // What was filled in by a preset or a past call is seen.
   useEffect(() => {
     if (value) setOpen(true);
   }, [Boolean(value)]);
   return html`<details class="famnb-system" open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
-    <summary><strong>System</strong><span class="famnb-gist">${isOpen ? "" : text.trim() || "not set"}</span></summary>
+    <summary><strong>${title}</strong><span class="famnb-gist">${isOpen ? "" : text.trim() || "not set"}</span></summary>
     <textarea
       class="famnb-prompt"
       rows="2"
-      placeholder="How the model should behave"
-      aria-label="System"
+      placeholder=${placeholder}
+      aria-label=${title}
       readonly=${isLost}
       value=${text}
       onInput=${(event) => edit(event.target.value)}
@@ -55,6 +56,10 @@ export function SystemText({ text: value, args = {} }) {
     />
   </details>`;
 }
+
+/** The system text. Intent: set_system. @param {{text: string, args?: object}} props */
+export const SystemText = (props) =>
+  html`<${FoldedText} title="System" placeholder="How the model should behave" intent="set_system" ...${props} />`;
 
 function EnterSetting({ sends, set }) {
   const change = ({ target }) => {
@@ -113,8 +118,8 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
   const [sends, setSends] = useState(enterSends);
   const area = useRef(/** @type {any} */ (null));
   const { stop, trouble } = useStop();
-  const isReplaced = box.hasConversation && !hasTurns;
-  const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || isReplaced);
+  const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || box.hasConversation);
+  const replacement = target ? "The panes' own prompts are sent" : "The conversation in the settings is sent instead";
   const prompt = usePrompt(box, { canSend, isBusy });
   const { drop, add } = useDrop();
   const stopAll = () => {
@@ -147,7 +152,7 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
           rows="1"
           ref=${area}
           readonly=${isLost}
-          placeholder=${isReplaced ? "The conversation in the settings is sent instead" : hasTurns ? "Write a reply" : "Ask something"}
+          placeholder=${box.hasConversation ? replacement : hasTurns ? "Write a reply" : "Ask something"}
           value=${prompt.text}
           onInput=${(event) => prompt.write(event.target.value)}
           onKeyDown=${sendByKeys(prompt.send)}

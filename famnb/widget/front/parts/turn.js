@@ -4,8 +4,8 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { memo, useTool } from "../runtime/tool.js";
 import { Button, CopyButton } from "./button.js";
+import { TextEditor, useAnswerEditor } from "./editor.js";
 import { Block, PaneHead, PaneNotes, Prompts, readVisibleText } from "./pane.js";
-import { sendByKeys } from "./prompt.js";
 import { Versions } from "./versions.js";
 
 /**
@@ -14,46 +14,23 @@ import { Versions } from "./versions.js";
  * @typedef {import("../protocol.js").ToolCallView} ToolCallView
  */
 
-// A box to ask something else in the place of a turn.
-function PromptEditor({ turn, close }) {
-  const { outbox, isLost } = useTool();
-  const [text, setText] = useState(turn.prompt);
-  const area = useRef(/** @type {any} */ (null));
-  useLayoutEffect(() => area.current.focus(), []);
-  const isReady = Boolean(text.trim()) && !isLost;
-  const send = async () => {
-    if (isReady && (await outbox.press("edit", { turn: Number(turn.key), prompt: text }, turn.key)).ok) close();
-  };
-  const cancel = (event) => {
-    if (event.key !== "Escape") return;
-    event.preventDefault();
-    event.stopPropagation();
-    close();
-  };
-  return html`<div class="famnb-rewrite" onKeyDown=${cancel}>
-    <label>
-      <span class="famnb-label">Edit prompt</span>
-      <textarea class="famnb-prompt" ref=${area} value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKeys(send)} />
-    </label>
-    <div class="famnb-bar">
-      <${Button} class="famnb-send" label="Resend" disabled=${!isReady} locked=${outbox.isPending("edit", turn.key)} press=${send} />
-      <${Button} label="Cancel" keys="Esc" press=${close} />
-    </div>
-  </div>`;
-}
-
 // The prompt of a turn, with Copy and Edit.
 function TurnPrompt({ turn, prompts, isBusy }) {
+  const { outbox } = useTool();
   const [isEditing, setEditing] = useState(false);
   const edit = useRef(/** @type {any} */ (null));
   const close = () => {
     setEditing(false);
     requestAnimationFrame(() => edit.current?.lastElementChild.focus());
   };
+  const send = async (prompt) => {
+    if ((await outbox.press("edit", { turn: Number(turn.key), prompt }, turn.key)).ok) close();
+  };
   const isLast = (index) => index === prompts.length - 1;
   const shown = isEditing ? prompts.filter((_, index) => !isLast(index)) : prompts;
   return html`<${Prompts} prompts=${shown} />
-    ${isEditing && html`<${PromptEditor} turn=${turn} close=${close} />`}
+    ${isEditing &&
+    html`<${TextEditor} label="Edit prompt" action="Resend" text=${turn.prompt} isPending=${outbox.isPending("edit", turn.key)} save=${send} close=${close} />`}
     ${!isEditing &&
     html`<span class="famnb-tools" ref=${edit}>
       <${CopyButton} class="famnb-small" label="Copy prompt" read=${() => turn.prompt} />
@@ -114,18 +91,22 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const below = (tool) =>
     tool.result ? html`<${Block} block=${tool.result} />` : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} pane=${pane.key} />`;
+  const { button, editor } = useAnswerEditor({ turn: Number(turn.key) }, isBusy);
+  const hasAnswer = pane.blocks.some(({ kind }) => kind === "text");
   const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", !isFirst && "famnb-later"];
   return html`<article class=${classes.filter(Boolean).join(" ")}>
     ${isFirst && html`<${TurnPrompt} turn=${turn} prompts=${pane.prompts} isBusy=${isBusy} />`}
     <${PaneHead} pane=${pane} />
-    <div class="famnb-flow" ref=${flow}>
+    ${editor}
+    <div class="famnb-flow" ref=${flow} hidden=${Boolean(editor)}>
       ${pane.blocks.map((block) => html`<div key=${block.key}><${Block} block=${block} />${tools.has(block.key) && below(tools.get(block.key))}</div>`)}
     </div>
     <${PaneNotes} pane=${pane} />
     <div class="famnb-foot">
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
-        ${pane.blocks.some(({ kind }) => kind === "text") && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        ${hasAnswer && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        ${isLast && hasAnswer && !pane.isRunning && button}
         ${isLast && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
       </span>
     </div>

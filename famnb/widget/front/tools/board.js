@@ -4,10 +4,12 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Button, CopyButton, IntentButton } from "../parts/button.js";
 import { Code } from "../parts/code.js";
 import { Field, TextInput } from "../parts/field.js";
+import { useAnswerEditor } from "../parts/editor.js";
 import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
+import { shortenNames } from "../parts/names.js";
 import { Blocks, PaneHead, PaneNotes, Prompts, readVisibleText } from "../parts/pane.js";
-import { Empty, PromptBox, SystemText } from "../parts/prompt.js";
+import { Empty, FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
 import { Versions } from "../parts/versions.js";
 import { defineTool, memo, useFollowEnd, useHeld, useTool, useWidth } from "../runtime/tool.js";
 
@@ -27,26 +29,38 @@ const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
 const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
 const DRAG_PX = 4; // a hand that clicks may move that far
-const MOST_COLUMNS = 4; // beside one another; further panes stand below
+const MANY = 4; // more columns than these are wider, for they are read one after another
+const WIDE_COLUMN_PX = 240;
+const NARROW_PX = 340; // of a pane whose Settings are an icon
+const ICONS_PX = 144; // of a pane's head beside its name
+const WORD_PX = 50; // that "Settings" takes more than its icon
+const LETTER_PX = 8;
 
 /** Returns how many panes stand beside one another, all rows about as full, and classes for what a pane has room for. */
 function arrange(width, count) {
   const room = width - 2 * GAP_PX;
-  const most = Math.max(1, Math.min(MOST_COLUMNS, Math.floor((room + GAP_PX) / (COLUMN_PX + GAP_PX))));
+  const fit = (column) => Math.floor((room + GAP_PX) / (column + GAP_PX));
+  const most = Math.max(1, Math.min(MANY, fit(COLUMN_PX)), fit(WIDE_COLUMN_PX));
   const columns = Math.ceil(count / Math.ceil(count / most));
+  const isFolding = room / columns < HEAD_PX;
+  // A name beside endpoint and model has a third of the line.
+  const isNarrow = room / columns < NARROW_PX;
+  const letters = Math.max(9, Math.floor((room / columns - ICONS_PX - (isNarrow ? 0 : WORD_PX)) / (isFolding ? 1 : 3) / LETTER_PX));
   // Else the settings of many panes would stand before the first answer.
-  const classes = [count > columns && "famnb-folded", room / columns < METERS_PX && "famnb-slim", room / columns < HEAD_PX && "famnb-folding"];
-  return { columns, classes: classes.filter(Boolean).join(" ") };
+  const classes = [count > columns && "famnb-folded", room / columns < METERS_PX && "famnb-slim", isFolding && "famnb-folding"];
+  return { columns, letters, isNarrow, classes: classes.filter(Boolean).join(" ") };
 }
 
 // The name of a pane, which is written in its place: Enter or leaving it renames the pane, Esc does not.
-function PaneName({ pane }) {
+function PaneName({ pane, short }) {
   const { outbox } = useTool();
+  const [hasFocus, setFocus] = useState(false);
   const [label, hold] = useHeld(pane.label);
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   const rename = () => {
     if (typed !== null && typed !== label) hold(typed, outbox.send("rename", { pane: pane.key, name: typed }));
     setTyped(null);
+    setFocus(false);
   };
   const keys = (event) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
@@ -59,8 +73,9 @@ function PaneName({ pane }) {
     class="famnb-title"
     aria-label="Name of the pane"
     title=${`${label} · write another name here; none: the name of its settings`}
-    text=${typed ?? label}
+    text=${typed ?? (hasFocus || label !== pane.label ? label : short)}
     edit=${setTyped}
+    onFocus=${() => setFocus(true)}
     onBlur=${rename}
     onKeyDown=${keys}
   />`;
@@ -112,21 +127,32 @@ function Override({ override: { key, text, shared }, args }) {
 }
 
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
-const PaneSettings = memo(({ pane, place, count, mark, drag, afterRemoval }) => {
+const PaneSettings = memo(({ pane, short, place, count, mark, drag, afterRemoval, hasRounds, isBusy, isNarrow }) => {
+  const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
   const { handle, moves } = useHandle({ pane, place, count, drag });
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
   return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"} ${mark}`} role="group" aria-label=${pane.label}>
     <header class="famnb-head">
-      ${handle}<${PaneName} pane=${pane} />
+      ${handle}<${PaneName} pane=${pane} short=${short} />
       <${Button}
         class=${`famnb-tab ${isFaulty ? "famnb-faulty" : ""}`}
         label="Settings"
+        text=${isNarrow ? "⚙" : "Settings"}
         aria-expanded=${String(isOpen)}
         aria-pressed=${String(isOpen)}
         press=${() => setOpen(!isOpen)}
       />
+      ${hasRounds &&
+      html`<${Button}
+        class="famnb-icon famnb-again"
+        label="Retry this pane"
+        text="↻"
+        title="Ask this pane the latest prompt again, with its settings as they are now; its answer stays"
+        locked=${isBusy || outbox.isPending("ask_again", pane.key)}
+        press=${() => outbox.press("ask_again", args, pane.key)}
+      />`}
       <${IntentButton}
         class="famnb-icon famnb-drop"
         label="Remove pane"
@@ -144,7 +170,12 @@ const PaneSettings = memo(({ pane, place, count, mark, drag, afterRemoval }) => 
       ${pane.overrides.map((override) => html`<${Override} key=${override.key} override=${override} args=${args} />`)}
       ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
     </div>
-    ${isOpen && html`<${SystemText} text=${pane.system} args=${args} />`}
+    ${isOpen &&
+    html`<div class="famnb-texts">
+      <${FoldedText} title="Own prompt" text=${pane.prompt} placeholder="Asked next here, in place of what all are asked" intent="set_own_prompt" args=${args} />
+      <${SystemText} text=${pane.system} args=${args} />
+    </div>`}
+    ${!isOpen && pane.prompt && html`<p class="famnb-remark famnb-own">Asked next here: ${pane.prompt}</p>`}
     <${Form} form=${pane.form} args=${args} isBrief=${!isOpen} />
   </section>`;
 });
@@ -215,18 +246,22 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
   }, [pane.key]);
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const show = (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell);
+  const { button, editor } = useAnswerEditor(useRef({ round, pane: cell }).current, isBusy);
+  const hasText = pane.blocks.some(({ kind }) => kind === "text");
   const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", isWinner && "famnb-won"];
   return html`<article class=${classes.filter(Boolean).join(" ")}>
     <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
     <${Meters} names=${names} meters=${answer.meters} />
     <div class="famnb-reply">
       <${Prompts} prompts=${pane.prompts} />
-      <div class="famnb-flow" tabindex="0" role="region" aria-label=${`${label}: answer`} ref=${flow}><${Blocks} blocks=${pane.blocks} /></div>
+      ${editor}
+      <div class="famnb-flow" hidden=${Boolean(editor)} tabindex="0" role="region" aria-label=${`${label}: answer`} ref=${flow}><${Blocks} blocks=${pane.blocks} /></div>
       <${PaneNotes} pane=${pane} />
     </div>
     <div class="famnb-foot">
       <span class="famnb-tools">
-        ${pane.blocks.some(({ kind }) => kind === "text") && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        ${hasText && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
+        ${hasText && canRetry && !pane.isRunning && button}
         <${Versions} version=${version} count=${versionCount} isLocked=${isBusy || !isLatest} name="answer" show=${show} />
         <${IntentButton}
           class="famnb-small"
@@ -304,6 +339,40 @@ function useScrollTogether(ref, isOn) {
   }, [isOn]);
 }
 
+// Has the latest round scroll up until it begins at the top of the box, as far as its answers need the room; then, or once
+// the reader has scrolled, nothing moves: the answers follow their ends in their own panes.
+function useFollowRounds(ref, latest) {
+  const { followers } = useTool();
+  const position = useRef({ top: 0 }).current;
+  const follow = () => {
+    const box = ref.current;
+    if (!box?.lastElementChild || Math.abs(box.scrollTop - position.top) > 2) return;
+    box.scrollTop = box.lastElementChild.offsetTop - GAP_PX;
+    position.top = box.scrollTop;
+  };
+  useEffect(() => {
+    position.top = ref.current.scrollTop;
+    follow();
+  }, [latest]);
+  useEffect(() => {
+    followers.add(follow);
+    return () => followers.delete(follow);
+  }, []);
+}
+
+// Brings a board into view that another tool has opened, where one writes.
+function useArrival(isNew, write) {
+  const { outbox, root } = useTool();
+  useEffect(() => {
+    if (!isNew) return;
+    outbox.send("mark_as_seen", {});
+    requestAnimationFrame(() => {
+      write.current();
+      root.scrollIntoView({ block: "nearest" });
+    });
+  }, [isNew]);
+}
+
 function Top({ view, isTogether, setTogether, write }) {
   const { panes, rounds, isBusy, isFull, isMarked, code } = view;
   const isEmpty = !rounds.length;
@@ -326,20 +395,35 @@ function Board({ view }) {
   const write = useRef((/** @type {string} */ _text = "") => {});
   const focusBox = useRef(() => write.current()).current;
   const { start, markOf } = useDrag(panes);
-  const { columns, classes } = arrange(useWidth(), panes.length);
+  const { columns, letters, isNarrow, classes } = arrange(useWidth(), panes.length);
+  const names = shortenNames(panes.map(({ label }) => label), letters);
   const keys = panes.map(({ key }) => key).join();
   useScrollTogether(flow, isTogether);
-  return html`<div class=${classes} style=${{ "--famnb-columns": columns }}>
+  useFollowRounds(flow, rounds.at(-1)?.key);
+  useArrival(view.isNew, write);
+  return html`<div class=${`famnb-stage ${classes}`} style=${{ "--famnb-columns": columns }}>
     <${Top} view=${view} isTogether=${isTogether} setTogether=${setTogether} write=${write} />
     ${view.code && html`<div class="famnb-panel famnb-experiment"><${Code} code=${view.code} /></div>`}
     <div class="famnb-commons"><${SystemText} text=${view.system} /><${Shared} fields=${view.shared} /></div>
     <div class="famnb-row famnb-columns">
       ${panes.map(
-        (pane, place) => html`<${PaneSettings} key=${pane.key} pane=${pane} place=${place} count=${panes.length} mark=${markOf(pane, place)} drag=${start} afterRemoval=${focusBox} />`,
+        (pane, place) => html`<${PaneSettings}
+          key=${pane.key}
+          pane=${pane}
+          short=${names[place]}
+          place=${place}
+          count=${panes.length}
+          mark=${markOf(pane, place)}
+          drag=${start}
+          afterRemoval=${focusBox}
+          hasRounds=${rounds.length > 0}
+          isBusy=${isBusy}
+          isNarrow=${isNarrow}
+        />`,
       )}
     </div>
-    ${!rounds.length && html`<${Empty} text="The answers appear here side by side, and are saved with the notebook." examples=${EXAMPLES} choose=${(text) => write.current(text)} />`}
-    <div class="famnb-rounds" ref=${flow}>
+    <div class="famnb-rounds" tabindex="0" role="region" aria-label="Answers" ref=${flow}>
+      ${!rounds.length && html`<${Empty} key="empty" text="The answers appear here side by side, and are saved with the notebook." examples=${EXAMPLES} choose=${(text) => write.current(text)} />`}
       ${rounds.map(
         (round, index) => html`<${Round}
           key=${round.key}

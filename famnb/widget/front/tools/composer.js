@@ -36,19 +36,24 @@ function useSide() {
   return { isWide, open, show };
 }
 
-/** @param {{view: ComposerView, open: string, close: (() => void) | null}} props `close` is called by Esc */
-function Side({ view, open, close }) {
+/** @param {{view: ComposerView, open: string, close: (() => void) | null, write: () => void}} props `close` is called by Esc */
+function Side({ view, open, close, write }) {
   const keys = (event) => {
     if (event.key !== "Escape" || event.defaultPrevented || !close) return;
     event.stopPropagation();
     close();
+  };
+  // A drawer would cover the chat.
+  const opened = () => {
+    close?.();
+    write();
   };
   const { code, history, presets } = view;
   return html`<aside class="famnb-side" aria-label=${open} hidden=${!open} onKeyDown=${keys}>
     <div class="famnb-panel">
       <div hidden=${open !== "Settings"}><${Form} form=${view.form} /></div>
       ${open === "Code" && code && html`<${Code} code=${code} />`}
-      ${open === "History" && history && html`<${History} history=${history} />`}
+      ${open === "History" && history && html`<${History} history=${history} opened=${opened} />`}
       ${open === "Presets" && presets && html`<${Presets} presets=${presets} />`}
     </div>
   </aside>`;
@@ -101,7 +106,7 @@ function Composer({ view }) {
         <${Chat} view=${view} choose=${(text) => write.current(text)} />
         <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${hasTurns} write=${write} />
       </div>
-      <${Side} view=${view} open=${open} close=${isWide ? null : close} />
+      <${Side} view=${view} open=${open} close=${isWide ? null : close} write=${() => write.current()} />
     </div>
   </div>`;
 }
