@@ -142,7 +142,7 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
     expect(lab.page.locator(".jp-CodeCell").nth(1)).to_contain_text("client.ask(")
     composer.get_by_label("As", exact=True).select_option("httpx")
     expect(composer.locator(".famnb-shown")).to_contain_text("import httpx")
-    composer.get_by_role("button", name="Copy code").click()
+    composer.locator(".famnb-side").get_by_role("button", name="Copy code").click()
     expect(composer.get_by_role("status").filter(has_text="Copied")).to_be_visible()
     copied = lab.page.evaluate("() => navigator.clipboard.readText()")
     assert copied.strip() == composer.locator(".famnb-shown").inner_text().strip()
