@@ -234,7 +234,7 @@ def test_the_code_of_an_experiment_follows_the_panes(sheet: Sheet):
     sheet.page.get_by_label("Name of the pane").first.fill("mine")
     sheet.page.keyboard.press("Enter")
     sheet.deliver()
-    expect(code).to_contain_text('"mine": {')
+    expect(code).to_contain_text('"label": "mine"')
     sheet.press("Make an experiment")
     expect(code).to_have_count(0)
 
