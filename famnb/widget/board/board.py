@@ -613,14 +613,15 @@ class Board(FormTool):
         with contextlib.suppress(FamnbError):  # the reply has it
             stream.result()
         content = last_user_content(stream.exchange.request)
+        prompt = split_content(content)[0]
         answer = BoardAnswer(
             stream,
             key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
             label=pane.label,
             cost_of=self._cost_of,
             content=content,
-            before=self._last_turn(pane, number),
-            own_prompt="" if board_round.prompt or not isinstance(content, str) else content,
+            before=self._last_turn(pane.key, number),
+            own_prompt="" if prompt == board_round.prompt else prompt,
         )
         board_round.clients[pane.key] = self._client_of(pane)
         board_round.add(pane.key, answer)
