@@ -48,7 +48,9 @@ def test_a_run_finds_what_truly_differs(served):
     assert clear["dearer", "cost_usd"]
     assert clear["dearer", "ttft_s"]
     assert not clear["failing", "success"]
-    assert served.findings[0].startswith("better beats today on score right")
+    # What fails more often stands first.
+    assert served.findings[0].startswith("Success rate compared with today: ")
+    assert served.findings[1].startswith("better beats today on score right")
 
 
 def test_a_run_claims_nothing_that_is_not_so(served):
