@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
+
+from famnb.errors import LedgerError
+from famnb.record.ledger import connected_ledger
 
 # Okabe and Ito's palette without its yellow, which is too pale for a line on white. They can be told apart without full
 # colour vision.
@@ -34,11 +38,15 @@ _lock = threading.Lock()
 def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
     """Return a number for each of some values of a column that are drawn together, no two alike.
 
-    Its rest by the number of colours decides the colour, which belongs to the value for as long as the process lives;
-    how often they go into it tells values of one colour apart, by dashes, hatches or marks. A variant that is named
+    Its rest by the number of colours decides the colour, which belongs to the value for as long as the process lives.
+    Models have their numbers in the order of their first calls in the ledger, so the same in every notebook. How often
+    the colours go into a number tells values of one colour apart, by dashes, hatches or marks. A variant that is named
     after its model has the model's colour, and the reverse, unless another one of its column had it first.
     """
     slots: list[int] = []
+    with _lock:
+        if any((column, name) not in _numbers for name in names):
+            _number_models()
     for name in names:
         with _lock:
             if (column, name) not in _numbers:
@@ -48,6 +56,15 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
             slot += len(COLOURS)
         slots.append(slot)
     return tuple(slots)
+
+
+def _number_models() -> None:
+    """Give the models of the ledger their numbers."""
+    # A ledger that cannot be read costs the colours of notebooks before, and not the figure.
+    with contextlib.suppress(LedgerError):
+        for model in connected_ledger().models():
+            if ("model", model) not in _numbers:
+                _numbers["model", model] = _choose_number("model", model)
 
 
 def part_colours(column: str, names: Sequence[str]) -> tuple[str | None, ...]:

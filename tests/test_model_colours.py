@@ -1,14 +1,19 @@
 """Colours of models: one each for as long as the process lives, in figures and on the dashboard alike."""
 
 import dataclasses
+from datetime import UTC, datetime, timedelta
 
 import matplotlib
 import pandas as pd
+import pytest
 
+from famnb import model_colours
 from famnb.model_colours import COLOURS, group_slots
 from famnb.plot.grouping import group_looks
 from famnb.plot.palette import LIGHT
+from famnb.record import Ledger
 from famnb.widget.dashboard.charts import Groups
+from tests.support.exchanges import exchange
 
 
 def test_a_model_keeps_its_colour_whichever_others_are_drawn():
@@ -21,6 +26,17 @@ def test_a_model_keeps_its_colour_whichever_others_are_drawn():
     shown = groups.styles[1]["colour"]
     assert (shown.lower() if shown != "currentColor" else "#000000") == palette
     assert group_slots("model", ["colour-a", "colour-b"]) == both
+
+
+def test_a_model_has_its_colour_in_every_notebook(monkeypatch: pytest.MonkeyPatch):
+    """By the order of first calls in the ledger, whichever is drawn first in a process."""
+    start = datetime(2026, 9, 1, tzinfo=UTC)
+    with Ledger() as ledger:
+        for day, model in enumerate(["a/late", "a/early"]):
+            ledger.on_close(exchange(model=model, started_at=start - timedelta(days=day))).result()
+        for names in (["a/early", "a/late"], ["a/late", "a/early"], ["a/late"]):
+            monkeypatch.setattr(model_colours, "_numbers", {})
+            assert dict(zip(names, group_slots("model", names), strict=True))["a/late"] == 1
 
 
 def test_a_variant_keeps_its_colour_and_has_that_of_the_model_it_is_named_after():

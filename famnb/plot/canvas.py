@@ -41,6 +41,8 @@ MAX_TITLE_LINES = 2
 """The most lines of a title above the caller's axes."""
 FULL_TEXT_AXES_IN = (4.0, 2.5)
 """The width and height of the caller's axes from which on text in them has its whole size."""
+MIN_LABEL_IN = 0.9
+"""The least length of a line of a label beside the axes, however low these are."""
 MAX_LEGEND_ROWS = 6
 """The most names under each other in a legend in the caller's axes."""
 MAX_LEGEND_SHARE = 0.55
@@ -135,7 +137,7 @@ class Canvas:
         is_changed = False
         for label, room_in in (
             (self.axes.xaxis.label, place.width * width_in),
-            (self.axes.yaxis.label, place.height * height_in),
+            (self.axes.yaxis.label, max(place.height * height_in, MIN_LABEL_IN)),
         ):
             before = label.get_text()
             label.set_text("\n".join(wrap_text(before.replace("\n", " "), room_in, self.text_pt(LABEL_PT))))

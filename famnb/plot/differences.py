@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,6 +32,10 @@ from famnb.plot.layout import FigureSize, Width
 
 ROW_HEIGHT_IN, VARIANT_HEIGHT_IN = 0.3, 0.17
 """The height of a metric of one variant, and of each variant beyond, in inches."""
+SECOND_AXES_IN = 1.1
+"""What the ticks and the label of further axes take of a height."""
+LEGEND_LINE_IN = 0.16
+"""The height of a line of the legend."""
 # On a scale of ratios an end at or below 0 has no place.
 LEAST_RATIO = 0.05
 """Ends below this share of the baseline's value are drawn here."""
@@ -111,7 +116,13 @@ def differences(
 def _choose_metrics(rows: Sequence[Mapping[str, Any]], size: FigureSize) -> list[str]:
     """The metrics that are drawn: all, or in a given height the first, of which the primary one is the first."""
     metrics, variants = (list(dict.fromkeys(row[name] for row in rows)) for name in ("metric", "second"))
-    return metrics[: rows_that_fit(size, row_in=_least_row_in(len(variants), size))]
+    if size.height_in is None:
+        return metrics
+    # Further axes, and the names of the variants, take their part.
+    both_in = SECOND_AXES_IN if len({_is_share(row) for row in rows}) > 1 else 0.0
+    around_in = (0.25 + both_in + LEGEND_LINE_IN * math.ceil(len(variants) / 3)) * size.text_scale
+    rest = dataclasses.replace(size, height_in=size.height_in - around_in)
+    return metrics[: rows_that_fit(rest, row_in=_least_row_in(len(variants), size))]
 
 
 def _least_row_in(variants: int, size: FigureSize) -> float:

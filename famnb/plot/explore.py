@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import matplotlib.figure
 import pandas as pd
@@ -23,6 +23,7 @@ def explore(
     x: str = "started_at",
     y: str = "e2e_s",
     by: str | None = "model",
+    log: Literal["", "x", "y", "xy"] = "",
     ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
 ) -> Explorer:
     """Each row a point of a scatter plot in the notebook: hover shows the call, a click opens it, brushing chooses.
@@ -32,13 +33,15 @@ def explore(
         explorer.selection           # the rows brushed, as a frame; all of them until then
 
     `x` and `y` are columns of numbers or of times, `by` a column of few values, which decides the colours; None is one
-    colour. Rows without a value of `x` or `y`, and warm-ups, are left out with a note. By keyboard, arrows go from call
+    colour. `log` names the axes that begin as logarithmic ones, which buttons change. All points but far outliers fill
+    the first view, and a button shows these; a brushed part is zoomed into. A click on the name of a column sorts the
+    list. Rows without a value of `x` or `y`, and warm-ups, are left out with a note. By keyboard, arrows go from call
     to call, Enter opens one, Space marks two corners of what is chosen, Escape chooses all again.
     A click opens the call as an `Inspector` does, from `ledger`: unless given, that of the latest `famnb.connect()`.
     Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
     KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
     """
-    return cast("Explorer", show_points(read_points(frame, x=x, y=y, by=by), ledger))
+    return cast("Explorer", show_points(read_points(frame, x=x, y=y, by=by, log=log), ledger))
 
 
 def show_points(

@@ -130,7 +130,7 @@ class Chart:
             yield canvas, rows
             return
         codes, names = group_rows(self._facet[1])
-        self._panel_names = names[: max_panels(self.size)]
+        self._panel_names = names[: max_panels(self.size, len(self.groups))]
         if len(names) > len(self._panel_names):
             left_out = format_count(len(names) - len(self._panel_names), "panel")
             self.notes = [*self.notes, f"{NO_ROOM}{left_out}; {', '.join(names[len(self._panel_names) :])}."]
@@ -264,9 +264,13 @@ class Chart:
             around_in = 2 * size.pad_in + sum(heights_in.values())
             if size.height_in is None or size.height_in - around_in - overhang_in >= least_in:
                 break
+            # Before there is another: axes forget their new legend when their old one is removed.
             for artist in foot:
                 if artist is not shared_x:
                     artist.remove()
+        else:
+            foot[0] = self._add_lines(figure, notes, NOTE_PT, va="bottom")
+            heights_in[foot[0]] = _height_in(foot[0]) + size.gap_in
         if facts is not None and facts not in head:
             facts.remove()
         figure.set_figheight(size.height_in or around_in + overhang_in + sum(self._heights_in))
@@ -422,12 +426,13 @@ def _count_columns(size: FigureSize, panels: int) -> int:
     return min(COLUMNS.get(panels, 3), max(int(size.width_in / (MIN_PANEL_IN * size.text_scale)), 1))
 
 
-def max_panels(size: FigureSize) -> int:
+def max_panels(size: FigureSize, groups: int) -> int:
     """How many panels a figure has room for: any number where its height is free."""
     if size.height_in is None:
         return MAX_GROUPS + 1
-    # Title, legend and notes take about an inch.
-    rows = max(int((size.height_in / size.text_scale - 1) / MIN_PANEL_HEIGHT_IN), 1)
+    # Title, label and notes take about this, and a legend a line for three names.
+    around_in = 1.25 + 0.13 * math.ceil(groups / 3)
+    rows = max(int((size.height_in / size.text_scale - around_in) / MIN_PANEL_HEIGHT_IN), 1)
     return rows * _count_columns(size, rows * 3)
 
 

@@ -112,7 +112,7 @@ def latency(
     notes += [*left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     # The caller's axes are one, and hours have a place each.
     has_panels = len(groups) > MAX_LINES and facet is None and ax is None and over is None
-    has_panels = has_panels and len(groups) <= max_panels(size)
+    has_panels = has_panels and len(groups) <= max_panels(size, len(groups))
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
     if has_panels:
         parts = (by, pd.Series(pd.Categorical.from_codes(codes, pd.Index(groups), ordered=True)))

@@ -140,16 +140,18 @@ def fit_text(text: str, width_in: float, size_pt: float) -> str:
 
 
 def fit_names(names: Sequence[str], width_in: float, size_pt: float) -> list[str]:
-    """Names, cut alike where one is too wide: what all begin with says nothing, and only then their middles."""
-
-    def is_wide(texts: Sequence[str]) -> bool:
-        return any(text_width_in(text, size_pt) > width_in for text in texts)
-
-    differing = (place for place, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
-    shared = next(differing, 0)
-    cuts = (names if not cut else [f"…{name[cut:]}" for name in names] for cut in (0, *range(2, shared + 1)))
-    fitting = next((texts for texts in cuts if not is_wide(texts)), names)
-    return [fit_text(text, width_in, size_pt) for text in fitting]
+    """Names, cut alike where one is too wide: what all groups begin with says nothing, and only then their middles."""
+    # Groups have their n after them; what else a legend has begins with other words.
+    groups = [name for name in names if name.endswith(")")] or names
+    letters = enumerate(zip(*groups, strict=False))
+    shared = next((place for place, of_all in letters if len(set(of_all)) > 1), 0)
+    for cut in (0, *range(2, shared + 1)):
+        shown = {name: f"…{name[cut:]}" if cut else name for name in groups}
+        if all(text_width_in(name, size_pt) <= width_in for name in shown.values()):
+            break
+    else:
+        shown = {}
+    return [fit_text(shown.get(name, name), width_in, size_pt) for name in names]
 
 
 def lay_out(figure: matplotlib.figure.Figure, pad_in: float, bottom_in: float, top_in: float) -> None:

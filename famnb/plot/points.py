@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from famnb.errors import InvalidArgument
+from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.formatting import format_count
 from famnb.plot.canvas import set_date_ticks
 from famnb.plot.facets import Chart, LegendEntry
@@ -43,6 +43,8 @@ class Axis:
     values: Floats
     """In the axis' unit; of times, seconds since 1970; of names, their index, moved a little."""
     kind: Literal["number", "time", "names"] = "number"
+    is_log: bool = False
+    """Whether its scale is logarithmic."""
     column: str = ""
     """The frame's column that the values are of; empty if they are computed."""
     names: tuple[str, ...] = ()
@@ -92,8 +94,10 @@ class Points:
         return chosen
 
 
-def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None) -> Points:
+def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None, log: str = "") -> Points:
     """Return the points of a frame for two columns of numbers or times. Raises InvalidRequest for other columns.
+
+    `log` names the axes that are logarithmic, "x", "y" or "xy"; rows that are not above 0 there have no place.
 
     Warm-ups, and rows that lack either value, are left out with a note.
     """
@@ -101,7 +105,9 @@ def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None) -> Point
         raise InvalidArgument(f"frame: expected a DataFrame such as famnb.calls() returns, got {frame!r:.80}")
     require_columns(frame, x, y, by)
     calls, left_out = select_calls(frame)
-    across, up = (read_axis(calls, column) for column in (x, y))
+    if log not in ("", "x", "y", "xy"):
+        raise InvalidRequest(f"log: expected 'x', 'y', 'xy' or '', got {log!r}")
+    across, up = (_set_log(read_axis(calls, column), name in log) for name, column in (("x", x), ("y", y)))
     return place_points(calls, across, up, by=by or "", notes=left_out)
 
 
@@ -145,11 +151,19 @@ def read_axis(frame: pd.DataFrame, column: str) -> Axis:
         moments = pd.to_datetime(time_column(frame, column), utc=True)
         seconds: Floats = np.asarray((moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
         name = "start" if column == "started_at" else column_name(column)
-        return Axis(name, f"{name} (UTC)", seconds, "time", column)
+        return Axis(name, f"{name} (UTC)", seconds, "time", column=column)
     numbers = numeric_column(frame, column, "x and y are columns of numbers or of times; by may be any column")
     known = numbers[~np.isnan(numbers)]
     label, scale = axis_label(column, float(known.max()) if len(known) else 0.0)
-    return Axis(column_name(column), label, numbers * scale, "number", column)
+    return Axis(column_name(column), label, numbers * scale, "number", column=column)
+
+
+def _set_log(axis: Axis, is_log: bool) -> Axis:
+    if not is_log:
+        return axis
+    if axis.kind != "number":
+        raise InvalidRequest(f"log: {axis.name} is no number, so its axis cannot be logarithmic")
+    return dataclasses.replace(axis, is_log=True, values=np.where(axis.values > 0, axis.values, np.nan))
 
 
 def names_axis(name: str, codes: npt.NDArray[np.int64], names: Sequence[str]) -> Axis:
@@ -201,6 +215,8 @@ def draw(points: Points) -> matplotlib.figure.Figure:
             canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
             (handle,) = canvas.axes.plot([], [], markersize=6, **style)
             entries.append(LegendEntry(handle, group, n=f"{sizes[code]:,}"))
+        canvas.axes.set_xscale("log" if points.x.is_log else "linear")
+        canvas.axes.set_yscale("log" if points.y.is_log else "linear")
         if points.x.kind == "time":
             set_date_ticks(canvas.axes)
         if points.y.kind == "time":

@@ -238,6 +238,12 @@ class Ledger:
             serialize.warn_damaged(row["id"], "what had arrived", error)
             return Reply(status="interrupted", complete=False)
 
+    def models(self) -> list[str]:
+        """Return the names of all models, in the order of their first calls. LedgerError if the file cannot be read."""
+        query = "SELECT model FROM call_rows WHERE model > '' GROUP BY model ORDER BY MIN(started_us)"
+        with self.reading() as connection:
+            return [model for (model,) in connection.execute(query)] if connection else []
+
     def fits(self, model: str) -> Mapping[str | None, token_estimates.TokenFit]:
         """Return a model's tokens per character, by the service that answered, fitted on its own replies."""
         return token_estimates.fit_by_service(self._fetch(token_estimates.RATIOS, (model, token_estimates.REPLIES)))

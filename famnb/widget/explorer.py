@@ -71,6 +71,8 @@ class AxisView(View, frozen=True):
     """An axis."""
 
     label: str
+    is_log: bool
+    """Whether it is logarithmic until the user wants it otherwise."""
     kind: Literal["number", "time", "names"]
     offset: float
     """What the page adds to its values: seconds since 1970 would be minutes off as 32-bit floats."""
@@ -161,6 +163,8 @@ class Explorer(CallTool):
         self._has_facts = False
         self._spans: tuple[Span, Span] | None = None
         self._hidden: tuple[int, ...] = ()
+        self._sorted_by, self._is_descending = "", True
+        """The column that the list is sorted by; the latest first unless one is chosen."""
         self._opened: int | None = None
         self._plot = None if points.empty else self._view_plot()
         self._choose()
@@ -203,6 +207,14 @@ class Explorer(CallTool):
         self._notify_selection()
 
     @intent
+    def sort_rows(self, column: int) -> None:
+        """Sort the list by a column, the largest first, and the other way round the second time."""
+        name = self._list_columns()[column]
+        self._is_descending = name != self._sorted_by or not self._is_descending
+        self._sorted_by = name
+        self._choose()
+
+    @intent
     def open_point(self, point: int) -> None:
         """Open the call of a point that is drawn."""
         self.show_row(int(self._drawn[point]))
@@ -218,17 +230,25 @@ class Explorer(CallTool):
         self.pages = self._opened = None
 
     def _choose(self) -> None:
-        """Make anew which rows are chosen, and the list of the last of them."""
+        """Make anew which rows are chosen, and the list of the last of them, or of the first as they are sorted."""
         x, y = self._spans or (None, None)
         self._chosen = self.points.within(x, y, self._hidden)
-        rows = np.flatnonzero(self._chosen)[::-1][:LIST_LENGTH]
+        rows = np.flatnonzero(self._chosen)[::-1]
+        if self._sorted_by:
+            values = self.points.frame[self._sorted_by].iloc[rows].reset_index(drop=True)
+            if values.dtype == object:  # which may be of several types, that have no order among them
+                values = values.where(values.isna(), values.map(str))
+            rows = rows[values.sort_values(ascending=not self._is_descending, kind="stable").index]
+        rows = rows[:LIST_LENGTH]
         total, count = len(self._chosen), int(self._chosen.sum())
         title = f"{count:,} of {format_count(total, 'row')} chosen" if count < total else format_count(total, "row")
         columns = self._list_columns()
         cells = [tuple(self._format_cell(row, column) for column in columns) for row in rows.tolist()]
+        if count > LIST_LENGTH:
+            title = f"{title}; the {'first' if self._sorted_by else 'last'} {LIST_LENGTH}"
         self._list = RowsView(
-            title=f"{title}; the last {LIST_LENGTH}" if count > LIST_LENGTH else title,
-            columns=tuple(_view_column(column) for column in columns),
+            title=title,
+            columns=tuple(self._view_column(column) for column in columns),
             rows=tuple(
                 RowView(key=str(row), cells=cells, label=", ".join(filter(None, cells)))
                 for row, cells in zip(rows.tolist(), cells, strict=True)
@@ -288,6 +308,13 @@ class Explorer(CallTool):
     def _text_columns(self) -> list[str]:
         return [column for column in TEXT_COLUMNS if column in self.points.frame][:1]
 
+    def _view_column(self, column: str) -> ColumnView:
+        is_word = column in (*HEAD_COLUMNS, "started_at")
+        kind: Any = "word" if is_word else "number"
+        kind = "text" if column in TEXT_COLUMNS else "status" if column == "status" else kind
+        order: Any = "" if column != self._sorted_by else "descending" if self._is_descending else "ascending"
+        return ColumnView(name=_short_name(column), kind=kind, is_minor=column in ("endpoint", "status"), order=order)
+
     def _list_columns(self) -> list[str]:
         """Return the columns of the list: when, what, the two that are drawn, cost, and what was said."""
         names = ["started_at", self.points.by, "model", "endpoint", "kind", "status"]
@@ -345,19 +372,11 @@ def _shrink(png: bytes) -> bytes:
 def _view_axis(axis: Axis) -> AxisView:
     return AxisView(
         label=sanitize.visible(axis.label),
+        is_log=axis.is_log,
         kind=axis.kind,
         offset=float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0,
         names=tuple(map(sanitize.visible, axis.names)),
         is_computed=not axis.column,
-    )
-
-
-def _view_column(column: str) -> ColumnView:
-    is_word = column in (*HEAD_COLUMNS, "started_at")
-    return ColumnView(
-        name=_short_name(column),
-        kind="text" if column in TEXT_COLUMNS else "status" if column == "status" else "word" if is_word else "number",
-        is_minor=column in ("endpoint", "status"),
     )
 
 

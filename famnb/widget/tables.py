@@ -34,6 +34,8 @@ class ColumnView(View, frozen=True):
     """Words are set left, numbers right; a text takes the room that is left."""
     is_minor: bool = False
     """Whether it goes first where room is scarce."""
+    order: Literal["", "ascending", "descending"] = ""
+    """How rows are sorted by it."""
 
 
 class RowView(View, frozen=True):

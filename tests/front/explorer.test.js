@@ -5,9 +5,9 @@ import test from "node:test";
 
 import { readFacts } from "../../famnb/widget/front/parts/facts.js";
 import { indexPlaces } from "../../famnb/widget/front/parts/nearest.js";
-import { axisLimits, axisTicks } from "../../famnb/widget/front/parts/ticks.js";
+import { axisLimits, axisTicks, bulkLimits } from "../../famnb/widget/front/parts/ticks.js";
 
-const AXIS = { label: "", kind: /** @type {any} */ ("number"), offset: 0, names: [], isComputed: false };
+const AXIS = { label: "", kind: /** @type {any} */ ("number"), offset: 0, names: [], isComputed: false, isLog: false };
 
 test("the index finds the nearest place within reach, the last of equals", () => {
   const numbers = Array.from({ length: 4000 }, (_, index) => Math.imul(index + 1, 2654435761) >>> 0);
@@ -38,6 +38,21 @@ test("an axis begins at zero where that is near, and has room at its ends", () =
   assert.deepEqual(axisLimits(AXIS, Float32Array.of(1, 100)), [0, 102.97]);
   assert.deepEqual(axisLimits(AXIS, Float32Array.of(100, 110)), [99.7, 110.3]);
   assert.deepEqual(axisLimits({ ...AXIS, kind: "names", names: ["a", "b"] }, Float32Array.of()), [-0.5, 1.5]);
+});
+
+test("one outlier does not press all other points together", () => {
+  const values = Float32Array.from({ length: 50 }, (_, index) => 10 + index);
+  assert.deepEqual(bulkLimits(AXIS, values), axisLimits(AXIS, values));
+  values[7] = 9000;
+  assert.deepEqual(bulkLimits(AXIS, values), axisLimits(AXIS, values.filter((value) => value < 9000)));
+  assert.deepEqual(bulkLimits({ ...AXIS, isLog: true }, values), axisLimits({ ...AXIS, isLog: true }, values));
+});
+
+test("a logarithmic axis shows what is above zero, with ticks at 1, 2 and 5 or at powers of ten", () => {
+  const axis = { ...AXIS, isLog: true };
+  assert.deepEqual(axisLimits(axis, Float32Array.of(0, 12, 100)), [10, 120]);
+  assert.deepEqual(axisTicks(axis, [10, 120], 6).map(([value]) => value), [10, 20, 50, 100]);
+  assert.deepEqual(axisTicks(axis, [0.5, 2e4], 6).map(([, text]) => text), ["1", "10", "100", "1,000", "10,000"]);
 });
 
 test("a point is said by its words and numbers, and what is missing is left out", () => {

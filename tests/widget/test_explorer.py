@@ -151,3 +151,29 @@ def test_an_empty_frame_says_why():
         assert view_of(explorer).plot is None
         assert why in explorer.saved()["text/plain"]
         assert len(explorer.selection) == 0
+
+
+def test_the_list_is_sorted_by_a_column_and_back():
+    """The largest first, then the smallest; the column says which."""
+    explorer = famnb.plot.explore(calls(model=["b", "a", "c"], e2e_s=[2.0, 3.0, 1.0]), x="e2e_s")
+
+    def sort(name: str) -> tuple[list[str], str]:
+        names = [column.name for column in view_of(explorer).chosen.columns]
+        ask(explorer, "sort_rows", column=names.index(name))
+        rows = view_of(explorer).chosen
+        model = names.index("model")
+        return [row.cells[model] for row in rows.rows], rows.columns[names.index(name)].order
+
+    assert sort("whole reply") == (["a", "b", "c"], "descending")
+    assert sort("whole reply") == (["c", "b", "a"], "ascending")
+    assert sort("model") == (["c", "b", "a"], "descending")
+
+
+def test_an_axis_begins_logarithmic_where_that_is_asked_for():
+    frame = calls(model=["a", "b"], e2e_s=[2.0, 3.0], input_tokens=[0, 5])
+    plot = plot_of(famnb.plot.explore(frame, x="input_tokens", log="x"))
+    assert (plot.x.is_log, plot.y.is_log) == (True, False)
+    assert list(np.frombuffer(plot.xs, "<f4")) == [5]
+    assert "1 of 2 rows have no input tokens" in plot.notes[0]
+    with pytest.raises(famnb.InvalidRequest, match="log: start is no number"):
+        famnb.plot.explore(frame, log="xy")

@@ -15,6 +15,7 @@ export interface AnswerView {
 
 export interface AxisView {
   label: string;
+  isLog: boolean;
   kind: "number" | "time" | "names";
   offset: number;
   names: (string)[];
@@ -124,6 +125,7 @@ export interface ColumnView {
   name: string;
   kind: "word" | "number" | "status" | "text";
   isMinor: boolean;
+  order: "" | "ascending" | "descending";
 }
 
 export interface ComposerView {
@@ -538,6 +540,7 @@ export interface ExplorerIntents {
   open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
+  sort_rows: { column: number };
   turn_events: { step: 1 | -1 };
 }
 

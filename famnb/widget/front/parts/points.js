@@ -19,8 +19,12 @@ const MAX_LETTERS = 28; // of a text beside the vertical axis
  * @typedef {{xs: Float32Array, ys: Float32Array, find: (x: number, y: number, reach: number) => number}} Places
  */
 
-/** @param {Span} limits @param {number} length @returns {Scale} */
-function makeScale([low, high], length) {
+/** @param {Span} limits @param {number} length @param {boolean} [isLog] @returns {Scale} */
+function makeScale([low, high], length, isLog) {
+  if (isLog) {
+    const { toPixels, toValue } = makeScale([Math.log(low), Math.log(high)], length);
+    return { toPixels: (value) => toPixels(value > 0 ? Math.log(value) : NaN), toValue: (pixels) => Math.exp(toValue(pixels)) };
+  }
   return {
     toPixels: (value) => ((value - low) / (high - low)) * length,
     toValue: (pixels) => low + (pixels / length) * (high - low),
@@ -40,8 +44,8 @@ export function layOut({ plot }, [xLimits, yLimits], wide) {
     top: EDGES.top,
     width,
     height,
-    x: makeScale(xLimits, width),
-    y: makeScale(plot.y.kind === "names" ? [low, high] : [high, low], height), // pixels count from the top
+    x: makeScale(xLimits, width, plot.x.isLog),
+    y: makeScale(plot.y.kind === "names" ? [low, high] : [high, low], height, plot.y.isLog), // pixels count from the top
     xTicks: axisTicks(plot.x, xLimits, Math.max(Math.floor(width / 110), 2)),
     yTicks,
   };

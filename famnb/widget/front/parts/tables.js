@@ -32,9 +32,10 @@ export function Grid({ head, lines, heading = ({ key }) => key }) {
 /**
  * A list of rows: arrows move through them, and Enter or a click opens one.
  * @param {{name: string, list: import("../protocol.js").RowsView, opened: string | null, open: (key: string) => void,
- *   children?: any}} props `name` is what the list is called; `children` stand above it, beside its title
+ *   sort?: (column: number) => void, children?: any}} props `name` is what the list is called, `sort` sorts it by a
+ *   column; `children` stand above it, beside its title
  */
-export function Rows({ name, list: { title, columns, rows }, opened, open, children }) {
+export function Rows({ name, list: { title, columns, rows }, opened, open, sort, children }) {
   const [reached, setReached] = useState("");
   const body = useRef(/** @type {any} */ (null));
   const pressed = useRef("");
@@ -64,7 +65,7 @@ export function Rows({ name, list: { title, columns, rows }, opened, open, child
     <div class="famnb-bar"><strong role="status">${title}</strong>${children}</div>
     <div class="famnb-scrolling">
       <table class="famnb-grid famnb-rows" role="grid" aria-label=${name}>
-        <thead><tr>${columns.map((column) => html`<th scope="col" ...${cell(column)}>${column.name}</th>`)}</tr></thead>
+        <thead><tr>${columns.map((column, index) => html`<th scope="col" ...${cell(column)} aria-sort=${column.order || undefined}>${sort ? html`<button type="button" class="famnb-sort" onClick=${() => sort(index)}>${column.name}</button>` : column.name}</th>`)}</tr></thead>
         <tbody ref=${body} onKeyDown=${onKeyDown} onPointerDown=${(event) => (pressed.current = keyOf(event))} onClick=${onClick}>
           ${rows.map(
             ({ key, cells, label, isFailed }) => html`<tr

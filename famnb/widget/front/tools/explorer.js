@@ -6,7 +6,7 @@ import { OpenedCall } from "../parts/call.js";
 import { readFacts, readNumbers } from "../parts/facts.js";
 import { Scatter } from "../parts/scatter.js";
 import { Rows } from "../parts/tables.js";
-import { axisLimits, writeValue } from "../parts/ticks.js";
+import { axisLimits, bulkLimits, writeValue } from "../parts/ticks.js";
 import { defineTool, useHeld, useTool } from "../runtime/tool.js";
 
 /**
@@ -32,16 +32,28 @@ function Legend({ plot: { by, groups }, hidden }) {
 }
 
 /** @param {{view: ExplorerView, plot: import("../protocol.js").PlotView}} props */
-function Plot({ view, plot }) {
+function Plot({ view, plot: sent }) {
   const { outbox } = useTool();
-  const [zoom, setZoom] = useState(/** @type {Span[] | null} */ (null)); // what is shown of x and y; null is all
+  const [zoom, setZoom] = useState(/** @type {Span[] | null} */ (null)); // what is shown of x and y; null is the bulk
+  const [logs, setLogs] = useState([sent.x.isLog, sent.y.isLog]);
+  const plot = useMemo(() => ({ ...sent, x: { ...sent.x, isLog: logs[0] }, y: { ...sent.y, isLog: logs[1] } }), [sent, ...logs]);
   const [brushed, hold] = useHeld(view.spans);
   const points = useMemo(() => {
     const [xs, ys] = [plot.xs, plot.ys].map((bytes) => readNumbers(Float32Array, bytes));
     return { plot, xs, ys, codes: readNumbers(Uint8Array, plot.codes) };
   }, [plot]);
   const axes = [plot.x, plot.y];
-  const whole = useMemo(() => [axisLimits(plot.x, points.xs), axisLimits(plot.y, points.ys)], [points]);
+  const [whole, bulk] = useMemo(
+    () => [axisLimits, bulkLimits].map((limits) => [limits(plot.x, points.xs), limits(plot.y, points.ys)]),
+    [points],
+  );
+  const shown = zoom ?? bulk;
+  const hasMore = String(shown) !== String(whole);
+  const toggleLog = (axis) => {
+    setLogs(logs.map((isLog, other) => (other === axis ? !isLog : isLog)));
+    setZoom(null);
+  };
+  const canLog = (axis) => axes[axis].kind === "number" && [points.xs, points.ys][axis].some((value) => value > 0);
   const facts = useMemo(() => view.facts && readFacts(view.facts, points.xs.length), [view.facts]);
   // They are larger than the places, which are shown first.
   useEffect(() => {
@@ -63,7 +75,7 @@ function Plot({ view, plot }) {
     <${Legend} plot=${plot} hidden=${view.hidden} />
     <${Scatter}
       points=${points}
-      limits=${zoom ?? whole}
+      limits=${shown}
       hidden=${view.hidden}
       spans=${spans}
       brush=${brush}
@@ -71,10 +83,12 @@ function Plot({ view, plot }) {
       describe=${describe}
     />
     ${plot.notes.map((note) => html`<p class="famnb-help">${note}</p>`)}
-    <${Rows} name="Rows" list=${view.chosen} opened=${view.opened} open=${open}>
+    <${Rows} name="Rows" list=${view.chosen} opened=${view.opened} open=${open} sort=${(column) => outbox.press("sort_rows", { column }, String(column))}>
       ${spans && html`<${Button} class="famnb-small" label="Choose all" keys="Esc" press=${() => brush(null)} />`}
       ${spans && html`<${Button} class="famnb-small" label="Zoom in" press=${() => setZoom(spans)} />`}
-      ${zoom && html`<${Button} class="famnb-small" label="Zoom out" press=${() => setZoom(null)} />`}
+      ${hasMore && html`<${Button} class="famnb-small" label=${zoom ? "Zoom out" : "Show outliers"} press=${() => setZoom(whole)} />`}
+      ${!hasMore && String(bulk) !== String(whole) && html`<${Button} class="famnb-small" label="Hide outliers" press=${() => setZoom(null)} />`}
+      ${["x", "y"].map((name, axis) => canLog(axis) && html`<${Button} class="famnb-small" label=${`Logarithmic ${name}`} aria-pressed=${String(logs[axis])} press=${() => toggleLog(axis)} />`)}
     <//>
     ${view.call && html`<${OpenedCall} call=${view.call} />`}
   `;
