@@ -9,6 +9,15 @@ from datetime import timedelta
 from famnb.record.filters import Filters
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_NAMES = {
+    "model": "of this model, as it was asked for",
+    "endpoint": "of chat, responses, web or messages",
+    "profile": "of this vendor's profile",
+    "experiment": "of this experiment",
+    "variant": "of this variant",
+    "tag": "with this tag",
+    "status": "that ended so: completed, incomplete, cancelled, failed or interrupted",
+}
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +27,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{name}", type=_parse_moment, metavar="WHEN", help=f"{comparison} then on: 2026-01-31, or an age as 7d"
         )
-    for name in ("model", "endpoint", "profile", "experiment", "variant", "tag", "status"):
-        group.add_argument(f"--{name}", action="append", metavar="NAME")
+    for name, help in _NAMES.items():
+        group.add_argument(f"--{name}", action="append", metavar="NAME", help=help)
 
 
 def read_filters(options: argparse.Namespace) -> Filters:

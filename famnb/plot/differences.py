@@ -118,9 +118,14 @@ def _choose_metrics(rows: Sequence[Mapping[str, Any]], size: FigureSize) -> list
     metrics, variants = (list(dict.fromkeys(row[name] for row in rows)) for name in ("metric", "second"))
     if size.height_in is None:
         return metrics
-    # Further axes, and the names of the variants, take their part.
-    both_in = SECOND_AXES_IN if len({_is_share(row) for row in rows}) > 1 else 0.0
-    around_in = (0.25 + both_in + LEGEND_LINE_IN * math.ceil(len(variants) / 3)) * size.text_scale
+    # The names of the variants take their part. Second axes take more than they give, where few rows fit.
+    around_in = (0.25 + LEGEND_LINE_IN * math.ceil(len(variants) / 3)) * size.text_scale
+    is_share = {row["metric"]: _is_share(row) for row in rows}
+    if len({*is_share.values()}) > 1:
+        if size.height_in - around_in < 3 * SECOND_AXES_IN * size.text_scale:
+            metrics = [name for name in metrics if is_share[name] == is_share[metrics[0]]]
+        else:
+            around_in += SECOND_AXES_IN * size.text_scale
     rest = dataclasses.replace(size, height_in=size.height_in - around_in)
     return metrics[: rows_that_fit(rest, row_in=_least_row_in(len(variants), size))]
 

@@ -64,7 +64,7 @@ def test_the_caption_has_every_difference_in_its_unit() -> None:
     small = plot.differences(three_variants(), figsize=(3, 2))
     assert "B, cost: 0.5 times" in small.caption
     assert "clear (p <" in small.caption
-    assert "No room for: 2 metrics" in small.caption
+    assert "No room for: 1 metric" in small.caption
     assert row_names(small, 0)[0].endswith("primary)")
     assert "No room" not in plot.differences(three_variants()).caption
 
