@@ -149,7 +149,11 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
             for scorer in experiment.scorers
             if not isinstance(scorer, Judge)
         ],
-        judges=[dataclasses.replace(scorer, client=None) for scorer in experiment.scorers if isinstance(scorer, Judge)],
+        judges=[
+            dataclasses.replace(scorer, client=None, endpoints={})
+            for scorer in experiment.scorers
+            if isinstance(scorer, Judge)
+        ],
         record=SharedRecord(()),
         is_matrix=is_matrix,
         primary=experiment.primary,

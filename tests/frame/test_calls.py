@@ -461,7 +461,6 @@ def test_every_column_says_what_it_means():
     [
         ({"limit": -1}, "limit: expected"),
         ({"limit": "3"}, "limit: expected"),
-        ({"since": "yesterday"}, "since: expected a date or time .* got 'yesterday'"),
         ({"until": 3}, "until: expected a date or time"),
         ({"since": pd.NaT}, "since: expected"),
         ({"since": timedelta(days=10**6)}, "since: expected"),
