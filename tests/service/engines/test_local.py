@@ -140,8 +140,9 @@ def test_nothing_is_left_of_a_kernel_that_was_killed(model: Path, tmp_path: Path
 def test_an_engine_ends_with_a_service_that_was_killed_and_the_next_connect_works(model: Path, tmp_path: Path):
     ledger, other = tmp_path / "l.sqlite", tmp_path / "other.gguf"
     other.write_bytes(model.read_bytes())
+    earlier = psutil.Process().children()
     with famnb.connect("local", model=other, ledger=ledger) as client:
-        service = psutil.Process().children()[-1]
+        (service,) = set(psutil.Process().children()) - set(earlier)
         (engine,) = service.children()
         service.kill()
         service.wait()
