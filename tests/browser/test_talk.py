@@ -70,7 +70,7 @@ def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: s
     expect(pane(composer, 1)).to_contain_text("in all")
     expect(composer.get_by_label("Prompt", exact=True)).to_have_value("")
 
-    pane(composer, 0).get_by_role("button", name="Edit").click()
+    pane(composer, 0).get_by_role("button", name="Edit", exact=True).click()
     composer.get_by_label("Edit prompt").fill("My name is Grace. Answer in 10 words.")
     composer.get_by_role("button", name="Resend").click()
     expect(pane(composer, 0)).to_contain_text("2 of 2")

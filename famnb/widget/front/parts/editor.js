@@ -36,9 +36,10 @@ export function TextEditor({ label, action, text: first, isPending, save, close 
 
 /**
  * Returns a button that has an answer edited, and the box while it is. Intents: read_answer, edit_answer.
- * @param {object} args those of both intents @param {boolean} isLocked
+ * Draw the button always: an element that comes before the other buttons can take the focus from one of them.
+ * @param {object} args those of both intents @param {boolean} isShown @param {boolean} isLocked
  */
-export function useAnswerEditor(args, isLocked) {
+export function useAnswerEditor(args, isShown, isLocked) {
   const { outbox } = useTool();
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const place = useRef(/** @type {any} */ (null));
@@ -57,7 +58,7 @@ export function useAnswerEditor(args, isLocked) {
   const isPending = outbox.isPending("read_answer", lock) || outbox.isPending("edit_answer", lock);
   const title = "Change what was answered: the chat goes on from that, and the answer as it came stays as a version";
   return {
-    button: html`<span ref=${place}><${Button} class="famnb-small" label="Edit answer" title=${title} locked=${isLocked || isPending} press=${open} /></span>`,
+    button: html`<span ref=${place} hidden=${!isShown}><${Button} class="famnb-small" label="Edit answer" title=${title} locked=${isLocked || isPending} press=${open} /></span>`,
     editor: text !== null && html`<${TextEditor} label="Edit answer" action="Save" text=${text} isPending=${isPending} save=${save} close=${close} />`,
   };
 }

@@ -91,8 +91,8 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const below = (tool) =>
     tool.result ? html`<${Block} block=${tool.result} />` : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} pane=${pane.key} />`;
-  const { button, editor } = useAnswerEditor({ turn: Number(turn.key) }, isBusy);
   const hasAnswer = pane.blocks.some(({ kind }) => kind === "text");
+  const { button, editor } = useAnswerEditor({ turn: Number(turn.key) }, hasAnswer && !pane.isRunning, isBusy);
   const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", !isFirst && "famnb-later"];
   return html`<article class=${classes.filter(Boolean).join(" ")}>
     ${isFirst && html`<${TurnPrompt} turn=${turn} prompts=${pane.prompts} isBusy=${isBusy} />`}
@@ -106,7 +106,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
         ${hasAnswer && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
-        ${isLast && hasAnswer && !pane.isRunning && button}
+        ${isLast && button}
         ${isLast && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
       </span>
     </div>

@@ -246,8 +246,9 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
   }, [pane.key]);
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const show = (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell);
-  const { button, editor } = useAnswerEditor(useRef({ round, pane: cell }).current, isBusy);
   const hasText = pane.blocks.some(({ kind }) => kind === "text");
+  const canEdit = hasText && canRetry && !pane.isRunning;
+  const { button, editor } = useAnswerEditor(useRef({ round, pane: cell }).current, canEdit, isBusy);
   const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", isWinner && "famnb-won"];
   return html`<article class=${classes.filter(Boolean).join(" ")}>
     <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
@@ -261,7 +262,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
     <div class="famnb-foot">
       <span class="famnb-tools">
         ${hasText && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
-        ${hasText && canRetry && !pane.isRunning && button}
+        ${button}
         <${Versions} version=${version} count=${versionCount} isLocked=${isBusy || !isLatest} name="answer" show=${show} />
         <${IntentButton}
           class="famnb-small"
