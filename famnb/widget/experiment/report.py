@@ -157,7 +157,11 @@ def _verdict(summary: Summary) -> SafeHtml:
     head, rows = summary.trade_offs()
     if summary.is_one_prompt or not rows:
         return headline
-    return headline + table_html(head, rows, left=2) + _NOTES.format(_items(summary.notes[:MAX_NOTES]))
+    return (
+        headline
+        + table_html(head, rows, left=head.index("metric") + 1)
+        + _NOTES.format(_items(summary.notes[:MAX_NOTES]))
+    )
 
 
 def _findings(summary: Summary) -> SafeHtml:

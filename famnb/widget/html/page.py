@@ -56,7 +56,7 @@ summary{cursor:pointer;font-weight:600}
 .answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
 td:not(.n){overflow-wrap:anywhere}
-@media (max-width:1000px){.n{white-space:normal}}
+@media (max-width:1000px){.n{white-space:normal}th+th{overflow-wrap:anywhere}}
 @page{size:A4;margin:14mm}
 @media print{body{font-size:12px}main{max-width:none;padding:0}h1{font-size:24px}
 table{font-size:10.5px}td small{font-size:9.5px}.wide{overflow:visible}
