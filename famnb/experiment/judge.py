@@ -72,7 +72,7 @@ class Judge:
     name: str
     model: str
     endpoint: str
-    """Empty until `bind` finds one, if the model is none of the document's."""
+    """Empty until `bind` finds one, for models that the document does not name."""
     criteria: str
     pairwise: bool = False
     scale: tuple[int, int]

@@ -219,7 +219,7 @@ Margin: TypeAlias = float | str | Mapping[str, float | str]
 
 
 def check_margins(margin: Margin | None, primary: str) -> dict[str, float | str]:
-    """Return the margins by metric. Raises InvalidRequest for one that is none, or of what cannot get worse."""
+    """Return the margins by metric. Raises InvalidRequest if a margin is invalid or its metric cannot get worse."""
     if margin is None:
         return {}
     margins = dict(margin) if isinstance(margin, Mapping) else {primary: margin}

@@ -515,7 +515,7 @@ def _messages(value: Any, system: Any) -> list[dict[str, Any]]:
 
 
 def _texts(content: Any) -> Any:
-    """Return a content without what is no text for a reader, such as reasoning, calls and their results."""
+    """Return the readable text of a content, without reasoning, tool calls and their results."""
     silent = ("tool_call", "tool_call_response", "reasoning", "thinking")
     if isinstance(content, list):
         return [part for part in content if as_object(part).get("type") not in silent]

@@ -145,7 +145,7 @@ class Ledger:
         """Note something on a call, by its id or its reply, in place of an earlier note; an empty text deletes it.
 
         It is the column `note` of `famnb.calls`. What looks like a key is masked. Raises KeyError if no call has that
-        id, InvalidRequest for what is no text and for a reply that was not recorded, LedgerError if it cannot be kept.
+        id, InvalidRequest unless it is a text for a recorded reply, LedgerError if it cannot be kept.
         """
         call_id = call if isinstance(call, str) else call.call_id
         if call_id is None:

@@ -38,7 +38,7 @@ def sample_size(
 
     `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
     with probability `power` at `level`, by the t test; `sd` is then that of the paired differences, or of either side.
-    `margin`: for one that is none to be shown to be no worse than this, with the same probability.
+    `margin`: plan instead for showing that there is no loss beyond this, with the same probability.
 
     It counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more it
     takes: the power is then that over all spreads that such a sample can come of (Julious and Owen, 2006), and of the

@@ -374,7 +374,7 @@ def _row_key(cell: Cell) -> str:
 
 
 def _value_of(text: str) -> float:
-    """Return the score that a grade is; raises InvalidRequest for a text that is none."""
+    """Return the score that a grade is; raises InvalidRequest if the text is not a grade."""
     if text in _GRADES:
         return _GRADES[text]
     try:

@@ -343,7 +343,7 @@ class BaseTool(anywidget.AnyWidget):
                 if intent is None:
                     raise InvalidArgument(f"the page asked for {name!r}, which {type(self).__name__} cannot do")
                 value = intent.call(self, arguments)
-                # A method that is for other cells, too, may return what is no JSON.
+                # A method that other cells call as well may return an object that JSON cannot hold.
                 answer |= {"value": value} if isinstance(value, str) else {}
                 self._is_stale |= not is_urgent
                 self.show_error(None)
