@@ -38,12 +38,15 @@ test("what waits is sent before what follows it", (t) => {
   assert.deepEqual(sent.map(({ name }) => name), ["edit", "submit"]);
 });
 
-test("a whole view answers everything, and a closed outbox sends nothing", async (t) => {
+test("an answer that was lost is not waited for, one that is to come is, and a closed outbox sends nothing", async (t) => {
   const { sent, outbox } = open(t);
-  const pending = outbox.send("submit");
-  outbox.forget();
-  assert.deepEqual(await pending, { ok: false, value: undefined, isUnknown: true });
+  const lost = outbox.send("submit");
+  const next = outbox.send("read_code");
+  outbox.forget(1);
+  assert.deepEqual(await lost, { ok: false, value: undefined, isUnknown: true });
+  outbox.answer({ id: 2, ok: true, value: "code" });
+  assert.deepEqual(await next, { ok: true, value: "code", isUnknown: false });
   outbox.close();
   assert.deepEqual(await outbox.send("submit"), { ok: false });
-  assert.equal(sent.length, 1);
+  assert.equal(sent.length, 2);
 });

@@ -121,6 +121,8 @@ class BaseTool(anywidget.AnyWidget):
         """Whether a page has said `ready`."""
         self._page = ""
         """The id of the page that last said `ready`, which a reload changes."""
+        self._answered = 0
+        """The number of the page's last intent that was answered."""
         self._sources: list[Source] = []
         self._on_end: Callable[[], object] | None = None
         self._flushes = 0
@@ -281,7 +283,13 @@ class BaseTool(anywidget.AnyWidget):
         encoder = Encoder()
         view = encoder.encode(self._sent_view)
         self._growing = {}
-        message = {"view": view, "error": self._error, "growing": self._add_growing(encoder)}
+        # An intent may be on its way, whose answer will come: the page goes on waiting for it.
+        message = {
+            "view": view,
+            "error": self._error,
+            "growing": self._add_growing(encoder),
+            "answered": self._answered,
+        }
         self._send_numbered("view", message, encoder.buffers)
 
     def _add_growing(self, encoder: Encoder) -> dict[str, Any]:
@@ -327,11 +335,13 @@ class BaseTool(anywidget.AnyWidget):
                 if self._page not in ("", page) and not self.reloaded:
                     self.reloaded = True
                     self.on_reload()
-                self._page = page
+                if self._page != page:
+                    self._page, self._answered = page, 0
                 self._send_view()
             # ipywidgets would only log it, where nobody looks.
             except Exception as error:
-                self.send({"kind": "view", "view": None, "growing": {}, "error": notices.error_text(error)})
+                text = notices.error_text(error)
+                self.send({"kind": "view", "view": None, "growing": {}, "error": text, "answered": self._answered})
 
     def _carry_out(self, id: int, name: str, arguments: dict[str, Any]) -> None:
         """Do what the page asks for, and answer: the page keeps what was pressed locked until then."""
@@ -356,6 +366,7 @@ class BaseTool(anywidget.AnyWidget):
                 self._advance_sources()
                 self._send_patch()
         self.send(answer)
+        self._answered = id
 
     # What is shown and saved
 

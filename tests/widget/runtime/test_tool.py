@@ -119,6 +119,12 @@ def test_an_intent_that_fails_is_shown_until_the_next_one_succeeds(counter, name
     assert counter.ask("add", number=0)[0]["error"] == ""
 
 
+def test_a_whole_view_says_which_intent_was_answered_last(counter: Counter):
+    counter.ask("add", number=1)
+    assert counter.receive_from_page(kind="ready", page="page-1")[0]["answered"] == 1
+    assert counter.receive_from_page(kind="ready", page="page-of-a-reload")[0]["answered"] == 0
+
+
 def test_an_urgent_intent_does_not_wait_for_the_lock(counter: Counter):
     held, done = threading.Event(), threading.Event()
 

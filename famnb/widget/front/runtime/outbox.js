@@ -1,7 +1,7 @@
 // Intents on their way to the kernel, in the order in which the user acted; each is pending until it is answered.
 //
 //   later ── waiting for a pause of the typing ──┐
-//   send ────────────────────────────────────────┴── pending ── answered, or forgotten since a whole view has come
+//   send ────────────────────────────────────────┴── pending ── answered, or forgotten if its answer was lost
 
 const PAUSE_MS = 200;
 
@@ -78,15 +78,16 @@ export class Outbox {
     this.onChange();
   }
 
-  /** A whole view has come: it knows of all that was sent, and an answer may have been lost on the way. */
-  forget() {
-    for (const id of [...this.pending.keys()]) this.answer({ id, ok: false, isUnknown: this.isOpen });
+  /** Stops waiting for intents up to one that the kernel has answered: what is pending of them was lost on the way.
+   * @param {number} last */
+  forget(last) {
+    for (const id of [...this.pending.keys()]) if (id <= last) this.answer({ id, ok: false, isUnknown: this.isOpen });
   }
 
   /** Sends nothing any more: the kernel has ended, and a host may throw an error. */
   close() {
     this.isOpen = false;
-    this.forget();
+    this.forget(this.count);
   }
 
   #deliver(name, args, key) {

@@ -57,7 +57,7 @@ export class Store {
       this.readyTime = 0;
       this.view = revive(message.view);
       for (const id of this.growing.keys()) if (!(id in message.growing)) this.growing.delete(id);
-      this.outbox.forget();
+      this.outbox.forget(message.answered);
     } else if (message.patch) this.view = applyDelta(this.view, message.patch, revive);
     if (message.error !== undefined) this.error = message.error;
     // What only grows is shown by the components that listen to it.
