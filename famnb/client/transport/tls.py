@@ -63,8 +63,10 @@ class TLSLayer:
         incoming.write(data)
         content: list[bytes] = []
         self.has_rest = False
-        # Looked at first: that nothing is left is otherwise told by an exception, which costs more than a record.
-        while incoming.pending or session.pending():
+        # A read decrypts one whole record and leaves the next in `incoming`, so nothing waits in the session. Each call
+        # of the session gives up the interpreter's lock, and beside a busy cell it is got back only a switch interval
+        # later: one call a record is all that may be spent.
+        while incoming.pending:
             try:
                 record = session.read(_RECORD_BYTES)
             except ssl.SSLWantReadError:
