@@ -1,8 +1,7 @@
 """Reads calls from a ledger or from exported files into NumPy columns.
 
 Rows are read in chunks, so that only one chunk's cells are Python objects at once: a million calls of sixty columns
-would take gigabytes of them. Columns of a ledger that many calls have in common are read once for each of its kinds,
-and spread over the calls by number.
+would take gigabytes of them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import contextlib
 import dataclasses
 import glob
 import os
-import re
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +21,7 @@ import pandas as pd
 
 from famnb.errors import LedgerError
 from famnb.frame.columns import Column
-from famnb.record import Ledger, ledger, parquet, schema
+from famnb.record import Ledger, ledger, parquet
 from famnb.record.ledger import HasLedger, ledger_of
 from famnb.record.parquet import Parquet
 
@@ -109,13 +107,6 @@ class SelectedColumn:
         return cls(column.sql or column.name, kind)
 
     @property
-    def is_common(self) -> bool:
-        """Whether a ledger has it once for each of its kinds of calls."""
-        return not schema.KIND_COLUMNS.keys().isdisjoint(names := set(re.findall(r"\w+", self.sql))) and (
-            schema.ROW_COLUMNS.keys().isdisjoint(names)
-        )
-
-    @property
     def sqlite(self) -> str:
         """The expression for SQLite."""
         return f"IFNULL({self.sql}, {ABSENT})" if self.kind == "integer" else self.sql
@@ -177,26 +168,10 @@ class ColumnReader:
         return query, values
 
     def _read_ledger(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
-        common = {name: field for name, field in fields.items() if field.is_common}
-        time, kind = SelectedColumn("started_us", "integer"), SelectedColumn("kind", "integer")
-        own = {"started_us": time, "kind": kind} | {name: field for name, field in fields.items() if name not in common}
-        query, values = self._query(", ".join(field.sqlite for field in own.values()), ledger.CALLS_WITH_STANDING, only)
-        arrays = self._fetch(own, query, values)
-        expressions = ", ".join(["number", *(field.sqlite for field in common.values())])
-        kinds = self._fetch({"number": kind} | common, f"SELECT {expressions} FROM kinds", [])  # noqa: S608 - own names
-        numbers, row_kinds = kinds.pop("number"), arrays.pop("kind")
-        positions = np.zeros(numbers.max(initial=0) + 1, dtype=np.int32)
-        positions[numbers] = np.arange(len(numbers))
-        position = positions[row_kinds]
-        arrays |= {name: column.take(position) for name, column in kinds.items()}
-        # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as
-        # they were written.
-        if (np.diff(arrays["started_us"]) < 0).any():
-            order = np.argsort(arrays["started_us"], kind="stable")
-            arrays = {name: column.take(order) for name, column in arrays.items()}
-        return arrays
-
-    def _fetch(self, fields: Mapping[str, SelectedColumn], query: str, values: Sequence[Any]) -> ColumnArrays:
+        fields = {"started_us": SelectedColumn("started_us", "integer"), **fields}
+        query, values = self._query(
+            ", ".join(field.sqlite for field in fields.values()), ledger.CALLS_WITH_STANDING, only
+        )
         columns = {name: _GrowingColumn(field.kind) for name, field in fields.items()}
         cursor = self.connection.cursor()
         cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time
@@ -204,7 +179,13 @@ class ColumnReader:
         while rows := cursor.fetchmany(CHUNK):
             for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=True):
                 column.append(cells)
-        return {name: column.take() for name, column in columns.items()}
+        arrays: ColumnArrays = {name: column.take() for name, column in columns.items()}
+        # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as
+        # they were written.
+        if (np.diff(arrays["started_us"]) < 0).any():
+            order = np.argsort(arrays["started_us"], kind="stable")
+            arrays = {name: column.take(order) for name, column in arrays.items()}
+        return arrays
 
     def _read_parquet(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
         expressions = ", ".join(f"{field.duckdb} AS c{number}" for number, field in enumerate(fields.values()))

@@ -45,8 +45,8 @@ _VIEWS: Mapping[str, Mapping[str, str]] = {
 }
 """The tables that a query may name: the expressions of their columns, by name."""
 _SOURCES = {
-    "calls": "main.call_rows LEFT JOIN main.kinds ON number = kind LEFT JOIN computed ON computed.call_id = id",
-    "requests": "main.call_rows JOIN main.requests ON key = request_key",
+    "calls": "main.calls LEFT JOIN computed ON computed.call_id = id",
+    "requests": "main.calls JOIN main.requests ON key = request_key",
     "scores": "main.scores",
     "votes": "main.votes",
 }

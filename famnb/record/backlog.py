@@ -1,21 +1,20 @@
-"""Backlog: records that wait until a ledger's file can be written; in memory, then in a ledger elsewhere.
+"""Backlog: records that wait until a ledger's file can be written; in memory, then in ledgers elsewhere.
 
-in memory, up to MEMORY_BYTES ── then in the spill, a ledger in another folder
-└ written in batches             └ once memory is empty: merged at once, while new records wait in memory again
+append ── memory ── written in batches
+          └ past MEMORY_BYTES: all of it to a spill, a ledger in another folder ── merged before what is in memory
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import itertools
 import shutil
 import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,7 +22,7 @@ import platformdirs
 
 from famnb.record import schema
 
-Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
+Statement: TypeAlias = tuple[str, Sequence[Any]]
 Record: TypeAlias = Sequence[Statement]
 """Statements that are executed together or not at all."""
 Warn: TypeAlias = Callable[[str, str], None]
@@ -66,120 +65,89 @@ class Backlog:
         self._warn = warn
         self._memory_bytes = MEMORY_BYTES if memory_bytes is None else memory_bytes
         self._lock = threading.Lock()
+        self._spills: list[tuple[Path, int]] = []
+        """Ledgers elsewhere with the oldest records, and how many records each has."""
         self._memory: collections.deque[tuple[Record, int]] = collections.deque()
         self._used_bytes = 0
-        self._spill: _Spill | None = None
-        """Where records go that are newer than those in memory."""
-        self._full_spill: _Spill | None = None
-        """The spill that is to be merged; its records are older than those in memory."""
 
     def __len__(self) -> int:
         """How many records wait."""
-        return len(self._memory) + sum(spill.count for spill in (self._spill, self._full_spill) if spill)
+        return len(self._memory) + sum(count for _, count in self._spills)
 
     def append(self, record: Record) -> None:
         """Add a record; if it can be kept nowhere it is lost, with a warning."""
-        size = sum(
-            sys.getsizeof(values) + sum(map(sys.getsizeof, values.values() if isinstance(values, Mapping) else values))
-            for _, values in record
-        )
+        size = sum(sys.getsizeof(values) + sum(map(sys.getsizeof, values)) for _, values in record)
         with self._lock:
-            # Behind those that were spilled: a call's records must be written in their order.
-            if self._spill is None and self._used_bytes + size <= self._memory_bytes:
-                self._memory.append((record, size))
-                self._used_bytes += size
-                return
-            try:
-                self._append_to_spill(record)
-            except (OSError, sqlite3.Error) as error:
+            if self._memory and self._used_bytes + size > self._memory_bytes:
+                try:
+                    spill = self._spill()
+                except (OSError, sqlite3.Error) as error:
+                    self._warn(
+                        "lost",
+                        f"records of calls are being LOST: {self._ledger} cannot be written, the memory for what waits "
+                        f"is full, and nothing can be written elsewhere ({error}). Calls go on, unrecorded, until "
+                        "there is room",
+                    )
+                    return
                 self._warn(
-                    "lost",
-                    f"records of calls are being LOST: {self._ledger} cannot be written, the memory for what waits is "
-                    f"full, and nothing can be written elsewhere ({error}). Calls go on, unrecorded, until there is "
-                    "room",
+                    "spilled",
+                    f"{self._ledger} still cannot be written, and the memory for what waits is full: records of calls "
+                    f"go to ledgers elsewhere, such as {spill}, and from there to their own once it can be written",
                 )
+            self._memory.append((record, size))
+            self._used_bytes += size
 
     def peek(self, limit: int) -> list[Record]:
         """Return the oldest records in memory, at most `limit`; they stay until `discard`."""
         with self._lock:
             return [record for record, _ in itertools.islice(self._memory, limit)]
 
-    def discard(self, count: int) -> None:
-        """Forget the oldest records."""
+    def discard(self, records: Iterable[Record]) -> None:
+        """Forget records that `peek` returned, as far as they were not spilled meanwhile."""
         with self._lock:
-            for _ in range(min(count, len(self._memory))):
-                self._used_bytes -= self._memory.popleft()[1]
+            for record in records:
+                if self._memory and self._memory[0][0] is record:
+                    self._used_bytes -= self._memory.popleft()[1]
 
-    def take_spill(self) -> Path | None:
-        """Return the file of the spill if its turn has come: to be passed to `merge`, then forgotten."""
-        with self._lock:
-            if self._full_spill is None and self._spill is not None and not self._memory:
-                self._full_spill, self._spill = self._spill, None
-                self._full_spill.connection.close()
-            return None if self._full_spill is None else self._full_spill.path
+    @property
+    def spills(self) -> list[Path]:
+        """The files of the spills, the oldest first: each to be passed to `merge`, then to `discard_spill`."""
+        return [path for path, _ in self._spills]
 
     def discard_spill(self) -> None:
-        """Delete the spill that `take_spill` returned."""
+        """Delete the oldest spill."""
         with self._lock:
-            if self._full_spill is not None:
-                shutil.rmtree(self._full_spill.path.parent, ignore_errors=True)
-                self._full_spill = None
+            path, _ = self._spills.pop(0)
+            shutil.rmtree(path.parent, ignore_errors=True)
 
-    def save(self) -> Path:
-        """Write all records to a ledger elsewhere, since the process ends; return its file. Raises OSError."""
+    def save(self) -> list[Path]:
+        """Spill all records, since the process ends; return the spills. Raises OSError or sqlite3.Error."""
         with self._lock:
-            path, connection = self._open_ledger()
-            with contextlib.closing(connection):
-                if self._full_spill is not None:
-                    merge(connection, self._full_spill.path)
-                connection.execute("BEGIN")
-                for record, _ in self._memory:
-                    execute(connection, record)
-                connection.execute("COMMIT")
-                if self._spill is not None:
-                    merge(connection, self._spill.path)
-            return path
+            if self._memory:
+                self._spill()
+            return self.spills
 
-    def _append_to_spill(self, record: Record) -> None:
-        if self._spill is None:
-            self._spill = _Spill(*self._open_ledger())
-            self._warn(
-                f"spilled to {self._spill.path}",
-                f"{self._ledger} still cannot be written, and the memory for what waits is full: further records of "
-                f"calls go to the ledger {self._spill.path}, and from there to their own once it can be written",
-            )
-        connection = self._spill.connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            execute(connection, record)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            with contextlib.suppress(sqlite3.Error):  # a full disk has rolled back already
-                connection.execute("ROLLBACK")
-            raise
-        self._spill.count += 1
-
-    def _open_ledger(self) -> tuple[Path, sqlite3.Connection]:
-        """Make a ledger in the first folder that takes one. Raises OSError."""
+    def _spill(self) -> Path:
+        """Move what is in memory to a ledger of its own in the first folder that takes one; return its file."""
         reasons = []
         for folder in spill_folders():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 # A folder of its own, which only this user can look into: records hold prompts.
                 path = Path(tempfile.mkdtemp(prefix="famnb-", dir=folder)) / "unwritten.sqlite"
-                return path, schema.open_to_write(path)
+                with contextlib.closing(schema.open_to_write(path)) as connection:
+                    connection.execute("BEGIN")
+                    for record, _ in self._memory:
+                        execute(connection, record)
+                    connection.execute("COMMIT")
             except (OSError, sqlite3.Error) as error:
                 reasons.append(f"{folder}: {error}")
+            else:
+                self._spills.append((path, len(self._memory)))
+                self._memory.clear()
+                self._used_bytes = 0
+                return path
         raise OSError("; ".join(reasons))
-
-
-@dataclasses.dataclass(slots=True)
-class _Spill:
-    """A ledger elsewhere, and how many records were written to it."""
-
-    path: Path
-    connection: sqlite3.Connection
-    count: int = 0
 
 
 def spill_folders() -> list[Path]:

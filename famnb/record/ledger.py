@@ -30,7 +30,7 @@ from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
 from famnb.record.recorded_call import RecordedCall
-from famnb.record.writer import Prepare, within_patience, writer
+from famnb.record.writer import Prepare, writer
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 FIT_S = 60.0
 """How long a fit is used for the cost of new calls, in seconds."""
 
-CALLS_WITH_STANDING = f"""
-    SELECT {", ".join((*schema.ROW_COLUMNS, *schema.KIND_COLUMNS))}, kind, call_rows.rowid AS place,
+CALLS_WITH_STANDING = """
+    SELECT *, rowid AS place,
         CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END AS standing
-    FROM {schema.CALLS}"""  # noqa: S608 - own names
-"""The calls with more columns: `standing`, their status, but `interrupted` for running calls of dead processes; the
-number of their kind; and `place`, a number by which two queries of one transaction know a call again."""
+    FROM calls"""
+"""The calls with two more columns: `standing`, their status, but `interrupted` for running calls of dead processes; and
+`place`, a number by which two queries of one transaction know a call again."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -240,7 +240,7 @@ class Ledger:
 
     def models(self) -> list[str]:
         """Return the names of all models, in the order of their first calls. LedgerError if the file cannot be read."""
-        query = "SELECT model FROM call_rows WHERE model > '' GROUP BY model ORDER BY MIN(started_us)"
+        query = "SELECT model FROM calls WHERE model > '' GROUP BY model ORDER BY MIN(started_us)"
         with self.reading() as connection:
             return [model for (model,) in connection.execute(query)] if connection else []
 
@@ -383,7 +383,7 @@ class Ledger:
     def _connect(self) -> sqlite3.Connection | None:
         """Open a connection to tables of today's version; None if there are none. Raises LedgerError."""
         for is_migrated in (False, True):
-            connection = within_patience(self.path, self._open_to_read)
+            connection = self._open_to_read()
             if connection is None:
                 return None
             version = schema.version(connection)

@@ -85,9 +85,9 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
             raise LedgerError(f"{path} was written by a newer famnb: update famnb")
         try:
             with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-                names, columns = {*file.schema_arrow.names}, (*schema.ROW_COLUMNS, *schema.KIND_COLUMNS)
+                names, columns = {*file.schema_arrow.names}, {*schema.CALL_COLUMNS}
                 extra = {BODY, PIECES, SCORES}
-                if differing := ({"id", "request_key"} | extra) - names | names - {*columns} - extra:
+                if differing := ({"id", "request_key"} | extra) - names | names - columns - extra:
                     reason = f"its columns differ in {', '.join(sorted(differing))}"
                     raise LedgerError(f"{path} holds no ledger: {reason}")
                 for vote in msgspec.json.decode(metadata.get(VOTES, b"[]"), type=list[dict[str, Any]]):
@@ -104,8 +104,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
 def _file_schema(pa: Any, connection: sqlite3.Connection) -> Any:
     """The columns of the file, named and typed as those of the calls and scores."""
     arrow_types = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
-    calls = {**schema.ROW_COLUMNS, **schema.KIND_COLUMNS}
-    fields = [(name, arrow_types[sql_type.partition(" ")[0]]) for name, sql_type in calls.items()]
+    fields = [(name, arrow_types[sql_type.partition(" ")[0]]) for name, sql_type in schema.CALL_COLUMNS.items()]
     score_fields = [(name, arrow_types[sql_type]) for name, sql_type in _columns(connection, "scores").items()]
     extra = [(BODY, pa.string()), (PIECES, pa.list_(pa.binary())), (SCORES, pa.list_(pa.struct(score_fields)))]
     cursor = connection.execute("SELECT * FROM votes")
@@ -119,56 +118,28 @@ def _read_tables(
     pa: Any, connection: sqlite3.Connection, file_schema: Any, condition: str, values: Sequence[Any]
 ) -> Iterator[Any]:
     """Yield Arrow tables of the calls that are over, oldest first, with request, bytes and scores."""
-    reader = connection.cursor()
-    reader.row_factory = None  # plain tuples, which cost less than a `sqlite3.Row`
-    kinds = reader.execute(f"SELECT number, {', '.join(schema.KIND_COLUMNS)} FROM kinds").fetchall()  # noqa: S608 - own names
-    positions = {row[0]: position for position, row in enumerate(kinds)}
-    common = {
-        name: pa.array([row[index] for row in kinds], file_schema.field(name).type)
-        for index, name in enumerate(schema.KIND_COLUMNS, 1)
-    }
     query = f"""
-        SELECT kind, requests.body, {", ".join(schema.ROW_COLUMNS)} FROM (
-            SELECT *, status AS standing FROM {schema.CALLS}
-        ) LEFT JOIN requests ON requests.key = request_key
+        SELECT calls.*, requests.body AS {BODY} FROM (SELECT *, status AS standing FROM calls) AS calls
+        LEFT JOIN requests ON requests.key = request_key
         WHERE status <> 'running' AND {condition} ORDER BY started_us, id"""  # noqa: S608 - values are bound
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    cursor.execute(query, values)
+    cursor = connection.execute(query, values)
     while True:
-        rows, pieces, scores = list[Any](), list[list[bytes]](), list[list[dict[str, Any]]]()
-        size = 0
+        rows, size = list[dict[str, Any]](), 0
         while len(rows) < CHUNK and size < CHUNK_BYTES and (batch := cursor.fetchmany(sql.CHUNK)):
-            ids = [row[2] for row in batch]
-            marks = sql.placeholders(ids)
-            own_pieces: dict[str, list[bytes]] = {call_id: [] for call_id in ids}
-            own_scores: dict[str, list[dict[str, Any]]] = {call_id: [] for call_id in ids}
+            calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in batch}
+            ids, marks = list(calls), sql.placeholders(calls)
             query = f"SELECT call_id, reads FROM pieces WHERE call_id IN {marks} ORDER BY call_id, seq"  # noqa: S608 - placeholders
-            for call_id, reads in reader.execute(query, ids):
-                own_pieces[call_id].append(reads)
-                size += len(reads)
+            for piece in connection.execute(query, ids):
+                calls[piece["call_id"]][PIECES].append(piece["reads"])
+                size += len(piece["reads"])
             query = f"SELECT * FROM scores WHERE call_id IN {marks} ORDER BY call_id, scorer"  # noqa: S608 - placeholders
             for score in connection.execute(query, ids):
-                own_scores[score["call_id"]].append(dict(score))
-            size += sum(len(row[1] or "") for row in batch)
-            rows += batch
-            pieces += own_pieces.values()
-            scores += own_scores.values()
+                calls[score["call_id"]][SCORES].append(dict(score))
+            size += sum(len(call[BODY] or "") for call in calls.values())
+            rows += calls.values()
         if not rows:
             return
-        numbers, bodies, *columns = zip(*rows, strict=True)
-        own_rows = pa.array([positions[number] for number in numbers])
-        arrays: dict[str, Any] = dict(zip(schema.ROW_COLUMNS, columns, strict=True))
-        arrays |= {name: values.take(own_rows) for name, values in common.items()}
-        arrays |= {BODY: bodies, PIECES: pieces, SCORES: scores}
-        yield pa.table(
-            [
-                values if isinstance(values, pa.Array) else pa.array(values, field.type)
-                for field in file_schema
-                for values in [arrays[field.name]]
-            ],
-            schema=file_schema,
-        )
+        yield pa.Table.from_pylist(rows, schema=file_schema)
 
 
 def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:

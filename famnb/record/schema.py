@@ -1,18 +1,12 @@
 """The ledger's tables, the migrations that made them, and connections to a file.
 
-calls      one row a call: the request in short, the outcome, every metric; a view that is written to as a table is
-           (an INSERT replaces the row of the same call),
-           of call_rows ── what each call has of its own
-           and kinds    ── what many calls have in common, each combination once
+calls      one row a call: the request in short, the outcome, every metric
 requests   request bodies, each once however often it was sent
 pieces     what came from the socket and when, compressed; one piece a call once it is over
 scores     scores of calls, one row a call and scorer
 votes      votes between two planned cells, one row a voter and pair
 prompts    saved prompts, one row a name and version
 looks      looks at the growing data of an experiment, one row an amount of data
-
-Of the ninety columns of a call a third are words, flags and settings, of which a million calls have a few hundred
-combinations. Apart from the figures they are read once each: reading a frame takes half the time.
 """
 
 from __future__ import annotations
@@ -35,82 +29,52 @@ Migration = Callable[[sqlite3.Connection], None]
 
 APPLICATION_ID = 0x46414D4C
 """The `application_id` in SQLite's file header: FAML."""
-TABLES = ("calls", "requests", "pieces", "scores", "votes", "prompts")
+TABLES = ("calls", "requests", "pieces", "scores", "votes", "prompts", "looks")
 """What rows are written to."""
 
 
-# Figures first and long texts last: SQLite reads a row from its beginning.
-ROW_COLUMNS: Mapping[str, str] = {
+# What queries select and group by first, then figures, and long texts last: SQLite reads a row from its beginning.
+CALL_COLUMNS: Mapping[str, str] = {
     "id": "TEXT PRIMARY KEY",
     "started_us": "INTEGER NOT NULL",
     "status": "TEXT NOT NULL",
-    **dict.fromkeys(("model", "experiment", "prompt_id", "tag"), "TEXT"),
-    "repeat": "INTEGER",
+    "profile": "TEXT DEFAULT 'fam'",
+    **dict.fromkeys(("endpoint", "model", "service", "experiment", "variant", "prompt_id", "tag"), "TEXT"),
+    **dict.fromkeys(("repeat", "warmup", "streamed", "complete", "attempts", "http_status"), "INTEGER"),
+    **dict.fromkeys(("error", "finish_reason", "stop_reason", "clock"), "TEXT"),
     **dict.fromkeys(("ttfb_s", "ttft_s", "ttfa_s", "think_s"), "REAL"),
     "thinking_latency_ms": "INTEGER",
     **dict.fromkeys(("e2e_s", "icl_p50_s", "icl_p95_s", "icl_max_s"), "REAL"),
     "icl_n": "INTEGER",
     **dict.fromkeys(("tpot_s", "output_tps", "ttft_low_s", "e2e_low_s"), "REAL"),
     **dict.fromkeys(("exact_share", "late_p50_ms", "late_max_ms", "connect_s", "wait_s"), "REAL"),
-    **dict.fromkeys((*COUNTS, "input_chars", "text_chars", "thinking_chars", "output_chars"), "INTEGER"),
+    **dict.fromkeys((*COUNTS, "input_chars", "text_chars", "thinking_chars", "output_chars", "hidden_cap"), "INTEGER"),
+    **dict.fromkeys((f"{count}_source" for count in COUNTS), "TEXT"),
     **dict.fromkeys(("cost_usd", "cost_low_usd", "cost_high_usd", "reported_cost_usd"), "REAL"),
-    "billing": "TEXT",
+    **dict.fromkeys(("temperature", "top_p"), "REAL"),
+    **dict.fromkeys(("max_tokens", "thinking"), "INTEGER"),
+    **dict.fromkeys(("effort", "verbosity", "reply_model", "billing"), "TEXT"),
     **dict.fromkeys(("headers_ns", "end_ns", "owner_pid"), "INTEGER"),
     "owner_born": "REAL",
-    **dict.fromkeys(("owner_host", "cell", "request_key", "request_id", "reply_id", "prompt_hash"), "TEXT"),
+    **dict.fromkeys(("owner_host", "cell", "request_key", "request_id", "reply_id", "prompt_hash", "url"), "TEXT"),
     **dict.fromkeys(("prompt", "prompt_tags", "error_message", "error_details", "warnings"), "TEXT"),
     **dict.fromkeys(("note", "labels", "response_headers"), "TEXT"),
 }
-"""What each call has of its own, with the SQL types."""
-KIND_COLUMNS: Mapping[str, str] = {
-    **dict.fromkeys(("profile", "endpoint", "url", "variant"), "TEXT"),
-    **dict.fromkeys(("warmup", "attempts", "http_status", "hidden_cap"), "INTEGER"),
-    **dict.fromkeys(("temperature", "top_p"), "REAL"),
-    **dict.fromkeys(("max_tokens", "thinking", "streamed", "complete"), "INTEGER"),
-    **dict.fromkeys(("effort", "verbosity", "service", "reply_model", "clock"), "TEXT"),
-    **dict.fromkeys(("finish_reason", "stop_reason", "error", *(f"{count}_source" for count in COUNTS)), "TEXT"),
-}
-"""What many calls have in common, with the SQL types."""
-CALLS = "call_rows LEFT JOIN kinds ON number = kind"
-"""The calls with all columns, and `kind`; if none of `kinds` is used, SQLite does not look there."""
+"""The columns of calls, with the SQL types."""
 
 
 def _create_calls(connection: sqlite3.Connection) -> None:
-    rows = ", ".join(f"{name} {sql_type}" for name, sql_type in {"kind": "INTEGER NOT NULL", **ROW_COLUMNS}.items())
-    connection.execute(f"CREATE TABLE call_rows ({rows})")
-    kinds = ", ".join(f"{name} {sql_type}" for name, sql_type in KIND_COLUMNS.items())
-    connection.execute(f"CREATE TABLE kinds (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, {kinds})")
-    connection.execute(f"CREATE VIEW calls AS SELECT {', '.join((*ROW_COLUMNS, *KIND_COLUMNS))} FROM {CALLS}")  # noqa: S608 - own names
-    new_kind = ", ".join("IFNULL(NEW.profile, 'fam')" if name == "profile" else f"NEW.{name}" for name in KIND_COLUMNS)
-    key = f"json_array({new_kind})"
-    # Not INSERT OR IGNORE: the conflict clause of the statement on the view would take its place.
-    add_kind = f"""
-        INSERT INTO kinds (key, {", ".join(KIND_COLUMNS)}) SELECT {key}, {new_kind}
-        WHERE NOT EXISTS (SELECT 1 FROM kinds WHERE key = {key})"""  # noqa: S608 - own names
-    kind = f"(SELECT number FROM kinds WHERE key = {key})"  # noqa: S608 - own names
-    columns, new_row = ", ".join(ROW_COLUMNS), ", ".join(f"NEW.{name}" for name in ROW_COLUMNS)
-    # A note that was made while the call ran stays when its final row is written.
-    old = {"note": "IFNULL(NEW.note, call_rows.note)"}
-    replacement = ", ".join(f"{name} = {old.get(name, f'NEW.{name}')}" for name in ROW_COLUMNS)
-    values = ", ".join(f"{name} = NEW.{name}" for name in ROW_COLUMNS)
-    changes = {
-        "INSERT": f"""
-            {add_kind}; INSERT INTO call_rows (kind, {columns}) VALUES ({kind}, {new_row})
-            ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, {replacement}""",  # noqa: S608 - own names
-        "UPDATE": f"{add_kind}; UPDATE call_rows SET kind = {kind}, {values} WHERE id = OLD.id",  # noqa: S608 - own names
-        "DELETE": "DELETE FROM call_rows WHERE id = OLD.id",
-    }
-    for event, statements in changes.items():
-        connection.execute(f"CREATE TRIGGER calls_{event.lower()} INSTEAD OF {event} ON calls BEGIN {statements}; END")
+    columns = ", ".join(f"{name} {sql_type}" for name, sql_type in CALL_COLUMNS.items())
+    connection.execute(f"CREATE TABLE calls ({columns})")
+    connection.execute("CREATE INDEX calls_by_time ON calls (started_us)")
+    connection.execute("CREATE INDEX calls_by_request ON calls (request_key)")
+    connection.execute("CREATE INDEX calls_by_model ON calls (model, started_us)")
+    connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
+    connection.execute("CREATE INDEX calls_open ON calls (id) WHERE status = 'running'")
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     _create_calls(connection)
-    connection.execute("CREATE INDEX calls_by_time ON call_rows (started_us)")
-    connection.execute("CREATE INDEX calls_by_request ON call_rows (request_key)")
-    connection.execute("CREATE INDEX calls_by_model ON call_rows (model, started_us)")
-    connection.execute("CREATE INDEX calls_by_cell ON call_rows (experiment, cell)")
-    connection.execute("CREATE INDEX calls_open ON call_rows (id) WHERE status = 'running'")
     connection.execute("CREATE TABLE requests (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
     connection.execute("CREATE TABLE pieces (call_id TEXT NOT NULL, seq INTEGER NOT NULL, reads BLOB NOT NULL)")
     connection.execute("CREATE UNIQUE INDEX pieces_in_order ON pieces (call_id, seq)")
@@ -137,8 +101,22 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
-"""The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
+def _join_kinds(connection: sqlite3.Connection) -> None:
+    """Make one table of calls of the two that a view joined in version 1."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kinds'").fetchone():
+        return
+    connection.execute("CREATE TEMP TABLE joined AS SELECT * FROM calls")
+    connection.execute("DROP VIEW calls")
+    connection.execute("DROP TABLE call_rows")
+    connection.execute("DROP TABLE kinds")
+    _create_calls(connection)
+    columns = ", ".join(CALL_COLUMNS)
+    connection.execute(f"INSERT INTO calls ({columns}) SELECT {columns} FROM temp.joined")  # noqa: S608 - own names
+    connection.execute("DROP TABLE temp.joined")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create_tables, _join_kinds)
+"""The n-th takes a file of version n to version n + 1; a new file has today's tables from the first."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -165,21 +143,20 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise LedgerError for a file that a newer famnb wrote, or one before 0.1, and for another program's database."""
+    """Raise LedgerError for a file that a newer famnb wrote, and for a database that is not a ledger since 0.1."""
     connection.execute("BEGIN")  # one moment of the file: somebody may be making its tables just now
     try:
         file_version = version(connection)
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        is_new = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     file = connection.execute("PRAGMA database_list").fetchone()[2]
-    if tables and (application_id != APPLICATION_ID or "calls" in tables):
-        is_early = file_version > 0 and tables >= {"calls", "requests", "pieces"}
-        reason = "a ledger of a famnb before 0.1, which cannot be read" if is_early else "a database, but no ledger"
+    if application_id != APPLICATION_ID and not is_new:
         raise LedgerError(
-            f"{file} is {reason}, and left as it is: move it away, or choose another file with FAMNB_LEDGER or ledger="
+            f"{file} is a database, but no ledger of famnb 0.1 or later, and left as it is: move it away, or choose "
+            "another file with FAMNB_LEDGER or ledger="
         )
     if file_version > len(MIGRATIONS):
         raise LedgerError(
@@ -234,10 +211,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
-            # Opened on one thread and used on another (`writer.within_patience`), one at a time.
-            connection = sqlite3.connect(
-                f"{address}?{mode}", uri=True, timeout=LOCK_S, isolation_level=None, check_same_thread=False
-            )
+            connection = sqlite3.connect(f"{address}?{mode}", uri=True, timeout=LOCK_S, isolation_level=None)
             check(connection)
         except (sqlite3.Error, LedgerError) as error:
             if connection is not None:

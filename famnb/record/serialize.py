@@ -283,7 +283,7 @@ def _delete_pieces(call_id: str) -> Statement:
 
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
-    return sql.insert("calls", tuple(values), otherwise="ABORT"), tuple(map(storable, values.values()))
+    return sql.upsert("calls", "id", tuple(values)), tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:

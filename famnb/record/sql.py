@@ -28,6 +28,13 @@ def insert(table: str, columns: tuple[str, ...], *, otherwise: str) -> str:
 
 
 @functools.lru_cache(maxsize=100)
+def upsert(table: str, key: str, columns: tuple[str, ...]) -> str:
+    """Return an INSERT of a row, or an UPDATE of these columns, whose names have to be our own, if its key is there."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f"{insert(table, columns, otherwise='ABORT')} ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+
+@functools.lru_cache(maxsize=100)
 def update(table: str, columns: tuple[str, ...], *, only_if: str) -> str:
     """Return an UPDATE of these columns, whose names have to be our own, of the rows for which a condition holds."""
     return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE {only_if}"  # noqa: S608 - own names

@@ -11,22 +11,21 @@ import atexit
 import collections
 import contextlib
 import dataclasses
-import math
 import os
 import sqlite3
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from famnb.errors import LedgerError
 from famnb.record import schema
 from famnb.record.backlog import MEMORY_BYTES, Backlog, Record, execute, merge
 
-T = TypeVar("T")
 Prepare: TypeAlias = Callable[[], Record]
 
 # An idle kernel should hold neither a thread nor a file; not at once, since the next call often follows soon.
@@ -47,7 +46,7 @@ STUCK_S = 0.25
 HANG_S = 8.0
 """Seconds after which the user is warned of a transaction that does not end."""
 PATIENCE_S = 10.0
-"""Seconds that a reader of a ledger, or the end of the process, waits for a disk that does not answer."""
+"""Seconds that `flush`, so a reader and the end of the process, waits for a disk that does not answer."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -87,8 +86,6 @@ class LedgerWriter:
         """When the transaction began that runs; None if none does."""
         self._failed_at: float | None = None
         """When the file could not be written last; None if it could."""
-        self._batches = 0
-        """Transactions so far, by which one that hangs is distinguished from many."""
 
     def submit(
         self, prepare: Prepare, *, urgent: bool = False, then: Callable[[], object] | None = None
@@ -115,8 +112,7 @@ class LedgerWriter:
     @property
     def is_stuck(self) -> bool:
         """Whether the file system has not answered for a while."""
-        busy_since = self._busy_since
-        return busy_since is not None and time.monotonic() - busy_since > STUCK_S
+        return self._busy_s() > STUCK_S
 
     @property
     def behind(self) -> int:
@@ -132,15 +128,13 @@ class LedgerWriter:
         if is_writer_thread or (self._thread is None and not self._backlog):
             return
         future = self.submit(lambda: (), urgent=True)
-        while True:
-            batches = self._batches
-            try:
-                future.result(PATIENCE_S)
-                return
-            except TimeoutError:
-                if batches == self._batches:
-                    break
-        raise no_answer_error(self.path, f"{self.behind:,} records wait in memory, calls go on")
+        while futures.wait([future], PATIENCE_S).not_done:
+            if self._busy_s() >= PATIENCE_S:
+                raise LedgerError(
+                    f"the file system of the ledger {self.path} has not answered for {PATIENCE_S:g} s: "
+                    f"{self.behind:,} records wait in memory, calls go on. Bring it back, or choose another file with "
+                    "FAMNB_LEDGER or ledger="
+                )
 
     def close(self) -> None:
         """Write what is left and close the file; a later job opens it again. Raises LedgerError as `flush` does."""
@@ -162,11 +156,11 @@ class LedgerWriter:
             return
         count = len(self._backlog)
         try:
-            file = self._backlog.save()
+            files = ", ".join(map(str, self._backlog.save()))
         except (OSError, sqlite3.Error) as error:
             message = f"are LOST: {self.path} cannot be written, nor is there another place ({error})"
         else:
-            message = f"could not be written to {self.path}; they are in a ledger of their own, {file}"
+            message = f"could not be written to {self.path}; they are in a ledger of their own, {files}"
         self._warn_once("end", f"{count:,} records of calls {message}")
 
     def _run(self) -> None:
@@ -178,8 +172,9 @@ class LedgerWriter:
         """Wait for jobs, or for the time to try again; return False, the file closed, when there was nothing to do."""
         with self._changed:
             while not self._has_jobs() and not self._is_attempt_due():
-                is_idle = not self._closing and not self._changed.wait(RETRY_S if self._has_failed() else IDLE_S)
-                if self._closing or (is_idle and not self._has_failed()):
+                has_failed = self._failed_at is not None
+                is_idle = not self._closing and not self._changed.wait(RETRY_S if has_failed else IDLE_S)
+                if self._closing or (is_idle and not has_failed):
                     break
             else:
                 return True
@@ -191,10 +186,6 @@ class LedgerWriter:
                 return True
             self._thread, self._closing = None, False
             return False
-
-    def _has_failed(self) -> bool:
-        """Whether the file could not be written when that was tried last."""
-        return self._failed_at is not None
 
     def _has_jobs(self) -> bool:
         """Whether there are jobs whose futures are not done, those that the second thread has prepared included."""
@@ -227,7 +218,7 @@ class LedgerWriter:
                 self._prepared = [job for job in self._prepared if job.urgent]
             for job in jobs:
                 self._finish(job)
-            if time.monotonic() - (self._busy_since or math.inf) > HANG_S:
+            if self._busy_s() > HANG_S:
                 self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
             with self._changed:
                 if not self._queue:
@@ -265,7 +256,6 @@ class LedgerWriter:
             while self._backlog:
                 with self._note_use():
                     self._write_batch(lock_timeout_s)
-                self._batches += 1
         except (sqlite3.Error, OSError, LedgerError) as error:
             self._failed_at = time.monotonic()
             # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
@@ -280,8 +270,8 @@ class LedgerWriter:
     def _write_batch(self, lock_timeout_s: float) -> None:
         """Write the oldest records, or all that were spilled, in one transaction."""
         connection = self._connect(lock_timeout_s)
-        if spill := self._backlog.take_spill():
-            merge(connection, spill)
+        if spills := self._backlog.spills:
+            merge(connection, spills[0])
             self._backlog.discard_spill()
             return
         records = self._backlog.peek(MAX_BATCH)
@@ -291,7 +281,12 @@ class LedgerWriter:
             if error := execute(connection, record):
                 self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
         connection.execute("COMMIT")
-        self._backlog.discard(len(records))
+        self._backlog.discard(records)
+
+    def _busy_s(self) -> float:
+        """For how many seconds the file has been in use without an answer."""
+        busy_since = self._busy_since
+        return 0 if busy_since is None else time.monotonic() - busy_since
 
     @contextlib.contextmanager
     def _note_use(self) -> Iterator[None]:
@@ -311,9 +306,9 @@ class LedgerWriter:
         return self._connection
 
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def _warn_of_trouble(self, reason: str) -> None:
         self._warn_once(
@@ -331,35 +326,6 @@ class LedgerWriter:
         # Where warnings are errors there is no caller on this thread to raise to.
         with contextlib.suppress(RuntimeWarning):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-
-def within_patience(path: Path, read: Callable[[], T]) -> T:
-    """Return what `read` returns, which opens a ledger; LedgerError if the file system does not answer in time."""
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(read())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    # On another thread, since nothing else can be left that waits for a disk.
-    if _start_thread(run) is None:
-        return read()
-    try:
-        return outcome.result(PATIENCE_S)
-    except TimeoutError:
-        if outcome.done():
-            raise
-    raise no_answer_error(path, "nothing of it can be read")
-
-
-def no_answer_error(path: Path, consequence: str) -> LedgerError:
-    """Return the error for a ledger whose file system hangs."""
-    return LedgerError(
-        f"the file system of the ledger {path} has not answered for {PATIENCE_S:g} s: {consequence}. Bring it back, or "
-        "choose another file with FAMNB_LEDGER or ledger="
-    )
 
 
 def _start_thread(run: Callable[[], object]) -> threading.Thread | None:

@@ -174,12 +174,26 @@ def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pyt
     made = exchange()
     ledger.on_close(made)
     ledger.close()
-    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE call_rows ADD COLUMN mood TEXT"))
+    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE calls ADD COLUMN mood TEXT"))
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
     assert ledger.call(made.id).reply == made.reply
     with sqlite3.connect(ledger.path) as connection:
         assert schema.version(connection) == len(steps)
-        assert connection.execute("SELECT mood FROM call_rows").fetchall() == [(None,)]
+        assert connection.execute("SELECT mood FROM calls").fetchall() == [(None,)]
+
+
+def test_a_ledger_of_version_1_keeps_its_calls(ledger: Ledger):
+    made = exchange()
+    ledger.on_close(made)
+    ledger.close()
+    with sqlite3.connect(ledger.path) as connection:
+        connection.executescript("""
+            ALTER TABLE calls RENAME TO call_rows; CREATE TABLE kinds (number INTEGER);
+            CREATE VIEW calls AS SELECT * FROM call_rows; PRAGMA user_version = 1;
+        """)
+    assert ledger.call(made.id).reply == made.reply
+    ledger.on_close(exchange()).result()
+    assert len(ledger) == 2
 
 
 def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger):
