@@ -59,6 +59,21 @@ def test_an_answer_keeps_its_schema(client: famnb.Client):
         assert isinstance(client.ask("Is it?", endpoint=endpoint, schema=Weather, max_tokens=100).parsed, Weather)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        ("chat", {"logprobs": True, "top_logprobs": 2}),
+        ("responses", {"include": ["message.output_text.logprobs"], "top_logprobs": 2}),
+    ],
+)
+def test_each_token_has_its_probability_and_the_alternatives_if_asked_for(client, endpoint, fields, stream):
+    reply = client.ask("Say something.", endpoint=endpoint, max_tokens=5, stream=stream, **fields)
+    (entries,) = [json.loads(block.text) for block in reply.blocks if block.kind == "logprobs"]
+    assert b"".join(bytes(entry["bytes"]) for entry in entries).decode().strip() == reply.text.strip() != ""
+    assert all(entry["logprob"] <= 0 and len(entry["top_logprobs"]) == 2 for entry in entries)
+
+
 def test_only_a_conversation_goes_on_from_what_was_read(client: famnb.Client):
     """The second of two calls with one prompt would otherwise begin sooner, whatever setting is tried second."""
     for _ in range(3):
