@@ -15,7 +15,7 @@ from famnb.widget.html.transcript import Bundle, Section
 WINNER = "★ winner"
 _EMPTY = "Their answers stand here side by side, and are saved with the notebook."
 _PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
-_ANSWER_KINDS = ("thinking", "text", "code", "failure", "note")
+_ANSWER_KINDS = ("thinking", "text", "code", "picture", "failure", "note")
 """The kinds of a reply's sections that are in its cell; prompt, badges and figures are beside or above it."""
 
 MAX_COLUMNS = 4

@@ -32,7 +32,7 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
 
-_ANSWER_KINDS = ("text", "code", "failure", "note")
+_ANSWER_KINDS = ("text", "code", "picture", "failure", "note")
 """The kinds of a reply's sections that are shown: none says which variant answered, or how long it took."""
 _RELOAD_NOTE = SafeHtml(
     "<p>This page was reloaded; to save the result with the notebook, show the ballot in a new cell.</p>"

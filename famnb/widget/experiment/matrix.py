@@ -35,7 +35,7 @@ PERIOD_S = 0.5
 """Between two looks at what a run has answered."""
 Filter: TypeAlias = Literal["all", "not graded", "pass", "fail", "noted", "failed"]
 _GRADES = {"pass": 1.0, "fail": 0.0}
-_ANSWER_KINDS = ("text", "code", "failure", "note")
+_ANSWER_KINDS = ("text", "code", "picture", "failure", "note")
 
 
 class MatrixCellView(View, frozen=True):

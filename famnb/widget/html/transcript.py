@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
-from famnb.formatting import format_table, html_table, shorten
+from famnb.formatting import format_size, format_table, html_table, shorten
 from famnb.reply import Block, Reply
 from famnb.request import Request
 from famnb.widget.html import facts, sanitize
@@ -57,6 +58,10 @@ _THINKING = SafeHtml(
     f'<details><summary style="{_SUMMARY_STYLE}">{{}}</summary><div style="{_THINKING_STYLE}">{{}}</div></details>'
 )
 _TEXT = SafeHtml("{}<div>{}</div>")
+_PICTURE = SafeHtml('<p><img style="max-width:100%" alt="image in the answer" src="{}"></p>')
+# Base64 that nobody reads, as that of a picture which is a block of its own.
+_BINARY = re.compile(r"[A-Za-z0-9+/=]{400,}")
+_PICTURE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
 _FAILURE = SafeHtml(f'<p style="{_FAILURE_STYLE}">{{}}</p>')
 _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 
@@ -64,8 +69,9 @@ _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 class Section(NamedTuple):
     """One section of a transcript, whatever it will be rendered as."""
 
-    kind: Literal["head", "prompt", "thinking", "text", "code", "failure", "note", "figures"]
+    kind: Literal["head", "prompt", "thinking", "text", "code", "picture", "failure", "note", "figures"]
     text: str
+    """What it says; the data URL of a picture."""
     label: str = ""
     """A heading: the role of a prompt's message, how long the thinking took, or the name of a tool."""
     badges: Sequence[facts.Badge] = ()
@@ -209,10 +215,26 @@ def block_section(block: Block, reply: Reply) -> Section:
             )
         case "refusal":
             return Section("text", block.text, "refused")
+        case "image" if _PICTURE_DATA.match(block.text):
+            return Section("picture", block.text)
+        case "image":
+            # As Markdown, whose images are links: its host would learn that a picture was looked at.
+            return Section("text", f"![]({block.text})")
         case "logprobs":
             return Section("note", f"The log-probabilities of {len(block.entries)} tokens are in `reply.blocks`.")
         case _:
-            return Section("code", indent_json(block.text) if block.entries else block.text, block.kind)
+            text = _BINARY.sub(lambda match: f"{match[0][:16]}…", block.text)
+            return Section("code", indent_json(text) if block.entries else text, block.kind)
+
+
+def picture_html(url: str) -> SafeHtml:
+    """Return a picture by its data URL."""
+    return _PICTURE.format(url)
+
+
+def _describe_picture(url: str) -> str:
+    kind, _, data = url.removeprefix("data:image/").partition(";base64,")
+    return f"image, {kind}, {format_size(len(data) * 3 // 4)}"
 
 
 def _arguments(block: Block) -> str:
@@ -236,6 +258,8 @@ def _html(section: Section) -> SafeHtml:
             return _TEXT.format(heading, sanitize.render_markdown(text))
         case "code":
             return heading + sanitize.code_block(text)
+        case "picture":
+            return picture_html(text)
         case "failure":
             return _FAILURE.format(text)
         case "note" | "figures":
@@ -258,6 +282,8 @@ def _markdown(section: Section) -> str:
             return f"{heading}{sanitize.defuse_markdown(text)}"
         case "code":
             return f"{heading}{sanitize.fence(text)}"
+        case "picture":
+            return f"*{_describe_picture(text)}*"
         case "failure":
             return f"**{_inline(text)}**"
         case "note" | "figures":
@@ -286,6 +312,8 @@ def _plain(section: Section) -> str:
             return _prefix_lines("| ", [section.label, *text.split("\n")])
         case "text" | "code":
             return f"{sanitize.visible(section.label)}:\n{text}" if section.label else text
+        case "picture":
+            return f"({_describe_picture(section.text)})"
         case "failure" | "note" | "figures":
             return f"({text})"
         case _:

@@ -21,7 +21,7 @@ from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Block, Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.facts import Tone, wants_json
-from famnb.widget.html.transcript import JsonLayout, Section, indent_json, sections
+from famnb.widget.html.transcript import JsonLayout, Section, indent_json, picture_html, sections
 from famnb.widget.runtime.view import Growing, View
 
 # Rendering this much takes about 6 ms; a longer block is nearly always code, whose text looks the same.
@@ -300,6 +300,7 @@ class ReplyPane:
         """How many events of the stream the blocks have taken in."""
         self._service: str | None = None
         self._blocks: dict[Address, _Block] = {}
+        self._pictures: set[Address] = set()
         self._final_blocks: tuple[BlockView, ...] | None = None
         """The blocks once the stream has ended."""
         self._view: PaneView | None = None
@@ -349,7 +350,7 @@ class ReplyPane:
     def finish(self) -> None:
         """Show the reply that has ended, in the words of its transcript."""
         blocks = [block.view for block in self._blocks.values()]
-        kinds = ("thinking", "text", "code")
+        kinds = ("thinking", "text", "code", "picture")
         final = [section for section in sections(self.reply) if section.kind in kinds]
         # The same blocks go on where they are the same, so that what a reader has folded or selected stays.
         is_same = [block.kind for block in blocks] == [section.kind for section in final]
@@ -400,6 +401,11 @@ class ReplyPane:
         end = len(events)
         for event in events[self._event_count : end]:
             match event:
+                # A picture is shown when it is whole.
+                case Opened(at=address, kind="image") | Delta(at=address, kind="image"):
+                    self._pictures.add(address)
+                case Closed(at=address) if address in self._pictures:
+                    pass
                 case Opened(at=address, kind=kind, name=name):
                     self._block(address, kind, name)
                 case Delta(at=address, kind=kind, text=text) if kind not in _UNSHOWN_KINDS and text:
@@ -490,6 +496,8 @@ def final_block(section: Section, block: BlockView | None, *, key: str) -> Block
         block = BlockView(key=key, kind=kind, label=label, is_open=False, body=Markdown())
     if kind == "code":
         block.body.replace("", sanitize.visible(section.text))
+    elif section.kind == "picture":
+        block.body.replace(picture_html(section.text), "")
     else:
         block.body.close(section.text)
     return msgspec.structs.replace(block, label=label, is_open=False)

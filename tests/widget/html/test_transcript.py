@@ -1,6 +1,7 @@
 """A reply or a conversation as saved output: everything that is known, nothing that is not, in three forms."""
 
 import dataclasses
+import json
 from decimal import Decimal
 
 import pytest
@@ -100,6 +101,26 @@ def test_a_tool_call_shows_its_arguments():
     text = transcript.reply_bundle(broken)["text/plain"]
     assert 'calls look_up:\n{\n  "city": "Ghent"\n}' in text
     assert 'calls f (invalid JSON):\n{"a":' in text
+
+
+def test_a_picture_is_shown_and_one_elsewhere_is_a_link():
+    data = "data:image/png;base64," + "A" * 400
+    pictures = [Block(at=(0, n), kind="image", text=url) for n, url in enumerate((data, "https://example.org/a.png"))]
+    bundle = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=tuple(pictures)))
+    assert f'src="{data}"' in bundle["text/html"]
+    assert bundle["text/html"].count("<img") == 1
+    assert '<a href="https://example.org/a.png"' in bundle["text/html"]
+    for form in ("text/plain", "text/markdown"):
+        assert "image, png, 1 kB" in bundle[form]
+        assert data not in bundle[form]
+
+
+def test_the_json_of_an_unknown_block_is_shown_without_its_binary_data():
+    block = Block(at=(0, 0), kind="sculpture", text=json.dumps({"title": "Hare", "mesh": "B" * 1000}))
+    text = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(block,)))["text/plain"]
+    assert '"title": "Hare"' in text
+    assert "BBBB…" in text
+    assert "B" * 100 not in text
 
 
 @pytest.mark.parametrize("place", ["prompt", "model", "thinking", "text", "tool", "fault", "warning"])

@@ -111,6 +111,18 @@ def test_thinking_is_open_until_the_answer_begins(pane: ReplyPane, stream: Scrip
     assert page.texts[1] == ("", "So")
 
 
+def test_a_picture_comes_whole_at_the_end(pane: ReplyPane, stream: ScriptedStream):
+    url, picture = "data:image/png;base64,iVBORw0KGgo=", (0, 2)
+    stream.add(Delta(TEXT, "text", "Here: "), Opened(picture, "image"), Delta(picture, "image", url), Closed(picture))
+    page = Page(pane)
+    page.flush()
+    assert page.texts == [("", "Here: ")]
+    stream.add(Ended("completed", "stop")).end(status="completed")
+    pane.finish()
+    page.flush()
+    assert [f'src="{url}"' in html for html, _tail in page.texts] == [False, True]
+
+
 def test_thinking_of_unknown_length_folds_at_the_next_flush(pane: ReplyPane, stream: ScriptedStream):
     page = Page(pane)
     stream.add(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
