@@ -49,10 +49,6 @@ def import_prices(options: argparse.Namespace) -> int:
         print(f"famnb: the ledger has no calls{where}: name the models, such as 'gpt-*'", file=sys.stderr)
         return 2
     imported = read_community_prices(options.file, patterns, service=service)
-    if not imported:
-        where = f" at {service}" if service else ""
-        print(f"famnb: {options.file} has no price of {', '.join(patterns)}{where}", file=sys.stderr)
-        return 1
     path = prices.add(imported)
     models = ", ".join(sorted({price.model for price in imported})) + (f" at {service}" if service else "")
     print(f"{format_count(len(imported), 'price')} of {models} written to {path}; {imported[0].source}")

@@ -154,16 +154,17 @@ def load(ledger: Any, path: Path) -> int:
 
     Raises LedgerError for a file of none of the formats, or if the ledger cannot be written.
     """
-    statements = [
-        (exchange.id, serialize.import_call(_with_cost(exchange, ledger), this_process(), known))
-        for format_, row in read_rows(path)
-        for exchange, known in [_make_call(format_, row, datetime.fromtimestamp(math.floor(path.stat().st_mtime), UTC))]
-    ]
+    modified_at = datetime.fromtimestamp(math.floor(path.stat().st_mtime), UTC)
+    records = []
+    for format_, row in read_rows(path):
+        exchange, known = _make_call(format_, row, modified_at)
+        exchange.reply = dataclasses.replace(exchange.reply, cost=ledger.cost(exchange, exchange.reply))
+        records.append((exchange.id, serialize.import_call(exchange, this_process(), known)))
     added = 0
     try:
         with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for call_id, record in statements:
+            for call_id, record in records:
                 if connection.execute("SELECT 1 FROM calls WHERE id = ?", (call_id,)).fetchone() is None:
                     added += 1
                     for statement, values in record:
@@ -347,11 +348,6 @@ class _Row:
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         number = amount(value)
         return None if number is None else datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC)
-
-
-def _with_cost(exchange: Exchange, ledger: Any) -> Exchange:
-    exchange.reply = dataclasses.replace(exchange.reply, cost=ledger.cost(exchange, exchange.reply))
-    return exchange
 
 
 def _make_call(format_: str, fields: dict[str, Any], at: datetime) -> tuple[Exchange, dict[str, Any]]:

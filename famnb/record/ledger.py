@@ -136,7 +136,7 @@ class Ledger:
     def call(self, call_id: str) -> RecordedCall:
         """Return a recorded call. KeyError if no call has that id, LedgerError if the file cannot be read."""
         self.settle()
-        rows = self._fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
+        rows = self.fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
         if not rows:
             raise UnknownName(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(rows[0])
@@ -164,10 +164,10 @@ class Ledger:
         self.settle()
         for ids in sql.iter_chunks(call_ids):
             query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id IN {sql.placeholders(ids)}"  # noqa: S608 - placeholders
-            rows = {row["id"]: row for row in self._fetch(query, ids)}
+            rows = {row["id"]: row for row in self.fetch(query, ids)}
             keys = list({row["request_key"] for row in rows.values()})
             query = f"SELECT key, body FROM requests WHERE key IN {sql.placeholders(keys)}"  # noqa: S608 - placeholders
-            bodies = {row["key"]: row["body"] for row in self._fetch(query, keys)}
+            bodies = {row["key"]: row["body"] for row in self.fetch(query, keys)}
             reads = dict(self.reads(rows))
             for row in (rows[call_id] for call_id in ids if call_id in rows):
                 load = functools.partial(tuple, reads.get(row["id"], ()))
@@ -181,14 +181,14 @@ class Ledger:
         """
         self.settle()
         query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-        return self._fetch(query, (*values, -1 if limit is None else limit))[::-1]
+        return self.fetch(query, (*values, -1 if limit is None else limit))[::-1]
 
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
         """Yield what came from the socket for each of these calls, if anything did, in the order given."""
         for ids in sql.iter_chunks(call_ids):
             query = f"SELECT * FROM pieces WHERE call_id IN {sql.placeholders(ids)} ORDER BY seq"  # noqa: S608 - placeholders
             pieces: dict[str, list[bytes]] = {}
-            for row in self._fetch(query, ids):
+            for row in self.fetch(query, ids):
                 pieces.setdefault(row["call_id"], []).append(row["reads"])
             yield from (
                 (call_id, serialize.read_pieces(call_id, pieces[call_id])) for call_id in ids if call_id in pieces
@@ -205,7 +205,7 @@ class Ledger:
         """
         query = "SELECT id FROM calls WHERE request_key = ? AND profile = ? AND complete = 1 AND error IS NULL"
         query += ("" if simulated else " AND service IS NOT 'sim'") + " ORDER BY started_us DESC, id DESC"
-        rows = self._fetch(query, (request.key(), profile))
+        rows = self.fetch(query, (request.key(), profile))
         if not rows:
             return None
         # With this request, since equal keys do not mean equal objects and the reply's request is to be the caller's.
@@ -224,35 +224,33 @@ class Ledger:
         """Finish the rows of calls whose process died, as `interrupted`, with what had arrived."""
         running = f"{CALLS_WITH_STANDING} WHERE status = 'running'"
         # Only rows left running, which are few and have an index: `standing` asks the system for each process.
-        dead_rows = self._fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
+        dead_rows = self.fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead_rows:
-            self._submit(functools.partial(serialize.finalize_interrupted, row["id"], self._partial_reply(row)))
+            try:
+                reply = self._call(row).reply
+            except Exception as error:  # a damaged row must not keep the other calls from being read
+                serialize.warn_damaged(row["id"], "what had arrived", error)
+                reply = Reply(status="interrupted", complete=False)
+            self._submit(functools.partial(serialize.finalize_interrupted, row["id"], reply))
         if dead_rows:
             self.flush()
-
-    def _partial_reply(self, row: sqlite3.Row) -> Reply:
-        """The reply as far as it had arrived when its process died."""
-        try:
-            return self._call(row).reply
-        except Exception as error:  # a damaged row must not keep the other calls from being read
-            serialize.warn_damaged(row["id"], "what had arrived", error)
-            return Reply(status="interrupted", complete=False)
 
     def models(self) -> list[str]:
         """Return the names of all models, in the order of their first calls. LedgerError if the file cannot be read."""
         query = "SELECT model FROM calls WHERE model > '' GROUP BY model ORDER BY MIN(started_us)"
-        with self.reading() as connection:
-            return [model for (model,) in connection.execute(query)] if connection else []
+        return [row["model"] for row in self.fetch(query)]
 
     def fits(self, model: str) -> Mapping[str | None, token_estimates.TokenFit]:
         """Return a model's tokens per character, by the service that answered, fitted on its own replies."""
-        return token_estimates.fit_by_service(self._fetch(token_estimates.RATIOS, (model, token_estimates.REPLIES)))
+        return token_estimates.fit_by_service(self.fetch(token_estimates.RATIOS, (model, token_estimates.REPLIES)))
 
     def info(self) -> maintenance.LedgerInfo:
         """Return what it holds: calls by status, model and endpoint, times, sizes. LedgerError if it cannot be read."""
         from famnb.record import maintenance
 
-        return maintenance.info(self)
+        self.settle()
+        with self.reading() as connection:
+            return maintenance.info(self.path, connection)
 
     def prune(
         self,
@@ -270,7 +268,10 @@ class Ledger:
         """
         from famnb.record import maintenance
 
-        return maintenance.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
+        self.settle()
+        return maintenance.prune(
+            self.path, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run
+        )
 
     def export(self, path: str | os.PathLike[str], **filters: Unpack[Filters]) -> int:
         """Write the calls that are over, bytes included, to a Parquet file, for `load`; return how many.
@@ -281,7 +282,11 @@ class Ledger:
         """
         from famnb.record import parquet
 
-        return parquet.export(self, Path(path), *where(filters))
+        self.settle()
+        with self.reading() as connection:
+            if connection is None:
+                raise LedgerError(f"there is no ledger {self.path} to export yet; famnb check makes one")
+            return parquet.export(connection, Path(path), *where(filters))
 
     def load(self, path: str | os.PathLike[str]) -> int:
         """Add the calls of a file; return how many were new. A call that is there stays as it is.
@@ -296,7 +301,7 @@ class Ledger:
         path = Path(path)
         with path.open("rb") as file:
             is_parquet = file.read(4) == b"PAR1"
-        return parquet.load(self, path) if is_parquet or path.suffix == ".parquet" else foreign.load(self, path)
+        return parquet.load(self.path, path) if is_parquet or path.suffix == ".parquet" else foreign.load(self, path)
 
     @property
     def behind(self) -> int:
@@ -323,7 +328,7 @@ class Ledger:
 
     def __len__(self) -> int:
         """How many calls it holds."""
-        rows = self._fetch("SELECT COUNT(*) FROM calls")
+        rows = self.fetch("SELECT COUNT(*) FROM calls")
         return int(rows[0][0]) if rows else 0
 
     def __bool__(self) -> bool:
@@ -344,8 +349,8 @@ class Ledger:
     def _submit(self, prepare: Prepare, *, then: Callable[[], object] | None = None) -> Future[None]:
         return writer(self.path).submit(prepare, then=then)
 
-    def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """The rows of a query, with all that this process has recorded so far; none if there is no file yet."""
+    def fetch(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """Return the rows of a query, with all that this process has recorded so far; none if there is no file yet."""
         self.flush()
         with self.reading() as connection:
             return connection.execute(query, values).fetchall() if connection else []
@@ -407,7 +412,7 @@ class Ledger:
 
     def _call(self, row: sqlite3.Row) -> RecordedCall:
         call_id, key = row["id"], row["request_key"]
-        requests = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
+        requests = self.fetch("SELECT body FROM requests WHERE key = ?", (key,))
         body = requests[0]["body"] if requests else None
         return self._recorded_call(row, body, lambda: next((reads for _, reads in self.reads([call_id])), ()))
 
@@ -450,13 +455,7 @@ class Ledger:
             return
         # Without a fit the estimate is wider; the writer warns of a file that cannot be read.
         with contextlib.suppress(LedgerError, sqlite3.Error):
-            connection = self._open_to_read()
-            if connection:
-                with contextlib.closing(connection):
-                    fits = token_estimates.fit_by_service(
-                        connection.execute(token_estimates.RATIOS, (model, token_estimates.REPLIES)).fetchall()
-                    )
-                    self._fits[model] = time.monotonic(), fits
+            self._fits[model] = time.monotonic(), self.fits(model)
 
 
 def _standing_of_running(pid: int | None, born: float | None, host: str | None) -> str:

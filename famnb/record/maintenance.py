@@ -6,32 +6,20 @@ import contextlib
 import dataclasses
 import sqlite3
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from famnb.errors import InvalidRequest, LedgerError
 from famnb.formatting import format_size
 from famnb.record import schema, serialize, sql
+from famnb.record.filters import parse_moment
 from famnb.validation import check_integer
 
 # A running call that wants to write waits for one of these transactions. Also below 999, the values that SQLite
 # before 3.32 binds in one statement.
 DELETED_AT_ONCE = 900
 """Calls deleted in one transaction."""
-
-
-class LedgerFile(Protocol):
-    """The part of a `Ledger` that is used here: `ledger` imports this module, so this one cannot import `ledger`."""
-
-    path: Path
-
-    def settle(self) -> None:
-        """Finish the rows of calls whose process died."""
-
-    def reading(self) -> AbstractContextManager[sqlite3.Connection | None]:
-        """A connection that only reads; None where there is no file yet."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,38 +87,36 @@ class PruneResult:
         return f"{verb} {part}{self.calls:,} calls, {self.left:,} calls stay{freed}"
 
 
-def info(ledger: LedgerFile) -> LedgerInfo:
-    """Return what a ledger holds."""
-    ledger.settle()
-    with ledger.reading() as connection:
-        if connection is None:
-            return LedgerInfo(ledger.path, 0, 0, 0, 0, 0, None, None, {}, {}, {}, {})
+def info(path: Path, connection: sqlite3.Connection | None) -> LedgerInfo:
+    """Return what a ledger holds, read by a connection to it; None if there is no file yet."""
+    if connection is None:
+        return LedgerInfo(path, 0, 0, 0, 0, 0, None, None, {}, {}, {}, {})
 
-        def value(query: str) -> Any:
-            return connection.execute(query).fetchone()[0]
+    def value(query: str) -> Any:
+        return connection.execute(query).fetchone()[0]
 
-        def count_by(expression: str, *, where: str = "1") -> dict[str, int]:
-            query = f"SELECT {expression}, COUNT(*) FROM calls WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - own text
-            return {str(name): count for name, count in connection.execute(query)}
+    def count_by(expression: str, *, where: str = "1") -> dict[str, int]:
+        query = f"SELECT {expression}, COUNT(*) FROM calls WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - own text
+        return {str(name): count for name, count in connection.execute(query)}
 
-        return LedgerInfo(
-            path=ledger.path,
-            version=schema.version(connection),
-            size_bytes=_on_disk(ledger.path),
-            payload_bytes=value("SELECT IFNULL(SUM(LENGTH(reads)), 0) FROM pieces"),
-            request_bytes=value("SELECT IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM requests"),
-            calls=value("SELECT COUNT(*) FROM calls"),
-            first=_moment(value("SELECT MIN(started_us) FROM calls")),
-            last=_moment(value("SELECT MAX(started_us) FROM calls")),
-            by_status=count_by("status"),
-            by_model=count_by("IFNULL(model, 'unnamed')"),
-            by_endpoint=count_by("endpoint"),
-            running=count_by("owner_host || ':' || owner_pid", where="status = 'running'"),
-        )
+    return LedgerInfo(
+        path=path,
+        version=schema.version(connection),
+        size_bytes=_on_disk(path),
+        payload_bytes=value("SELECT IFNULL(SUM(LENGTH(reads)), 0) FROM pieces"),
+        request_bytes=value("SELECT IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM requests"),
+        calls=value("SELECT COUNT(*) FROM calls"),
+        first=_moment(value("SELECT MIN(started_us) FROM calls")),
+        last=_moment(value("SELECT MAX(started_us) FROM calls")),
+        by_status=count_by("status"),
+        by_model=count_by("IFNULL(model, 'unnamed')"),
+        by_endpoint=count_by("endpoint"),
+        running=count_by("owner_host || ':' || owner_pid", where="status = 'running'"),
+    )
 
 
 def prune(
-    ledger: LedgerFile,
+    path: Path,
     *,
     older_than: timedelta | datetime | None,
     keep: int | None,
@@ -138,15 +124,22 @@ def prune(
     dry_run: bool,
 ) -> PruneResult:
     """Delete calls that are over: those before a time, or beyond the newest, or only those that are both."""
-    condition, values = _condition(older_than, keep)
+    if older_than is None and keep is None:
+        raise InvalidRequest("prune: expected older_than= (an age or a moment), keep= (a number of calls), or both")
+    condition, values = "status <> 'running'", list[Any]()
+    if older_than is not None:
+        condition += " AND started_us < ?"
+        values.append(serialize.microseconds(parse_moment("older_than", older_than)))
+    if keep is not None:
+        condition += " AND id NOT IN (SELECT id FROM calls ORDER BY started_us DESC, id DESC LIMIT ?)"
+        values.append(check_integer("keep", keep, minimum=0, expected="a number of calls of at least 0"))
     if payloads_only:
         condition += " AND EXISTS (SELECT 1 FROM pieces WHERE call_id = calls.id)"
-    ledger.settle()
-    if not ledger.path.exists():
+    if not path.exists():
         return PruneResult(0, 0, 0, payloads_only, dry_run)
     try:
-        with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-            before = _on_disk(ledger.path)
+        with contextlib.closing(schema.open_to_write(path)) as connection:
+            before = _on_disk(path)
             query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
             ids = [call_id for (call_id,) in connection.execute(query, values)]
             if not dry_run:
@@ -158,41 +151,11 @@ def prune(
                     connection.execute("VACUUM")
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             count = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-            freed = max(before - _on_disk(ledger.path), 0)
+            freed = max(before - _on_disk(path), 0)
     except (sqlite3.Error, OSError) as error:
-        raise LedgerError(f"the ledger {ledger.path} cannot be changed: {error}; free or unlock the file") from error
+        raise LedgerError(f"the ledger {path} cannot be changed: {error}; free or unlock the file") from error
     would_go = len(ids) if dry_run and not payloads_only else 0
     return PruneResult(len(ids), count - would_go, freed, payloads_only, dry_run)
-
-
-def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
-    """The calls to delete, as an SQL condition and its values."""
-    if older_than is None and keep is None:
-        raise InvalidRequest("prune: expected older_than= (an age or a moment), keep= (a number of calls), or both")
-    if keep is not None:
-        keep = check_integer("keep", keep, minimum=0, expected="a number of calls of at least 0")
-    conditions, values = ["status <> 'running'"], list[Any]()
-    if older_than is not None:
-        conditions.append("started_us < ?")
-        values.append(serialize.microseconds(_parse_moment(older_than)))
-    if keep is not None:
-        conditions.append("id NOT IN (SELECT id FROM calls ORDER BY started_us DESC, id DESC LIMIT ?)")
-        values.append(keep)
-    return " AND ".join(conditions), values
-
-
-def _parse_moment(older_than: timedelta | datetime) -> datetime:
-    """Return the moment before which calls may go. Raises InvalidRequest if it is neither an age nor a moment."""
-    match older_than:
-        case timedelta():
-            try:
-                return datetime.now(UTC) - older_than
-            except OverflowError:  # an age older than the year 1
-                return datetime.min.replace(tzinfo=UTC)
-        case datetime():
-            return older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
-        case _:
-            raise InvalidRequest(f"older_than: expected a timedelta or a datetime, got {older_than!r}")
 
 
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:

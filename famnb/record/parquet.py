@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from famnb.errors import LedgerError
-from famnb.record import maintenance, schema, serialize, sql, token_estimates
+from famnb.record import schema, serialize, sql, token_estimates
 from famnb.timing import Read
 
 if TYPE_CHECKING:
@@ -46,31 +46,27 @@ def _import_pyarrow() -> Any:
     return pa
 
 
-def export(ledger: maintenance.LedgerFile, path: Path, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
+def export(connection: sqlite3.Connection, path: Path, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
     """Write the calls that are over, and for which an SQL condition holds, to a Parquet file; return how many."""
     pa = _import_pyarrow()
-    ledger.settle()
     # Beside the file and moved over it at the end. Not `atomic_write`, since all of it never is in memory.
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     written = 0
     try:
-        with ledger.reading() as connection:
-            if connection is None:
-                raise LedgerError(f"there is no ledger {ledger.path} to export yet; famnb check makes one")
-            connection.execute("BEGIN")  # one moment of the ledger, whatever others write meanwhile
-            file_schema = _file_schema(pa, connection)
-            with pa.parquet.ParquetWriter(partial, file_schema, compression="zstd") as writer:
-                for table in _read_tables(pa, connection, file_schema, condition, values):
-                    writer.write_table(table)
-                    written += table.num_rows
+        connection.execute("BEGIN")  # one moment of the ledger, whatever others write meanwhile
+        file_schema = _file_schema(pa, connection)
+        with pa.parquet.ParquetWriter(partial, file_schema, compression="zstd") as writer:
+            for table in _read_tables(pa, connection, file_schema, condition, values):
+                writer.write_table(table)
+                written += table.num_rows
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
     return written
 
 
-def load(ledger: maintenance.LedgerFile, path: Path) -> int:
-    """Add the calls of a Parquet file that are not yet there; return how many they were."""
+def load(ledger_path: Path, path: Path) -> int:
+    """Add the calls of a Parquet file that a ledger does not have yet; return how many they were."""
     pa = _import_pyarrow()
     try:
         file = pa.parquet.ParquetFile(path)
@@ -84,7 +80,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
         if int(metadata[VERSION]) > len(schema.MIGRATIONS):
             raise LedgerError(f"{path} was written by a newer famnb: update famnb")
         try:
-            with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
+            with contextlib.closing(schema.open_to_write(ledger_path)) as connection:
                 names, columns = {*file.schema_arrow.names}, {*schema.CALL_COLUMNS}
                 extra = {BODY, PIECES, SCORES}
                 if differing := ({"id", "request_key"} | extra) - names | names - columns - extra:
@@ -98,7 +94,7 @@ def load(ledger: maintenance.LedgerFile, path: Path) -> int:
                     if batch.num_rows > 0
                 )
         except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {ledger.path} cannot be changed: {error}") from error
+            raise LedgerError(f"the ledger {ledger_path} cannot be changed: {error}") from error
 
 
 def _file_schema(pa: Any, connection: sqlite3.Connection) -> Any:

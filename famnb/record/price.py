@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from famnb.errors import InvalidRequest
 from famnb.events import Billing
 from famnb.formatting import format_estimate, format_usd, html_table
+from famnb.record.filters import Moment, parse_moment
 from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
@@ -55,6 +56,8 @@ class Cost:
 
 MORE_AMOUNTS = ("cache_write_1h", "audio_input", "audio_output", "image_output", "search")
 """What a price may have besides the rates of input, output and cache."""
+AMOUNTS = ("input", "output", "cached", "cache_write", *MORE_AMOUNTS)
+"""The amounts of a price, those that each has first."""
 
 
 class TokenRates(NamedTuple):
@@ -190,45 +193,36 @@ def add_billed_items(price: Price, billing: Billing, bounds: tuple[Any, Any, Any
 
 
 def parse_price(
-    model: str,
+    model: str = "",
     *,
-    input: Amount,
-    output: Amount,
-    cached: Amount | None = None,
-    cache_write: Amount | None = None,
-    since: datetime | date | str | None = None,
+    since: Moment | None = None,
     until_context: int | None = None,
     service: str | None = None,
     tier: str | None = None,
-    cache_write_1h: Amount | None = None,
-    audio_input: Amount | None = None,
-    audio_output: Amount | None = None,
-    image_output: Amount | None = None,
-    search: Amount | None = None,
     source: str = USER,
+    **amounts: Amount | None,
 ) -> Price:
-    """Return the price that a user's values describe. Raises InvalidRequest, naming the field that is wrong."""
+    """Return the price that a user's values describe, its amounts by their names in AMOUNTS.
+
+    Raises InvalidRequest, naming the field that is wrong.
+    """
     check_text("model", model, expected="the name of a model")
+    check_text("source", source, expected="where the price comes from")
     if tier is not None:
         check_text("tier", tier, expected="the name of a tier, such as 'flex'")
     if until_context is not None:
         check_integer("until_context", until_context, minimum=1, expected="a number of tokens, 1 or more")
+    known = {name: _parse_amount(name, value) for name, value in amounts.items() if value is not None}
+    if missing := [name for name in AMOUNTS[:2] if name not in known]:
+        raise InvalidRequest(f"{', '.join(missing)} missing")
     return Price(
         model=model,
-        input=_parse_amount("input", input),
-        output=_parse_amount("output", output),
-        cached=None if cached is None else _parse_amount("cached", cached),
-        cache_write=None if cache_write is None else _parse_amount("cache_write", cache_write),
-        cache_write_1h=None if cache_write_1h is None else _parse_amount("cache_write_1h", cache_write_1h),
-        audio_input=None if audio_input is None else _parse_amount("audio_input", audio_input),
-        audio_output=None if audio_output is None else _parse_amount("audio_output", audio_output),
-        image_output=None if image_output is None else _parse_amount("image_output", image_output),
-        search=None if search is None else _parse_amount("search", search),
         tier=tier,
-        since=None if since is None else _parse_moment(since),
+        since=None if since is None else parse_moment("since", since).astimezone(UTC),
         until_context=until_context,
         service=None if service is None else parse_service(service),
         source=source,
+        **known,
     )
 
 
@@ -246,6 +240,8 @@ def parse_service(service: str) -> str:
 
 
 def _parse_amount(name: str, value: Amount) -> Decimal:
+    if name not in AMOUNTS:
+        raise InvalidRequest(f"{name}: there is no such field; the amounts are {', '.join(AMOUNTS)}")
     try:
         # By way of its text: Decimal(0.1) would be 0.1000000000000000055…, which nobody meant.
         amount = Decimal(str(value))
@@ -254,12 +250,3 @@ def _parse_amount(name: str, value: Amount) -> Decimal:
     if not amount.is_finite() or amount < 0:
         raise InvalidRequest(f"{name}: a price is a number of USD per million tokens, 0 or more; got {value!r}")
     return amount
-
-
-def _parse_moment(since: datetime | date | str) -> datetime:
-    try:
-        value = datetime.fromisoformat(since) if isinstance(since, str) else since
-        moment = value if isinstance(value, datetime) else datetime.combine(value, time())
-    except (TypeError, ValueError):
-        raise InvalidRequest(f"since: expected a date such as '2026-01-31'; got {since!r}") from None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

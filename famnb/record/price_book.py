@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import inspect
 import itertools
 import json
 import os
@@ -41,7 +40,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,9 @@ from famnb.errors import InvalidRequest
 from famnb.events import Billing, Count, Usage
 from famnb.formatting import format_table, html_table
 from famnb.profiles import NAMES
+from famnb.record.filters import Moment
 from famnb.record.price import (
+    AMOUNTS,
     MILLION,
     MORE_AMOUNTS,
     USER,
@@ -111,9 +112,6 @@ class PriceBook:
         self._set: tuple[Price, ...] = ()
         self._file: tuple[Price, ...] | None = None if use_file else ()
         """The user's file; None before it is first read."""
-        self._ranked_file: tuple[Price, ...] = ()
-        self._file_ranks: tuple[tuple[Price, ...], ...] = (), ()
-        """The file's prices that `set` has kept there, which come first, and the others."""
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Price]:
@@ -133,24 +131,22 @@ class PriceBook:
         output: Amount,
         cached: Amount | None = None,
         cache_write: Amount | None = None,
-        since: datetime | date | str | None = None,
+        since: Moment | None = None,
         until_context: int | None = None,
         service: str | None = None,
         tier: str | None = None,
-        cache_write_1h: Amount | None = None,
-        audio_input: Amount | None = None,
-        audio_output: Amount | None = None,
-        image_output: Amount | None = None,
-        search: Amount | None = None,
         keep: bool | None = None,
+        **more: Amount | None,
     ) -> None:
         """Set a model's price in USD per million tokens; where it holds, built-in prices of the model do not.
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
         price holds for calls of fewer input tokens. `service`, a profile's name or a host, is the only one that takes
-        it. `tier` is the capacity that it is the price of, such as `flex`; `search` is in USD for one search. What a
-        call is billed for and has no price leaves the upper end of its cost open. The same entry set again is replaced.
+        it. `tier` is the capacity that it is the price of, such as `flex`. `more` are prices of what few calls are
+        billed for: `cache_write_1h`, `audio_input`, `audio_output`, `image_output`, and `search` in USD for one search.
+        What a call is billed for and has no price leaves the upper end of its cost open. The same entry set again is
+        replaced.
         It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
         the process. A file that cannot be read or written is left as it is, with a warning.
         """
@@ -164,20 +160,26 @@ class PriceBook:
             until_context=until_context,
             service=service,
             tier=tier,
-            cache_write_1h=cache_write_1h,
-            audio_input=audio_input,
-            audio_output=audio_output,
-            image_output=image_output,
-            search=search,
+            source=USER,
+            **more,
         )
         with self._lock:
             self._set = tuple(other for other in self._set if _identity(other) != _identity(price))
-            kept = dataclasses.replace(price, source=f"{USER}, {datetime.now(UTC):%Y-%m-%d}")
-            if not _is_kept(keep) or not self._change_file(lambda prices: [*prices, kept]):
-                self._set = (*self._set, price)
+            if os.getenv("FAMNB_KEEP_PRICES", "1").lower() not in ("0", "false", "no") if keep is None else keep:
+                kept = dataclasses.replace(price, source=f"{USER}, {datetime.now(UTC):%Y-%m-%d}")
+                try:
+                    self._change_file(lambda prices: [*prices, kept])
+                except (InvalidRequest, OSError) as error:
+                    warnings.warn(f"the price is not kept: {error}", RuntimeWarning, stacklevel=2)
+                else:
+                    return
+            self._set = (*self._set, price)
 
     def unset(self, model: str) -> None:
-        """Forget what was set for a model, also in the file; its other prices, or built-in ones, apply again."""
+        """Forget what was set for a model, also in the file; its other prices, or built-in ones, apply again.
+
+        Raises OSError if it cannot be taken out of the file.
+        """
         with self._lock:
             self._set = tuple(price for price in self._set if price.model != model)
             if any(price.model == model and _was_set(price) for price in self._user_file()):
@@ -192,15 +194,9 @@ class PriceBook:
         """
         self._file = read_price_file(Path(path).expanduser() if path else default_price_file())
 
-    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write what was set, and what the user's file had besides, to that file; return its path."""
-        target = Path(path).expanduser() if path else default_price_file()
-        with self._lock:
-            self._write(target, self._set)
-            self._set = ()
-        return target
-
-    def fetch(self, *models: str, source: str = COMMUNITY_PRICES, service: str | None = None) -> Path:
+    def fetch(
+        self, *models: str, source: str | os.PathLike[str] = COMMUNITY_PRICES, service: str | None = None
+    ) -> Path:
         """Take vendors' prices of models into your file, each with the date of its source; return the file's path.
 
         `models` are ids or patterns such as "gpt-*". `source` is the address of litellm's price file, which collects
@@ -209,49 +205,24 @@ class PriceBook:
         """
         if not models:
             raise InvalidRequest("models: expected ids or patterns of models, such as 'gpt-*'")
-        if "://" in source:
-            # Loaded late: what reads recorded calls does without the network.
-            import httpx
-
-            try:
-                data, name = httpx.get(source, follow_redirects=True).raise_for_status().content, source
-            except httpx.HTTPError as error:
-                raise OSError(f"{source} cannot be read: {error}") from error
-            imported = parse_community_prices(
-                data, models, service=service, source=f"{Path(name).name}, {datetime.now(UTC):%Y-%m-%d}"
-            )
-        else:
-            imported = read_community_prices(Path(source).expanduser(), models, service=service)
-        if not imported:
-            raise InvalidRequest(f"{source} has no price of {', '.join(models)}{f' at {service}' if service else ''}")
-        return self.add(imported)
+        return self.add(read_community_prices(source, models, service=service))
 
     def add(self, prices: Iterable[Price]) -> Path:
-        """Write prices into the user's file, in place of those of the same model, date, tier and service."""
-        target = default_price_file()
-        with self._lock:
-            self._write(target, prices)
-        return target
+        """Write prices into the user's file, in place of those of the same model, date, tier and service; return it.
 
-    def _write(self, target: Path, prices: Iterable[Price]) -> None:
-        merged = {_identity(price): price for price in (*self._user_file(), *prices)}
-        write_price_file(target, sorted(merged.values(), key=_identity))
+        Raises InvalidRequest if what it holds is wrong, OSError if it cannot be read or written.
+        """
+        with self._lock:
+            return self._change_file(lambda old_prices: [*old_prices, *prices])
+
+    def _change_file(self, change: Callable[[Sequence[Price]], Iterable[Price]]) -> Path:
+        """Write the prices of the user's file changed, as it is now: another process may have written it."""
+        target = default_price_file()
+        prices = {_identity(price): price for price in change(read_price_file(target) if target.exists() else ())}
+        write_price_file(target, sorted(prices.values(), key=_identity))
         # Read again rather than kept, so that each price has a source.
         self._file = read_price_file(target)
-
-    def _change_file(self, change: Callable[[Sequence[Price]], Iterable[Price]]) -> bool:
-        """Write the prices of the user's file changed; False, with a warning, if it cannot be read or written."""
-        target = default_price_file()
-        try:
-            # As it is now: another process may have written it.
-            before = read_price_file(target) if target.exists() else ()
-            after = {_identity(price): price for price in change(before)}
-            write_price_file(target, sorted(after.values(), key=_identity))
-            self._file = read_price_file(target)
-        except (InvalidRequest, OSError) as error:
-            warnings.warn(f"the price is not kept: {error}", RuntimeWarning, stacklevel=3)
-            return False
-        return True
+        return target
 
     def _user_file(self) -> tuple[Price, ...]:
         """The prices in the user's file, read on first use; warns once if it cannot be read, since no call may fail."""
@@ -268,10 +239,8 @@ class PriceBook:
     def _by_rank(self) -> tuple[tuple[Price, ...], ...]:
         """The sources of prices, the one that wins first."""
         file = self._user_file()
-        if file is not self._ranked_file:
-            kept = tuple(price for price in file if _was_set(price))
-            self._ranked_file, self._file_ranks = file, (kept, tuple(price for price in file if not _was_set(price)))
-        return self._set, *self._file_ranks, self._built_in
+        kept = tuple(price for price in file if _was_set(price))
+        return self._set, kept, tuple(price for price in file if not _was_set(price)), self._built_in
 
     def price(
         self, model: str, *, at: datetime | None = None, context: int = 0, service: str | ServiceNames = ()
@@ -406,10 +375,6 @@ class PriceBook:
         return price_html(self)
 
 
-def _is_kept(keep: bool | None) -> bool:
-    return os.getenv("FAMNB_KEEP_PRICES", "1").lower() not in ("0", "false", "no") if keep is None else keep
-
-
 def _was_set(price: Price) -> bool:
     """Whether a price of the file was kept by `PriceBook.set`."""
     return price.source.startswith(f"{USER}, ")
@@ -474,7 +439,15 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
         return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
     if output_tokens is None:
         return Ceiling(input_tokens, None, None, f"nothing limits the answer of {model!r}: give {request.cap}")
-    tier_prices = _reachable_prices(model, input_tokens, service)
+    now = datetime.now(UTC)
+    limits = {entry.until_context or 0 for entry in prices if entry.model == model}
+    # A request of up to so many tokens can fall into each tier below that.
+    contexts = {0, *(limit for limit in limits if limit <= input_tokens)}
+    tier_prices = [
+        price
+        for context in contexts
+        if (price := prices.price(model, at=now, context=context, service=service)) is not None
+    ]
     if not tier_prices:
         reason = (
             f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
@@ -483,15 +456,6 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
     # Writing to a cache can cost more than plain input, and whether the service does is not known beforehand.
     most = max(input_tokens * max(price.rates.inputs) + output_tokens * price.output for price in tier_prices)
     return Ceiling(input_tokens, output_tokens, most / MILLION)
-
-
-def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> list[Price]:
-    """The prices of every tier that a request of up to so many tokens can fall into."""
-    limits = {entry.until_context for entry in prices if entry.model == model and entry.until_context is not None}
-    now = datetime.now(UTC)
-    contexts = [0, *(limit for limit in limits if limit <= input_tokens)]
-    tier_prices = (prices.price(model, at=now, context=context, service=service) for context in contexts)
-    return [price for price in tier_prices if price is not None]
 
 
 _TABLE_TITLE = "Prices in USD per million tokens"
@@ -529,10 +493,6 @@ def _table_cells(entry: Price) -> tuple[str, ...]:
     )
 
 
-_FILE_FIELDS = tuple(inspect.signature(parse_price).parameters)
-_REQUIRED_FIELDS = ("model", "input", "output")
-
-
 def default_price_file() -> Path:
     """Return the file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
     return Path(os.getenv("FAMNB_PRICES") or Path(platformdirs.user_config_dir("famnb")) / "prices.toml").expanduser()
@@ -557,7 +517,7 @@ def read_price_file(path: Path) -> tuple[Price, ...]:
     prices: list[Price] = []
     for number, table in enumerate(tables, start=1):
         try:
-            price = _parse_entry(table, source=str(path))
+            price = parse_price(**{"source": str(path), **table})
             key = price.model, price.service, price.since, price.until_context, price.tier
             first = number_of.setdefault(key, number)
             if first != number:
@@ -579,35 +539,17 @@ def write_price_file(path: Path, prices: Iterable[Price]) -> None:
     atomic_write(path, text.encode())
 
 
-def _parse_entry(table: dict[str, Any], *, source: str) -> Price:
-    if unknown := [name for name in table if name not in _FILE_FIELDS]:
-        raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FILE_FIELDS)}")
-    if missing := [name for name in _REQUIRED_FIELDS if name not in table]:
-        raise InvalidRequest(f"{', '.join(missing)} missing")
-    if not isinstance(table["model"], str):
-        raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
-    if not isinstance(table.get("source", ""), str):
-        raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
-    return parse_price(**{"source": source, **table})
-
-
 def _format_entry(price: Price) -> str:
     values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
-    for name in ("input", "output", "cached", "cache_write", *MORE_AMOUNTS):
-        amount = getattr(price, name)
-        if amount is not None:
-            values[name] = f"{amount:f}"
+    values |= {name: f"{amount:f}" for name in AMOUNTS if (amount := getattr(price, name)) is not None}
     if price.since is not None:
         is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
         values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
     if price.until_context is not None:
         values["until_context"] = str(price.until_context)
-    if price.service:
-        values["service"] = json.dumps(price.service, ensure_ascii=False)
-    if price.tier:
-        values["tier"] = json.dumps(price.tier, ensure_ascii=False)
-    if price.source:
-        values["source"] = json.dumps(price.source, ensure_ascii=False)
+    for name in ("service", "tier", "source"):
+        if text := getattr(price, name):
+            values[name] = json.dumps(text, ensure_ascii=False)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
 
 
@@ -629,33 +571,35 @@ _COMMUNITY_TIERS = {"flex": "_flex", "priority": "_priority", "batch": "_batches
 _COMMUNITY_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
-def read_community_prices(path: Path, patterns: Iterable[str], *, service: str | None = None) -> tuple[Price, ...]:
-    """Return the prices of a copy of the community's file; see `parse_community_prices`. Raises OSError, too."""
-    source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
-    try:
-        return parse_community_prices(path.read_bytes(), patterns, service=service, source=source)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{path}: {error}") from None
-
-
-def parse_community_prices(
-    data: bytes, patterns: Iterable[str], *, service: str | None = None, source: str
+def read_community_prices(
+    source: str | os.PathLike[str], patterns: Sequence[str], *, service: str | None = None
 ) -> tuple[Price, ...]:
-    """Return the prices of the models whose ids match one of the patterns, such as `gpt-*`.
+    """Return the prices that the community's file, at an address or a path, has of the models that match a pattern.
 
     A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
     `service` they are prices at this one alone: of a profile's name or a vendor's, those that the file has of that
-    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if the data are not of
-    this form.
+    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if there are none or
+    the file is not of this form, OSError if it cannot be read.
     """
+    if "://" in str(source):
+        # Loaded late: what reads recorded calls does without the network.
+        import httpx
+
+        try:
+            data = httpx.get(str(source), follow_redirects=True).raise_for_status().content
+        except httpx.HTTPError as error:
+            raise OSError(f"{source} cannot be read: {error}") from error
+        date = datetime.now(UTC)
+    else:
+        file = Path(source).expanduser()
+        data, date = file.read_bytes(), datetime.fromtimestamp(file.stat().st_mtime, UTC)
     try:
         content = json.loads(data, parse_float=Decimal)
     except ValueError as error:
-        raise InvalidRequest(f"this is not JSON ({error})") from None
+        raise InvalidRequest(f"{source}: this is not JSON ({error})") from None
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
-        raise InvalidRequest("expected an object of models, as litellm's price file is")
+        raise InvalidRequest(f"{source}: expected an object of models, as litellm's price file is")
     chosen: dict[str, Mapping[str, Any]] = {}
-    patterns = list(patterns)
     # Of a vendor whom the file does not know, others' prices would be a guess.
     vendors = {*NAMES, *(entry.get("litellm_provider") for entry in content.values())}
     for name, entry in content.items():
@@ -669,8 +613,11 @@ def parse_community_prices(
         )
         if is_wanted and has_price and is_sold_there and (model not in chosen or model == name):
             chosen[model] = entry
+    if not chosen:
+        raise InvalidRequest(f"{source} has no price of {', '.join(patterns)}{f' at {service}' if service else ''}")
+    label = f"{Path(source).name}, {date:%Y-%m-%d}"
     return tuple(
-        price for model, entry in chosen.items() for price in _read_community_entry(model, entry, service, source)
+        price for model, entry in chosen.items() for price in _read_community_entry(model, entry, service, label)
     )
 
 

@@ -64,22 +64,22 @@ def save(ledger: Ledger, ratings: Iterable[RecordedScore | RecordedVote]) -> Non
         values["at_us"] = serialize.microseconds(values.pop("at"))
         statement = sql.insert(table, tuple(values), otherwise="REPLACE")
         statements.append((statement, tuple(map(serialize.storable, values.values()))))
-    writer(ledger.path).submit(lambda: statements)
-    ledger.flush()
+    _write(ledger, statements)
 
 
 def delete_vote(ledger: Ledger, vote: RecordedVote) -> None:
     """Delete a vote, and wait until it is gone from the file."""
     statement = "DELETE FROM votes WHERE experiment = ? AND voter = ? AND left_cell = ? AND right_cell = ?"
-    key = (vote.experiment, vote.voter, vote.left_cell, vote.right_cell)
-    writer(ledger.path).submit(lambda: [(statement, key)])
-    ledger.flush()
+    _write(ledger, [(statement, (vote.experiment, vote.voter, vote.left_cell, vote.right_cell))])
 
 
 def delete_score(ledger: Ledger, call_id: str, scorer: str) -> None:
     """Delete the score of a call, and wait until it is gone from the file."""
-    statement = "DELETE FROM scores WHERE call_id = ? AND scorer = ?"
-    writer(ledger.path).submit(lambda: [(statement, (call_id, scorer))])
+    _write(ledger, [("DELETE FROM scores WHERE call_id = ? AND scorer = ?", (call_id, scorer))])
+
+
+def _write(ledger: Ledger, statements: list[Statement]) -> None:
+    writer(ledger.path).submit(lambda: statements)
     ledger.flush()
 
 
@@ -124,15 +124,10 @@ def list_runs(ledger: Ledger, experiment: str) -> list[str]:
         "SELECT DISTINCT experiment FROM calls WHERE experiment >= ? AND experiment < ?",
         f"{experiment} (run ",
     )
-    ledger.flush()
-    with ledger.reading() as connection:
-        rows = connection.execute(query, [prefix, f"{prefix}:"]) if connection else []
-        names = [str(row["experiment"]) for row in rows]
+    names = [str(row["experiment"]) for row in ledger.fetch(query, [prefix, f"{prefix}:"])]
     return sorted(names, key=lambda name: (len(name), name))
 
 
 def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, Any]]:
-    ledger.flush()  # so that what this process has just rated is there
-    with ledger.reading() as connection:
-        rows = [dict(row) for row in connection.execute(query, values)] if connection else []
+    rows = map(dict, ledger.fetch(query, values))
     return [{"at": serialize.moment(row.pop("at_us")), **row} for row in rows]

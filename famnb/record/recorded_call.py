@@ -15,7 +15,7 @@ import msgspec
 from famnb import endpoints, errors
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
-from famnb.endpoints import Endpoint, Endpoints
+from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
 from famnb.formatting import escape_controls
@@ -55,13 +55,8 @@ class RecordedCall:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint it went to."""
-        return endpoints.endpoint(self.row["endpoint"], self._endpoints)
-
-    @property
-    def _endpoints(self) -> Endpoints:
-        """The endpoints of the service that it went to; the document's for a profile that is not known here."""
-        return find_endpoints(self.row["profile"])
+        """The endpoint it went to: of its profile, or the document's if that is not known here."""
+        return endpoints.endpoint(self.row["endpoint"], find_endpoints(self.row["profile"]))
 
     @property
     def status(self) -> Status:
@@ -174,12 +169,11 @@ class RecordedCall:
 
     def _read_reply(self) -> Reply:
         """The reply in the recorded bytes; an empty one for an error's body, which `error` has."""
+        timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
         if (self.row["http_status"] or 200) >= 400 or not self.reads:
-            timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
             return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
         end_ns = self.row["end_ns"] or self.reads[-1].t_ns
         if self.row["attempts"] is None:  # imported: its body and its times are what another tool has noted
-            timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
             reply = reply_from_reads(self.endpoint, streamed=False, reads=self.reads, headers_ns=None, end_ns=end_ns)
             return dataclasses.replace(reply, timing=timing)
         return reply_from_reads(

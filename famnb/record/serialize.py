@@ -207,6 +207,7 @@ def moment(us: int) -> datetime:
 def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
     """The columns that are known when a call starts."""
     request, labels = exchange.request, exchange.labels
+    settings = request.settings()
     prompt = prompt_turn(request)
     prompt = msgspec.structs.replace(prompt, text=exchange.mask(prompt.text))
     return {
@@ -223,19 +224,13 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "prompt": prompt.text[:PROMPT_HEAD_CHARS],
         "prompt_hash": prompt.digest,
         "input_chars": input_chars(request),
-        **_settings_columns(request),
+        **{name: getattr(settings, name) for name in ("temperature", "top_p", "thinking", "effort", "verbosity")},
+        "max_tokens": request.get(caps[0]) if (caps := request.set_caps) else None,
         **{name: labels.get(name) for name in LABEL_COLUMNS},
         "repeat": int(repeat) if (repeat := labels.get("repeat", "")).isdecimal() else None,
         "warmup": {"true": 1, "false": 0}.get(labels.get("warmup", "")),
         "labels": _json(dict(labels)),
     }
-
-
-def _settings_columns(request: Request) -> dict[str, Any]:
-    """What was asked of the generation, under the same names for every endpoint; what was left open is None."""
-    settings, caps = request.settings(), request.set_caps
-    names = ("temperature", "top_p", "thinking", "effort", "verbosity")
-    return {**{name: getattr(settings, name) for name in names}, "max_tokens": request.get(caps[0]) if caps else None}
 
 
 def _progress_columns(exchange: Exchange) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +58,13 @@ def _share(call: RecordedCall) -> SharedCall:
     row = {name: value for name, value in call.row.items() if value is not None and name not in _PRIVATE_COLUMNS}
     text = mask_keys(msgspec.json.encode((row, call.body)).decode())
     row, body = msgspec.json.decode(text)
-    reads = redact_reads(call.endpoint, call.reads, _find_spans) if call.row["streamed"] else call.reads
+
+    def find_spans(text: str) -> list[tuple[int, int]]:
+        return sorted(span for _, spans in find_keys(text, known_keys()) for span in spans)
+
+    reads = redact_reads(call.endpoint, call.reads, find_spans) if call.row["streamed"] else call.reads
     masked = [msgspec.structs.replace(read, data=tuple(_mask_bytes(data) for data in read.data)) for read in reads]
     return SharedCall(row=row, body=body, reads=serialize.pack_reads(masked))
-
-
-def _find_spans(text: str) -> list[tuple[int, int]]:
-    return sorted(span for _, spans in find_keys(text, known_keys()) for span in spans)
 
 
 def _mask_bytes(data: bytes) -> bytes:
@@ -85,25 +85,13 @@ def open_shared(record: SharedRecord) -> Ledger:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
             connection.execute("BEGIN")
             for call in record.calls:
-                _insert(connection, {name: value for name, value in call.row.items() if name in columns}, call)
+                row = {name: serialize.storable(value) for name, value in call.row.items() if name in columns}
+                connection.execute(sql.insert("calls", tuple(row), otherwise="IGNORE"), [*row.values()])
+                body = msgspec.json.encode(call.body).decode()
+                connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (row["request_key"], body))
+                connection.execute("INSERT OR IGNORE INTO pieces VALUES (?, 0, ?)", (row["id"], call.reads))
             connection.execute("COMMIT")
     except (sqlite3.Error, KeyError) as error:
         raise InvalidRequest(f"the file is damaged: a call in it cannot be read ({error})") from None
     ratings.save(ledger, (*record.scores, *record.votes))
     return ledger
-
-
-def _insert(connection: sqlite3.Connection, row: dict[str, Any], call: SharedCall) -> None:
-    statement = sql.insert("calls", tuple(row), otherwise="IGNORE")
-    connection.execute(statement, [serialize.storable(value) for value in row.values()])
-    body = msgspec.json.encode(call.body).decode()
-    connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (row["request_key"], body))
-    connection.execute("INSERT OR IGNORE INTO pieces VALUES (?, 0, ?)", (row["id"], call.reads))
-
-
-def read_shared_calls(ledger: Ledger, ids: Sequence[str]) -> dict[str, RecordedCall]:
-    """Return the calls of these ids, by id. Raises InvalidRequest if one of them is not there."""
-    calls = {call.call_id: call for call in ledger.each(ids)}
-    if missing := [call_id for call_id in ids if call_id not in calls]:
-        raise InvalidRequest(f"the file is damaged: it does not hold the call {missing[0]!r:.80}")
-    return calls

@@ -111,7 +111,7 @@ def test_prune_without_a_limit_is_refused(ledger: Ledger):
     for keep in (-1, "3", 1.5, True):
         with pytest.raises(ValueError, match="keep: expected a number of calls of at least 0"):
             ledger.prune(keep=keep)  # type: ignore[arg-type]  # a slip that no type checker saw
-    with pytest.raises(ValueError, match="older_than: expected a timedelta or a datetime, got '90d'"):
+    with pytest.raises(ValueError, match=r"older_than: expected a date or time such as .*got '90d'"):
         ledger.prune(older_than="90d")  # type: ignore[arg-type]  # likewise
 
 
@@ -154,6 +154,7 @@ def test_another_file_is_refused(ledger: Ledger, tmp_path: Path, file: Callable[
 
 
 def test_without_pyarrow_the_message_says_what_to_install(ledger, tmp_path, monkeypatch):
+    fill(ledger, 1)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(LedgerError, match=r'pip install "famnb\[scale\]"'):
         ledger.export(tmp_path / "x.parquet")
