@@ -12,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import secrets
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,12 +21,11 @@ import msgspec
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
 from famnb.client.conversation import Turn, requests_after
-from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import FamnbError, InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.record import Cost, Ledger, RecordedCall
+from famnb.record import Ledger, RecordedCall
 from famnb.record.ledger import ledger_of
 from famnb.record.shared import SharedRecord, open_shared, share_calls
 from famnb.reply import Reply
@@ -48,14 +45,13 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import ExperimentVariant, experiment_name, variant_fields, write_experiment
-from famnb.widget.form.tool import Computed, FormTool, PromptBox
+from famnb.widget.form.tool import Computed, FormTool, PromptBox, read_shared
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
-from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
-from famnb.widget.live.reply_pane import EndedStream, edit_reply
+from famnb.widget.live.reply_pane import EndedStream, StreamLike, edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
@@ -169,14 +165,8 @@ class Board(FormTool):
         self._is_marked = self._is_new = False
         self._has_code = False
         """Whether the code of an experiment is in view."""
-        self._shown_code: CodeView | None = None
-        """None if it has to be written anew."""
-        self._controls: tuple[tuple[BoardPaneView, ...], tuple[FieldView, ...], PromptBoxView] | None = None
-        """What the page shows of the forms; None if it has to be made anew."""
         self.matrix: Matrix | None = None
         """The matrix that "Run all rows" has opened last."""
-        self.matrix_outputs = (Output(), Output())
-        """Where it is shown, and what is saved of it."""
         # A saved prompt, which says its version, is a text like any other here.
         super().__init__(client, PromptBox(str(prompt), str(system), rows=read_rows(rows)))
 
@@ -185,7 +175,8 @@ class Board(FormTool):
     @Computed
     def replies(self) -> dict[str, Reply]:
         """The replies of the latest round by label, as far as they have come; empty before the first."""
-        return self._rounds[-1].replies if self._rounds else {}
+        answers = self._rounds[-1].answers.values() if self._rounds else ()
+        return {answer.label: answer.stream.reply for answer in answers}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -211,7 +202,7 @@ class Board(FormTool):
             return calls(_ledger_of(self._client), limit=0).assign(winner=pd.Series(dtype="boolean"))
         latest = self._rounds[-1]
         # Several clients mostly have one ledger.
-        ledgers = {ledger.path: ledger for ledger in map(_ledger_of, latest.clients.values())}
+        ledgers = {ledger.path: ledger for ledger in (_ledger_of(a.client) for a in latest.answers.values())}
         frames = [calls(ledger, tag=latest.tag) for ledger in ledgers.values()]
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         # By the call: a pane may have answered several times, and under another name.
@@ -226,9 +217,9 @@ class Board(FormTool):
     def code(self) -> str:
         """A cell with the `famnb.Experiment` of the prompts asked so far, or of the one written, and these panes."""
         sent = [
-            prompt
+            answer.own_prompt if not board_round.prompt else board_round.prompt
             for board_round in self._rounds
-            for prompt in ([board_round.prompt] if board_round.prompt else _own_prompts(board_round))
+            for answer in board_round.answers.values()
         ]
         pane_prompts = [(pane.prompt or pane.editor.prompt).strip() for pane in self._panes]
         # Each once; those of panes count where nothing else was written.
@@ -280,9 +271,8 @@ class Board(FormTool):
         """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
         # The page names an answer by its key.
         answers = [answer for board_round in list(self._rounds) for answer in board_round.answers.values()]
-        known = [*self.replies, *self.labels]
-        if pane and pane not in (*known, *(answer.key for answer in answers)):
-            raise _unknown(pane, known)
+        if pane and not any(pane in (answer.label, answer.key) for answer in answers) and pane not in self.labels:
+            raise _unknown(pane, [*self.replies, *self.labels])
         for answer in answers:
             if not pane or pane in (answer.label, answer.key):
                 answer.stream.stop()
@@ -299,15 +289,12 @@ class Board(FormTool):
         Raises UnknownName if no pane has that label.
         """
         with self.lock:
-            for board_round in self._rounds:
-                if board_round.key == round or (not round and board_round is self._rounds[-1]):
-                    answers = board_round.answers
-                    keys = [key for key, answer in answers.items() if pane in (key, answer.label)]
-                    if pane is not None and not keys:
-                        raise _unknown(pane, [answer.label for answer in answers.values()])
-                    board_round.winner_key = next(iter(keys), "")
+            board_round = self._find_round(round)
+            if board_round is not None:
+                board_round.winner_key = "" if pane is None else self._find_answer(pane, round)[1]
             self._marks_changed()
 
+    @intent
     def add(self, variant: Any = None) -> str:
         """Add a pane and return its label; without a variant, a copy of the last pane with another model.
 
@@ -356,7 +343,9 @@ class Board(FormTool):
             renamed.given_label = name
             name_panes(self._panes)
             for board_round in self._rounds:
-                board_round.rename(renamed.key, renamed.label)
+                label = board_round.label_for(renamed.key, renamed.label)
+                for answer in board_round.versions.get(renamed.key, ()):
+                    answer.label = label
             self._panes_changed()
 
     @intent
@@ -386,15 +375,13 @@ class Board(FormTool):
         Does nothing while a round streams. Raises UnknownName if no pane has that label.
         """
         with self.lock:
-            retried = self._find_pane(pane)
-            rounds = [found for found in enumerate(self._rounds) if round in ("", found[1].key)]
-            if self.is_busy or not rounds:
+            retried, board_round = self._find_pane(pane), self._find_round(round)
+            if self.is_busy or board_round is None:
                 return
-            number, board_round = rounds[-1]
             earlier = board_round.answers.get(retried.key)
-            prompt = earlier.own_prompt if earlier and earlier.own_prompt else board_round.prompt
-            request = self._request(retried, prompt, number, board_round.pictures)
-            self._follow([self._start(retried, board_round, number, request)])
+            prompt = (earlier.own_prompt if earlier else "") or board_round.prompt
+            request = self._request(retried, prompt, board_round.number, board_round.pictures)
+            self._follow([self._start(retried, board_round, request)])
 
     @intent
     def show_version(self, pane: str, number: int) -> None:
@@ -427,23 +414,17 @@ class Board(FormTool):
             if self.is_busy:
                 return
             board_round, key, old = self._find_answer(pane, round)
-            number = self._rounds.index(board_round)
-            reply = edit_reply(old.reply, text)
-            answer = BoardAnswer(
-                EndedStream(reply, old.stream.exchange),
-                key=f"{board_round.key}.{key}.{len(board_round.versions[key])}",
-                label=old.label,
-                cost_of=self._cost_of,
-                content=old.turn.prompt,
-                before=self._last_turn(key, number),
-                own_prompt=old.own_prompt,
-            )
-            board_round.add(key, answer)
+            stream = EndedStream(edit_reply(old.reply, text), old.stream.exchange)
+            self._add_answer(board_round, key, old.label, stream, old.client)
             self._rounds_changed()
+
+    def _find_round(self, key: str) -> BoardRound | None:
+        """Return the round of that key, the latest one without a key; None if there is none."""
+        return next((found for found in reversed(self._rounds) if key in ("", found.key)), None)
 
     def _find_answer(self, pane: str, round: str) -> tuple[BoardRound, str, BoardAnswer]:
         """Return the answer of a pane in a round, the latest one without a key of it, with the pane's key."""
-        board_round = next((found for found in reversed(self._rounds) if round in ("", found.key)), None)
+        board_round = self._find_round(round)
         answers = board_round.answers if board_round else {}
         for key, answer in answers.items():
             if board_round is not None and pane in (key, answer.label):
@@ -454,17 +435,9 @@ class Board(FormTool):
         self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
         self._rounds_changed()
 
-    def open_with(
-        self,
-        prompt: str,
-        *,
-        pictures: tuple[PromptImage, ...] = (),
-        before: Turn | None = None,
-        rows: Sequence[dict[str, str]] = (),
-    ) -> None:
-        """Have a prompt and pictures written, the values of its variables, and every pane go on from a turn."""
-        self._box.prompt, self._box.pictures, self._before = prompt, pictures, before
-        self._box.rows = [*rows]
+    def go_on_from(self, turn: Turn | None, pictures: tuple[PromptImage, ...]) -> None:
+        """Have every pane go on from a turn, with pictures for the next prompt."""
+        self._before, self._box.pictures = turn, pictures
         self.form_changed()
 
     def show_in(self, place: Output, saved: Output) -> None:
@@ -504,8 +477,7 @@ class Board(FormTool):
                 rows, variants, template=template, name=experiment_name(template), client=self._client
             )
             self.matrix = Matrix(experiment)
-            if self.matrix_outputs[0].can_be_replaced:
-                self.matrix.show_in(*self.matrix_outputs)
+            self.show_below(self.matrix)
             self.matrix.run()
             return self.matrix
 
@@ -522,46 +494,22 @@ class Board(FormTool):
         rows = [{name: row.get(name, "") for name in names} for row in self._box.rows]
         return template, [row for row in rows if all(row.values())]
 
-    def show_saved(self, *, captured: bool) -> None:
-        # Between the widget and its saved output is the place for a matrix.
-        if not captured:
-            for output in self.matrix_outputs:
-                output.show({"text/plain": ""})
-        super().show_saved(captured=captured)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the board to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
-
-        The file loads nothing and runs nothing, and what looks like a key is masked. One whose panes have clients of
-        their own can only be read. Raises OSError where it cannot be written, LedgerError if the ledger cannot be read.
-        """
-        with self.lock:
-            html, shared = SafeHtml(mask_keys(self.saved()["text/html"])), self._share()
-        title = f"Board · {' | '.join(self.labels)}"
-        head = SafeHtml("<p>{} of answers side by side</p><h1>{}</h1>").format(
-            format_count(len(self._rounds), "round"), title
-        )
-        data = b"" if shared is None else msgspec.json.encode(shared)
-        return write_page(path, page_html(title, head, [PageSection("Answers", html)], data=data))
-
-    def _share(self) -> SharedBoard | None:
-        """Return what a file holds of the board; None if panes have clients of their own, which no file can hold."""
+    def share(self) -> SharedBoard | None:
+        # A file cannot hold the clients of panes.
         if self._ledger is None or any(pane.client for pane in self._panes):
             return None
-        rounds = []
-        for board_round in self._rounds:
-            versions = [board_round.versions.get(pane.key, []) for pane in self._panes]
-            keys = [pane.key for pane in self._panes]
-            rounds.append(
-                SharedRound(
-                    prompt=mask_keys(board_round.prompt),
-                    system=mask_keys(board_round.system),
-                    template=mask_keys(board_round.template),
-                    winner=keys.index(board_round.winner_key) if board_round.winner_key in keys else None,
-                    answers=[[answer.stream.exchange.id for answer in answers] for answers in versions],
-                    shown=[board_round.shown.get(key, 0) for key in keys],
-                )
+        keys = [pane.key for pane in self._panes]
+        rounds = [
+            SharedRound(
+                prompt=mask_keys(board_round.prompt),
+                system=mask_keys(board_round.system),
+                template=mask_keys(board_round.template),
+                winner=keys.index(board_round.winner_key) if board_round.winner_key in keys else None,
+                answers=[[answer.stream.exchange.id for answer in board_round.versions.get(key, ())] for key in keys],
+                shown=[board_round.shown.get(key, 0) for key in keys],
             )
+            for board_round in self._rounds
+        ]
         settings = [
             {
                 **variant_fields(pane.request(UNWRITTEN), pane.editor.endpoints),
@@ -582,76 +530,43 @@ class Board(FormTool):
     @classmethod
     def from_page(cls, data: bytes, client: BaseClient | None = None) -> Board:
         """Return the board in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
-        try:
-            shared = msgspec.json.decode(data, type=SharedBoard)
-        except msgspec.MsgspecError as error:
-            raise InvalidRequest(f"the file is damaged: its board cannot be read ({error})") from None
+        shared = read_shared(data, SharedBoard)
         board = cls(client, shared.panes, prompt=shared.prompt, system=shared.system, rows=shared.rows)
         ledger = open_shared(shared.record)
-        for number, found in enumerate(shared.rounds):
-            board_round = BoardRound(
-                key=f"{board._chat}.{number}",
-                prompt=found.prompt,
-                system=found.system,
-                tag=f"board-{secrets.token_hex(6)}",
-                template=found.template,
-            )
+        for found in shared.rounds:
+            board_round = board._make_round(found.prompt, system=found.system, template=found.template)
             for pane, call_ids, shown in zip(board._panes, found.answers, found.shown, strict=True):
                 for call_id in call_ids:
-                    board._restore_answer(pane, board_round, number, ledger, call_id)
-                if call_ids:
+                    stream = ledger.replay(call_id, speed=0)
+                    with contextlib.suppress(FamnbError):  # the reply has it
+                        stream.result()
+                    board._add_answer(board_round, pane.key, pane.label, stream, board._client_of(pane))
                     board_round.shown[pane.key] = min(shown, len(call_ids) - 1)
             if found.winner is not None:
                 board_round.winner_key = board._panes[found.winner].key
             board._rounds.append(board_round)
         return board
 
-    def _restore_answer(
-        self, pane: BoardPane, board_round: BoardRound, number: int, ledger: Ledger, call_id: str
-    ) -> None:
-        stream = ledger.replay(call_id, speed=0)
-        with contextlib.suppress(FamnbError):  # the reply has it
-            stream.result()
-        content = last_user_content(stream.exchange.request)
-        prompt = split_content(content)[0]
-        answer = BoardAnswer(
-            stream,
-            key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
-            label=pane.label,
-            cost_of=self._cost_of,
-            content=content,
-            before=self._last_turn(pane.key, number),
-            own_prompt="" if prompt == board_round.prompt else prompt,
-        )
-        board_round.clients[pane.key] = self._client_of(pane)
-        board_round.add(pane.key, answer)
-
     def __repr__(self) -> str:
         return f"<Board {' | '.join(self.labels)}>"
 
     # A round
 
-    def _ask(self, prompt: str) -> None:
+    def _ask(self, template: str) -> None:
         """Ask every pane; nothing is changed if one of them cannot be asked."""
-        template, prompt = prompt, fill_variables(prompt, self._box.chosen_row)
+        prompt = fill_variables(template, self._box.chosen_row)
         if not prompt and not all(pane.has_own_prompt for pane in self._panes):
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        number, pictures = len(self._rounds), self._box.pictures
         # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
-        requests = [
-            (pane, self._request(pane, self._own_prompt(pane) or prompt, number, pictures)) for pane in self._panes
-        ]
-        board_round = BoardRound(
-            key=f"{self._chat}.{number}",
-            prompt="" if all(pane.prompt for pane in self._panes) else prompt,
-            system="" if number else self._filled_system,
-            # Random rather than counted: other kernels may write rounds into the same ledger.
-            tag=f"board-{secrets.token_hex(6)}",
-            pictures=pictures,
+        requests = self._requests(prompt)
+        board_round = self._make_round(
+            "" if all(pane.prompt for pane in self._panes) else prompt,
+            system="" if self._rounds else self._filled_system,
             template="" if template == prompt else template,
+            pictures=self._box.pictures,
         )
         try:
-            answers = [self._start(pane, board_round, number, request) for pane, request in requests]
+            answers = [self._start(pane, board_round, request) for pane, request in requests]
         except BaseException:
             for answer in board_round.answers.values():
                 answer.stream.stop()
@@ -659,13 +574,28 @@ class Board(FormTool):
         self._rounds.append(board_round)
         self._follow(answers)
 
+    def _make_round(
+        self, prompt: str, *, system: str, template: str, pictures: tuple[PromptImage, ...] = ()
+    ) -> BoardRound:
+        """Return the next round of the chat, which nobody has answered yet."""
+        number = len(self._rounds)
+        # The tag is random rather than counted: other kernels may write rounds into the same ledger.
+        key, tag = f"{self._chat}.{number}", f"board-{secrets.token_hex(6)}"
+        return BoardRound(
+            number=number, key=key, prompt=prompt, system=system, tag=tag, template=template, pictures=pictures
+        )
+
+    def _requests(self, prompt: str) -> list[tuple[BoardPane, Request]]:
+        """Return what every pane sends for the next prompt."""
+        number, pictures, row = len(self._rounds), self._box.pictures, self._box.chosen_row
+        prompts = [fill_variables(pane.prompt.strip(), row) or prompt for pane in self._panes]
+        pairs = zip(self._panes, prompts, strict=True)
+        return [(pane, self._request(pane, text, number, pictures)) for pane, text in pairs]
+
     def _request(self, pane: BoardPane, prompt: str, number: int, pictures: tuple[PromptImage, ...]) -> Request:
         """Return a pane's request for the round of that number, all turns before it repeated."""
         request = pane.request(prompt, system=self._filled_system, pictures=pictures)
         return requests_after(self._last_turn(pane.key, number), request, pane.editor.endpoints)[-1]
-
-    def _own_prompt(self, pane: BoardPane) -> str:
-        return fill_variables(pane.prompt.strip(), self._box.chosen_row)
 
     @property
     def _filled_system(self) -> str:
@@ -677,25 +607,28 @@ class Board(FormTool):
         turns = (answer.turn for answer in reversed(answers) if answer is not None)
         return next((turn for turn in turns if turn.can_continue), self._before)
 
-    def _start(self, pane: BoardPane, board_round: BoardRound, number: int, request: Request) -> BoardAnswer:
+    def _start(self, pane: BoardPane, board_round: BoardRound, request: Request) -> BoardAnswer:
         """Send a pane's request of a round."""
         label = board_round.label_for(pane.key, pane.label)
-        board_round.clients[pane.key] = client = self._client_of(pane)
+        client = self._client_of(pane)
         stream = client.engine.start(request, labels={"variant": label, "tag": board_round.tag})
-        content = last_user_content(request)
-        prompt = content if isinstance(content, str) else split_content(content)[0]
-        own_prompt = "" if prompt == board_round.prompt else prompt
+        return self._add_answer(board_round, pane.key, label, stream, client)
+
+    def _add_answer(
+        self, board_round: BoardRound, pane: str, label: str, stream: StreamLike, client: BaseClient | None
+    ) -> BoardAnswer:
+        """Show one more answer of a pane in a round."""
         answer = BoardAnswer(
             stream,
-            key=f"{board_round.key}.{pane.key}.{len(board_round.versions.get(pane.key, ()))}",
+            key=f"{board_round.key}.{pane}.{len(board_round.versions.get(pane, ()))}",
             label=label,
-            cost_of=self._cost_of,
-            content=content,
-            before=self._last_turn(pane.key, number),
-            own_prompt=own_prompt,
+            client=client,
+            ledger=self._ledger,
+            before=self._last_turn(pane, board_round.number),
+            shared_prompt=board_round.prompt,
             sharers=len(self._panes),
         )
-        board_round.add(pane.key, answer)
+        board_round.add(pane, answer)
         board_round.sort([other.key for other in self._panes])
         return answer
 
@@ -721,9 +654,6 @@ class Board(FormTool):
     def _client_of(self, pane: BoardPane) -> BaseClient:
         return pane.client or self._client
 
-    def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
-        return None if self._ledger is None else self._ledger.cost(exchange, reply)
-
     def _rounds_changed(self) -> None:
         """Show, save and announce what has become of the answers."""
         self.form_changed()
@@ -738,8 +668,7 @@ class Board(FormTool):
 
     def form_changed(self) -> None:
         name_panes(self._panes)
-        self._controls = self._shown_code = None
-        self.refresh()
+        super().form_changed()
 
     def _panes_changed(self) -> None:
         for board_round in self._rounds:
@@ -803,18 +732,12 @@ class Board(FormTool):
 
     def _view_box(self) -> PromptBoxView:
         fault = next(filter(None, (pane.fault for pane in self._panes)), "")
-        number, pictures = len(self._rounds), self._box.pictures
         prompt = fill_variables(self._box.prompt.strip(), self._box.chosen_row)
         estimate = Estimate("", "")
         if not fault:
-            try:
-                requests = [
-                    (self._request(pane, self._own_prompt(pane) or prompt, number, pictures), self._client_of(pane))
-                    for pane in self._panes
-                ]
+            with contextlib.suppress(InvalidRequest):
+                requests = [(request, self._client_of(pane)) for pane, request in self._requests(prompt)]
                 estimate = self._estimator.estimate_all(requests)
-            except InvalidRequest:
-                pass
         turns = self._before.path if self._before else ()
         remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
         return self.view_box(
@@ -891,12 +814,6 @@ class Board(FormTool):
         pane.follow_edit()
         self.form_changed()
 
-    @intent
-    def add_pane(self) -> None:
-        """Add a pane, if there is room for one; not while a round streams."""
-        if len(self._panes) < MAX_PANES and not self.is_busy:
-            self.add()
-
     # What the page asks for: answers
 
     def send_box(self) -> None:
@@ -936,7 +853,3 @@ def _ledger_of(client: Any) -> Ledger:
 
 def _unknown(label: str, labels: Iterable[str]) -> UnknownName:
     return UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, dict.fromkeys(labels)))}")
-
-
-def _own_prompts(board_round: BoardRound) -> list[str]:
-    return [answer.own_prompt for answer in board_round.answers.values()]

@@ -9,18 +9,18 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
 from famnb.client.client import BaseClient
-from famnb.client.conversation import Turn, UserContent
-from famnb.client.exchange import Exchange
+from famnb.client.conversation import Turn
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
-from famnb.record import prices
+from famnb.record import Ledger, prices
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
+from famnb.widget.form.draft import last_user_content, split_content
 from famnb.widget.form.images import PromptImage
 from famnb.widget.html import diff, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -61,10 +61,6 @@ class RoundView(View, frozen=True):
     cells: tuple[CellView, ...]
 
 
-CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
-"""What a call with that reply costs so far; None if no price is known."""
-
-
 class BoardAnswer(ReplyPane):
     """An answer on a board: a labelled stream with its meters."""
 
@@ -74,20 +70,24 @@ class BoardAnswer(ReplyPane):
         *,
         key: str,
         label: str,
-        cost_of: CostOf,
-        content: UserContent = "",
+        client: BaseClient | None = None,
+        ledger: Ledger | None = None,
         before: Turn | None = None,
-        own_prompt: str = "",
+        shared_prompt: str | None = None,
         sharers: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`content` is what was asked after the turn `before`; `own_prompt` is what this pane alone was asked."""
-        prompts = [Section("prompt", own_prompt, "user")] if own_prompt else []
+        """It follows the turn `before`; its prompt is shown unless it is the `shared_prompt` of the round."""
+        content = last_user_content(stream.exchange.request)
+        prompt = split_content(content)[0]
+        self.own_prompt = "" if shared_prompt in (None, prompt) else prompt
+        """What this pane alone was asked."""
+        prompts = [Section("prompt", self.own_prompt, "user")] if self.own_prompt else []
         super().__init__(stream, key=key, prompts=prompts, sharers=sharers, clock=clock)
         self.label = label
-        self.own_prompt = own_prompt
-        self._cost_of = cost_of
-        self._turn = Turn(content, self.reply, before)
+        self.client = client
+        self._ledger = ledger
+        self._content, self._before = content, before
         self._start = clock()
         self._meters = self.read_meters()
         self._next_reading_s = 0.0
@@ -97,8 +97,7 @@ class BoardAnswer(ReplyPane):
     @property
     def turn(self) -> Turn:
         """The turn that it is in its pane's chat."""
-        self._turn.reply = self.reply
-        return self._turn
+        return Turn(self._content, self.reply, self._before)
 
     def read_meters(self) -> Meters:
         """Return the meters now."""
@@ -108,7 +107,8 @@ class BoardAnswer(ReplyPane):
         # While a stream runs, the output tokens that it has reported are those of its beginning: their cost would be
         # too low, so they are estimated from the text instead.
         usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
-        cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
+        estimated = dataclasses.replace(reply, usage=usage)
+        cost = self._ledger.cost(self.stream.exchange, estimated) if self._ledger else None
         return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
 
     def advance(self) -> bool:
@@ -123,9 +123,19 @@ class BoardAnswer(ReplyPane):
         super().finish()
         self._meters = self.read_meters()
 
+    def is_comparable(self, reference: BoardAnswer) -> bool:
+        """Whether it can be compared with another answer: both have ended with a text."""
+        return reference is not self and all(
+            not answer.is_running and answer.reply.text for answer in (reference, self)
+        )
+
+    def mark_differences(self, reference: BoardAnswer) -> tuple[SafeHtml, str]:
+        """Return it as it is shown, its differences from another answer marked, and how many words differ."""
+        return diff.mark_html(_answer_html(reference.reply), _answer_html(self.reply))
+
     def compare_with(self, reference: BoardAnswer | None) -> None:
-        """Mark the words that differ from another answer, once both have ended; None to show it as it is."""
-        if reference is not None and not is_comparable(reference, self):
+        """Show how it differs from another answer, once both have ended; None to show it as it is."""
+        if reference is not None and not self.is_comparable(reference):
             reference = None
         if reference is not self._reference:
             self._reference, self._view = reference, None
@@ -145,21 +155,11 @@ class BoardAnswer(ReplyPane):
         view = super()._make_view()
         blocks = view.blocks
         if self._reference is not None:
-            html, summary = mark_differences(self._reference.reply, self.reply)
+            html, summary = self.mark_differences(self._reference)
             body = Markdown(html=str(html))
             marked = BlockView(key="differences", kind="text", label=summary, is_open=True, body=body)
             blocks = (*(block for block in blocks if block.kind == "thinking"), marked)
         return msgspec.structs.replace(view, blocks=blocks, figures="")
-
-
-def is_comparable(reference: BoardAnswer, answer: BoardAnswer) -> bool:
-    """Whether two answers can be compared: both have ended with a text, and they are not the same."""
-    return reference is not answer and all(not each.is_running and each.reply.text for each in (reference, answer))
-
-
-def mark_differences(reference: Reply, reply: Reply) -> tuple[SafeHtml, str]:
-    """Return an answer as it is shown, its differences marked, and how many words differ."""
-    return diff.mark_html(_answer_html(reference), _answer_html(reply))
 
 
 def _answer_html(reply: Reply) -> SafeHtml:
@@ -174,6 +174,8 @@ def _answer_html(reply: Reply) -> SafeHtml:
 class BoardRound:
     """A prompt, and the answers to it."""
 
+    number: int
+    """Its index in the chat."""
     key: str
     prompt: str
     """What all panes are asked; empty if each has a prompt of its own."""
@@ -187,8 +189,6 @@ class BoardRound:
     """All answers by the key of the pane, in the order of the panes: one more for each time that it was retried."""
     shown: dict[str, int] = dataclasses.field(default_factory=dict)
     """The index of the answer that is shown, by the key of the pane."""
-    clients: dict[str, BaseClient] = dataclasses.field(default_factory=dict)
-    """The clients that asked for them, in the same way."""
     winner_key: str = ""
     """The key of the pane whose answer was pinned."""
     saved: tuple[object, Bundle] = (None, {})
@@ -198,11 +198,6 @@ class BoardRound:
     def answers(self) -> dict[str, BoardAnswer]:
         """The answers that are shown, by the key of the pane."""
         return {key: versions[self.shown[key]] for key, versions in self.versions.items()}
-
-    @property
-    def replies(self) -> dict[str, Reply]:
-        """Their replies by label, as far as they have come."""
-        return {answer.label: answer.stream.reply for answer in self.answers.values()}
 
     @property
     def winner(self) -> str | None:
@@ -224,12 +219,6 @@ class BoardRound:
         """Return a label for the answers of a pane that no other one of this round has."""
         is_taken = any(answer.label == label for key, answer in self.answers.items() if key != pane)
         return f"{label} ({pane})" if is_taken else label
-
-    def rename(self, pane: str, label: str) -> None:
-        """Have the answers of a pane bear another label."""
-        label = self.label_for(pane, label)
-        for answer in self.versions.get(pane, ()):
-            answer.label = label
 
     def sort(self, panes: Sequence[str]) -> None:
         """Bring the answers into the order of the panes; those of panes that are gone stand last."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from famnb.formatting import shorten
-from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, Meters, is_comparable, mark_differences
-from famnb.widget.html import diff, facts, sanitize, transcript
+from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, Meters
+from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 
@@ -102,7 +102,7 @@ def _make_column(
             filter(None, (" · ".join(name for name in target if name and name not in answer.label), badges, version))
         ),
         meters=answer.read_meters(),
-        body=_answer_bundle(answer, reference if reference and is_comparable(reference, answer) else None),
+        body=_answer_bundle(answer, reference),
     )
 
 
@@ -126,23 +126,18 @@ def _table(columns: Sequence[_Column], size: int) -> SafeHtml:
 
 
 def _answer_bundle(answer: BoardAnswer, reference: BoardAnswer | None) -> Bundle:
-    """Return an answer, with its differences from the reference marked if there is one."""
+    """Return an answer, its HTML with the differences from a reference marked if there is one to compare it with."""
     sections = [Section("prompt", answer.own_prompt, "user")] if answer.own_prompt else []
     sections += [Section("note", note) for note in answer.stream.exchange.request.losses]
     sections += [section for section in transcript.sections(answer.reply) if section.kind in _ANSWER_KINDS]
-    if reference is None:
+    if reference is None or not answer.is_comparable(reference):
         return transcript.render(sections)
+    html, summary = answer.mark_differences(reference)
+    note = Section("note", summary)
     # The marked text replaces the answer: sections without a label. Thinking, tool calls and notes stand before it.
     others = [section for section in sections if section.kind not in ("text", "code") or section.label]
-    html, summary = mark_differences(reference.reply, answer.reply)
-    pieces = diff.compare_words(reference.reply.text, answer.reply.text)
-    rest = transcript.render([Section("note", diff.describe_differences(pieces)), *others])
-    html_rest = transcript.render([Section("note", summary), *others])["text/html"]
-    return {
-        "text/html": SafeHtml(html_rest) + html,
-        "text/markdown": f"{rest['text/markdown']}\n\n{diff.markdown(pieces)}",
-        "text/plain": f"{rest['text/plain']}\n\n{diff.plain(pieces)}",
-    }
+    before = SafeHtml(transcript.render([note, *others])["text/html"])
+    return {**transcript.render([note, *sections]), "text/html": before + html}
 
 
 def empty_bundle(losses: Mapping[str, Sequence[str]]) -> Bundle:

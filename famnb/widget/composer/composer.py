@@ -12,11 +12,9 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -46,17 +44,14 @@ from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.python_code import variant_fields
-from famnb.widget.form.tool import Computed
+from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
-from famnb.widget.html.page import PageSection, page_html, write_page
-from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import edit_reply
 from famnb.widget.runtime.intent import intent
-from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.view import View
 
 # Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
@@ -156,9 +151,6 @@ class Composer(PanelTool):
         self._runner = TurnRunner(
             callable_tools, on_call=self._on_call, on_tool_change=self._on_tool_change, on_end=self._on_turn_end
         )
-        self._controls: tuple[FormView, PromptBoxView] | None = None
-        """What the page shows of the form; None if it has to be made anew."""
-        self._board_outputs, self._matrix_outputs = (Output(), Output()), (Output(), Output())
         self.board: Board | None = None
         """The board that "Run all rows" or "Compare" has opened last."""
         super().__init__(client, editor)
@@ -333,35 +325,22 @@ class Composer(PanelTool):
                 self.clear_chat()
             self.fill(draft_of(request, endpoints))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the chat to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
-
-        The file loads nothing and runs nothing, and what looks like a key is masked. Raises InvalidRequest if nothing
-        has been answered yet, OSError where it cannot be written.
-        """
-        with self.lock:
-            last = self._last_good_turn
-            if last is None or self._ledger is None or last.reply.call_id is None:
-                raise InvalidRequest("save: nothing has been answered and recorded yet")
-            html = SafeHtml(mask_keys(self.saved()["text/html"]))
-            ids = [reply.call_id for turn in last.path for reply in (*(r.reply for r in turn.reply.rounds), turn.reply)]
-            chat = SharedChat(
-                call_id=last.reply.call_id,
-                prompt=mask_keys(self._editor.prompt),
-                rows=self._editor.rows,
-                record=share_calls(self._ledger, filter(None, ids)),
-            )
-        title = mask_keys(transcript.title(last.path[0].reply))
-        head = SafeHtml("<p>Chat</p><h1>{}</h1>").format(title)
-        return write_page(path, page_html(title, head, [PageSection("Turns", html)], data=msgspec.json.encode(chat)))
+    def share(self) -> SharedChat:
+        last = self._last_good_turn
+        if last is None or self._ledger is None or last.reply.call_id is None:
+            raise InvalidRequest("save: nothing has been answered and recorded yet")
+        ids = [reply.call_id for turn in last.path for reply in (*(r.reply for r in turn.reply.rounds), turn.reply)]
+        return SharedChat(
+            call_id=last.reply.call_id,
+            prompt=mask_keys(self._editor.prompt),
+            rows=self._editor.rows,
+            record=share_calls(self._ledger, filter(None, ids)),
+        )
 
     @classmethod
     def from_page(cls, data: bytes, client: BaseClient | None = None) -> Composer:
         """Return the chat in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
-        try:
-            chat = msgspec.json.decode(data, type=SharedChat)
-        except msgspec.MsgspecError as error:
-            raise InvalidRequest(f"the file is damaged: its chat cannot be read ({error})") from None
+        chat = read_shared(data, SharedChat)
         ledger = open_shared(chat.record)
         composer = cls(client)
         # What `load` looks up are the calls of the file, which the client's ledger need not have.
@@ -382,10 +361,11 @@ class Composer(PanelTool):
         """
         with self.lock:
             board = Board(self._client, self._editor.row_requests())
-            self._show_board(board)
+            self._open_board(board)
             board.submit()
             return board
 
+    @intent
     def compare(self) -> Board:
         """Open a board whose panes send what the form would send now, each with other settings; returns the board.
 
@@ -409,18 +389,17 @@ class Composer(PanelTool):
                     request = request.replace(**prompt_fields, previous_response_id=None)
                     settings = variant_fields(request, endpoints)
                     fields += [settings] if settings not in fields else []
-            board = Board(self._client, fields)
-            board.open_with(prompt, pictures=pictures, before=before, rows=self._editor.rows)
+            board = Board(self._client, fields, prompt=prompt, rows=self._editor.rows)
+            board.go_on_from(before, pictures)
             if len(board.labels) == 1:
                 board.add()
-            self._show_board(board)
+            self._open_board(board)
             return board
 
-    def _show_board(self, board: Board) -> None:
-        self.board = board
-        board.matrix_outputs = self._matrix_outputs
-        if self._board_outputs[0].can_be_replaced:
-            board.show_in(*self._board_outputs)
+    def _open_board(self, board: Board) -> None:
+        self.board, board.below = board, self.below[1:]
+        self.show_below(board)
+        self.form_changed()
 
     def open(self, *request: Any) -> None:
         """Open the channel to the page, as every widget does."""
@@ -450,6 +429,7 @@ class Composer(PanelTool):
 
     def _view_prompt(self) -> PromptBoxView:
         editor = self._editor
+        is_elsewhere = self.board is not None and not self.below[0][0].can_be_replaced
         estimate = Estimate("", "")
         with contextlib.suppress(InvalidRequest):
             request = self._next_request(editor.prompt)
@@ -458,7 +438,7 @@ class Composer(PanelTool):
             estimate,
             fault=editor.fault,
             has_conversation=editor.reading.replaced and not self._tree.head,
-            remarks=editor.remarks,
+            remarks=(*editor.remarks, *((_BOARD_ELSEWHERE,) if is_elsewhere else ())),
             has_answers=bool(self._replies),
         )
 
@@ -477,13 +457,6 @@ class Composer(PanelTool):
 
     def empty_output(self) -> Bundle:
         return transcript.render([Section("note", _EMPTY)])
-
-    def show_saved(self, *, captured: bool) -> None:
-        # Between the widget and its saved output is the place for a board.
-        if not captured:
-            for output in (*self._board_outputs, *self._matrix_outputs):
-                output.show({"text/plain": ""})
-        super().show_saved(captured=captured)
 
     def __repr__(self) -> str:
         return f"<Composer {self._editor.endpoint.name}, {len(self._replies)} replies>"
@@ -527,20 +500,7 @@ class Composer(PanelTool):
     @intent
     def run_all_rows(self) -> None:
         """Open a board with a pane for each row of values, and send it."""
-        if not self.is_busy:
-            self.run_rows()
-            self._check_board()
-
-    @intent
-    def open_comparison(self) -> None:
-        """Open a board that goes on from here."""
-        if not self.is_busy:
-            self.compare()
-            self._check_board()
-
-    def _check_board(self) -> None:
-        if not self._board_outputs[0].can_be_replaced:
-            raise InvalidRequest(_BOARD_ELSEWHERE)
+        self.run_rows()
 
     def _busy_stream(self) -> Stream | None:
         """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""
@@ -575,11 +535,6 @@ class Composer(PanelTool):
                 rest = _leave_prompt_open(rest)
                 editor.fill(dataclasses.replace(draft_of(rest, editor.endpoints), prompt=prompt, pictures=pictures))
         self._add_turn(editor.prompt)
-
-    def form_changed(self) -> None:
-        self._controls = self._shown_code = None
-        self.refresh()
-        self.notify("request")
 
     # Turns
 

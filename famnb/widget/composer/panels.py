@@ -70,11 +70,9 @@ class PanelTool(FormTool):
         self._preset_path = presets.default_path()
         self._open_panel: Panel = ""
         self._code_kind = "famnb"
-        self._shown_code: CodeView | None = None
-        """None if it has to be written anew."""
         self._history = HistoryView(filter="", rows=(), note="", call="", transcript=SafeHtml(""), code="")
         self._presets = PresetsView(names=(), selected="", lines=())
-        super().__init__(client, editor)
+        super().__init__(client, editor, tools_below=2)
 
     # What a tool defines
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import traitlets
 
 from famnb.client.client import BaseClient
@@ -14,14 +17,18 @@ from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.secret_patterns import mask_keys
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, VariableRow, find_variables
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import PromptImage, image_from_url
-from famnb.widget.form.views import PromptBoxView, VariablesView, picture_views
+from famnb.widget.form.views import CodeView, PromptBoxView, VariablesView, picture_views
 from famnb.widget.html import transcript
+from famnb.widget.html.page import PageSection, page_html, write_page
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import BaseTool
 
 _STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
@@ -30,6 +37,7 @@ _RELOADED = (
     "notebook, show {} in a new cell."
 )
 ValueT = TypeVar("ValueT")
+SharedT = TypeVar("SharedT", bound=msgspec.Struct)
 
 
 class Computed(traitlets.TraitType[ValueT, ValueT]):
@@ -66,7 +74,8 @@ class PromptBox:
 class FormTool(BaseTool):
     """A tool with a form that is sent: traits that are computed, the prompt's box, names that are ipywidgets' own."""
 
-    def __init__(self, client: BaseClient, box: Editor | PromptBox) -> None:
+    def __init__(self, client: BaseClient, box: Editor | PromptBox, *, tools_below: int = 1) -> None:
+        """`tools_below` is how many tools it can open below itself."""
         self._client, self._box = client, box
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
@@ -76,13 +85,15 @@ class FormTool(BaseTool):
         self._idle.set()
         self._earlier: list[tuple[str, Bundle]] = []
         """The chats before the one in view as output, with their titles."""
+        self._controls: Any = None
+        """What the page shows of the form; None if it has to be made anew."""
+        self._shown_code: CodeView | None = None
+        """None if it has to be written anew."""
+        self.below = [(Output(), Output()) for _ in range(tools_below)]
+        """Where the tools that it opens are shown, and what is saved of each."""
         super().__init__()
 
     # What a tool defines
-
-    def form_changed(self) -> None:
-        """Have the page show what the form holds now."""
-        raise NotImplementedError
 
     def send_box(self) -> None:
         """Send what the prompt's box holds; raises InvalidRequest if it cannot be sent."""
@@ -100,6 +111,10 @@ class FormTool(BaseTool):
         """Have no chat in view, so that the next prompt begins another one."""
         raise NotImplementedError
 
+    def share(self) -> msgspec.Struct | None:
+        """Return what a file holds of it, by which it can be opened again; None if it can only be read."""
+        raise NotImplementedError
+
     # What both need
 
     @property
@@ -111,6 +126,37 @@ class FormTool(BaseTool):
         chat = self.chat_output()
         chats = [*self._earlier, *([chat] if chat else [])]
         return transcript.stack_bundles(chats) if chats else self.empty_output()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
+
+        The file loads nothing and runs nothing, and what looks like a key is masked. A Board whose panes have clients
+        of their own can only be read. Raises InvalidRequest for a chat in which nothing has been answered yet, OSError
+        where it cannot be written, LedgerError if the ledger cannot be read.
+        """
+        with self.lock:
+            shared, chat = self.share(), self.chat_output()
+            html, title = mask_keys(self.saved()["text/html"]), mask_keys(chat[0] if chat else "nothing asked yet")
+        head = SafeHtml("<p>{}</p><h1>{}</h1>").format(type(self).__name__, title)
+        data = b"" if shared is None else msgspec.json.encode(shared)
+        return write_page(path, page_html(title, head, [PageSection("Answers", SafeHtml(html))], data=data))
+
+    def form_changed(self) -> None:
+        """Have the page show what the form holds now."""
+        self._controls = self._shown_code = None
+        self.refresh()
+        self.notify("request")
+
+    def show_saved(self, *, captured: bool) -> None:
+        # Between the widget and its saved output is the place for what it opens.
+        for output in (output for pair in self.below for output in pair if not captured):
+            output.show({"text/plain": ""})
+        super().show_saved(captured=captured)
+
+    def show_below(self, tool: BaseTool) -> None:
+        """Show a tool in the first place below, if the page can."""
+        if self.below[0][0].can_be_replaced:
+            tool.show_in(*self.below[0])
 
     def notify(self, *names: str) -> None:
         """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
@@ -221,3 +267,11 @@ class FormTool(BaseTool):
         """Remove the image of that index."""
         self._box.pictures = tuple(other for index, other in enumerate(self._box.pictures) if index != image)
         self.form_changed()
+
+
+def read_shared(data: bytes, kind: type[SharedT]) -> SharedT:
+    """Return what a file holds of a tool; raises InvalidRequest if it is damaged."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"the file is damaged: its {kind.__name__} cannot be read ({error})") from None

@@ -459,8 +459,8 @@ export interface BallotIntents {
 }
 
 export interface BoardIntents {
+  add: { variant?: any };
   add_image: { url: string; name?: string };
-  add_pane: {};
   ask_again: { pane: string; round?: string };
   choose_endpoint: { pane: string; endpoint: string };
   edit_answer: { pane: string; text: string; round?: string };
@@ -491,6 +491,7 @@ export interface BoardIntents {
 export interface ComposerIntents {
   add_image: { url: string; name?: string };
   choose_endpoint: { endpoint: string };
+  compare: {};
   decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
   delete_preset: { name: string };
   edit: { turn: number; prompt: string };
@@ -499,7 +500,6 @@ export interface ComposerIntents {
   load_call: { call: string };
   load_preset: { name: string };
   new_talk: {};
-  open_comparison: {};
   read_answer: { turn: number };
   read_code: {};
   regenerate: { turn?: number };

@@ -68,7 +68,7 @@ def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, f
     assert "max_completion_tokens" in own
     assert ("provider" in own, "provider" in other) == (False, True)
     receive(board, "set_field", pane="p2", field="top_k", text="5")
-    receive(board, "add_pane")
+    receive(board, "add")
     board.say("Why?")
     assert [reply.request.body().get("top_k") for reply in board.wait(60).values()] == [None, 5, 5]
     assert [*board.frame()["profile"]] == ["openai", "openrouter", "openrouter"]

@@ -383,7 +383,7 @@ function Top({ view, isTogether, setTogether, write }) {
     <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => write.current()} />
     <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
     <${Button} class="famnb-new" label="Scroll together" title="The answers of a round scroll in step" aria-pressed=${String(isTogether)} disabled=${isEmpty || panes.length < 2} needsKernel=${false} press=${() => setTogether(!isTogether)} />
-    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add_pane" disabled=${isFull || isBusy} />
+    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isFull || isBusy} />
     <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
   </header>`;
 }
