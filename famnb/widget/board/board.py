@@ -763,7 +763,7 @@ class Board(FormTool):
         """Write the text of a pane's field."""
         edited = self._find_pane(pane)
         edited.editor.set_text(field, text)
-        self._shared.follow_edit(edited, field)
+        self._shared.fill(edited)
         self._use_form(edited)
 
     @intent

@@ -83,8 +83,6 @@ class BoardPane:
         """What its endpoint cannot carry of the settings as they were given, a sentence each."""
         self.prompt = ""
         """What it is asked next in place of what all are asked."""
-        self.shared: set[str] = set()
-        """The fields whose text is that of all panes, by the names of `SharedFields`."""
         self._settings = settings
         self._endpoints = endpoints
 
@@ -137,7 +135,6 @@ class BoardPane:
             pane.editor.set_text("model", own.models[0])
             pane.editor.choose_endpoint(name)
         pane.editor.set_text("model", model)
-        pane.shared = set(self.shared)
         pane.follow_edit()
         return pane
 
@@ -292,7 +289,7 @@ _OTHER_NAMES = {"stop": "stop_sequences"}
 
 
 class SharedFields:
-    """The texts of these fields, and how panes take them over."""
+    """The texts of these fields, and how panes take them over where they have nothing of their own."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -302,48 +299,33 @@ class SharedFields:
         """Write a text, or nothing, and have panes take it over; raises InvalidRequest for another field."""
         if name not in SHARED_FIELDS:
             raise InvalidRequest(f"{name}: there is no such field for all panes; there are {', '.join(SHARED_FIELDS)}")
+        before = self._shared_text(name)
+        self._texts.pop(name, None)
         if text.strip():
             self._texts[name] = text
-        else:
-            self._texts.pop(name, None)
         for pane in panes:
-            self._share(pane, name)
+            self._share(pane, name, before)
 
     def fill(self, pane: BoardPane) -> None:
-        """Have a pane take over what is written, where it has nothing of its own."""
+        """Have a pane take over what is written."""
         for name in self._texts:
             self._share(pane, name)
 
     def reset(self, pane: BoardPane, name: str) -> None:
         """Have a pane give up its own text of a field."""
-        pane.shared.add(name)
-        self._share(pane, name)
+        field = _find_field(pane, name)
+        self._share(pane, name, _text(pane, field) if field else "")
 
-    def follow_edit(self, pane: BoardPane, path: str) -> None:
-        """Notice that a field of a pane was edited there: another text is its own, none is that of all panes."""
-        for name in self._texts:
-            field = _find_field(pane, name)
-            if field is not None and field.name == path:
-                pane.shared.discard(name)
-                if _text(pane, field) == self._shared_text(name):
-                    pane.shared.add(name)
-                self._share(pane, name)
-
-    def _share(self, pane: BoardPane, name: str) -> None:
+    def _share(self, pane: BoardPane, name: str, replaced: str = "") -> None:
+        """Have a pane take over the text of a field if it has none of its own, or the one that is `replaced`."""
         field = _find_field(pane, name)
         if field is None:
             return
-        # Empty, or what its endpoint asks for in every request, is nothing of its own.
+        # What its endpoint asks for in every request is nothing of its own.
         required = required_texts(pane.editor.endpoint, pane.editor.endpoints).get(field.path, "")
-        if name not in pane.shared and _text(pane, field) not in ("", required):
-            return
-        text = self._shared_text(name)
-        if text:
-            pane.shared.add(name)
-        else:
-            pane.shared.discard(name)
-        if text != _text(pane, field):
-            pane.editor.set_text(field.name, text or required)
+        text = self._shared_text(name) or required
+        if _text(pane, field) in ("", required, replaced) and text != _text(pane, field):
+            pane.editor.set_text(field.name, text)
             pane.follow_edit()
 
     def _shared_text(self, name: str) -> str:
@@ -352,12 +334,18 @@ class SharedFields:
         is_bare = name == "stop" and text and not text.lstrip().startswith("[")
         return json.dumps([text], ensure_ascii=False) if is_bare else text
 
+    def _is_shared(self, pane: BoardPane, name: str) -> bool:
+        field = _find_field(pane, name)
+        return field is not None and _text(pane, field) == self._shared_text(name)
+
     def view(self, panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
         """Return the fields that any pane has, by their names for all panes, and what is wrong with them."""
         views = []
         for name in SHARED_FIELDS:
             found = [(pane, field) for pane in panes if (field := _find_field(pane, name))]
-            faults = (pane.editor.reading.faults.get(field.path) for pane, field in found if name in pane.shared)
+            faults = (
+                pane.editor.reading.faults.get(field.path) for pane, field in found if self._is_shared(pane, name)
+            )
             for pane, field in found[:1]:
                 text, fault = self._texts.get(name, ""), next(filter(None, faults), "")
                 view = field_view(pane.editor.endpoint, field, text=text, fault=fault)
@@ -366,7 +354,7 @@ class SharedFields:
 
     def view_pane(self, pane: BoardPane) -> BoardPaneView:
         """Return the settings of a pane, and in which fields it does not have the text that is written for all."""
-        fields = {name: _find_field(pane, name) for name in self._texts if name not in pane.shared}
+        fields = {name: _find_field(pane, name) for name in self._texts if not self._is_shared(pane, name)}
         return BoardPaneView(
             key=pane.key,
             label=pane.label,

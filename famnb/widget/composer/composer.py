@@ -39,7 +39,7 @@ from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
 from famnb.widget.composer.past_chat import read_chat
 from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
 from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
-from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, last_user_content, read_rows, split_content
+from famnb.widget.form.draft import UNWRITTEN, draft_of, last_user_content, read_rows, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
@@ -423,8 +423,8 @@ class Composer(PanelTool):
             turns=tuple(map(self._view_turn, self._path)),
             is_busy=self.is_busy,
             code=self.code_view(),
-            history=self.history_view(),
-            presets=self.presets_view(),
+            history=self._history if self._open_panel == "History" else None,
+            presets=self._presets if self._open_panel == "Presets" else None,
         )
 
     def _view_prompt(self) -> PromptBoxView:
@@ -495,7 +495,7 @@ class Composer(PanelTool):
         for turn_pane in self._path[-1].panes if self._tree.head else ():
             calls = turn_pane.stream.reply.tool_calls
             if turn_pane.key == pane and 0 <= call < len(calls):
-                self._runner.approval.decide(calls[call].at, approved=is_approved, rest=rest)
+                self._runner.decide(turn_pane.call, calls[call].at, approved=is_approved, rest=rest)
 
     @intent
     def run_all_rows(self) -> None:
@@ -513,12 +513,6 @@ class Composer(PanelTool):
         if isinstance(request, Request) and not self._editor.prompt.strip():
             return request
         return self._next_request(self._editor.prompt) if turns else self.request
-
-    def fill(self, draft: Draft) -> None:
-        """Fill the form with a draft, and with nothing else."""
-        with self.lock:
-            self._editor.fill(draft)
-            self.form_changed()
 
     def send_box(self) -> None:
         editor = self._editor

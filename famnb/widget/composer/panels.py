@@ -80,13 +80,15 @@ class PanelTool(FormTool):
         """Return what the code sends; raises InvalidRequest if there is nothing yet."""
         raise NotImplementedError
 
-    def fill(self, draft: Draft) -> None:
-        """Fill the form."""
+    def load(self, call: RecordedCall) -> None:
+        """Open a call as the chat that it was."""
         raise NotImplementedError
 
-    def load(self, call: RecordedCall) -> None:
-        """Fill the form with the request of a call."""
-        raise NotImplementedError
+    def fill(self, draft: Draft) -> None:
+        """Fill the form with a draft, and with nothing else."""
+        with self.lock:
+            self._editor.fill(draft)
+            self.form_changed()
 
     # What it shows
 
@@ -97,14 +99,6 @@ class PanelTool(FormTool):
         if self._shown_code is None:
             _, self._shown_code = self._write_code()
         return self._shown_code
-
-    def history_view(self) -> HistoryView | None:
-        """Return the past calls, if they are in view."""
-        return self._history if self._open_panel == "History" else None
-
-    def presets_view(self) -> PresetsView | None:
-        """Return the presets, if they are in view."""
-        return self._presets if self._open_panel == "Presets" else None
 
     @intent
     def show_panel(self, name: Panel) -> None:
@@ -131,24 +125,27 @@ class PanelTool(FormTool):
         return self._write_code()[0]
 
     def _write_code(self) -> tuple[str, CodeView]:
+        kind = BODY
+        kinds: tuple[str, ...] = (BODY,)
         try:
             request = self.code_request()
         except InvalidRequest as fault:
             reading = self._editor.reading
             code = json.dumps(reading.body, indent=2, ensure_ascii=False)
             note = f"There is no code yet: {fault} · POST {reading.path}, not valid yet"
-            return code, _code_view(code, (BODY,), BODY, note)
-        kinds = (*available_kinds(request, self._client.endpoints), BODY)
-        # An SDK that does not speak the new endpoint gives way to the one that does.
-        kind = self._code_kind if self._code_kind in kinds else kinds[-2]
-        if kind == BODY:
-            code = json.dumps(request.body(), indent=2, ensure_ascii=False)
-            return code, _code_view(code, kinds, kind, f"POST {self._editor.endpoint.path}")
-        target = Target.of_client(self._client, request.endpoint)
-        code, note = write_cell(request, kind=kind, target=target), _code_note(target)
-        if self._client.engine.credential.has_more_secrets:
-            note += " · Its other secret headers and parameters are left out."
-        return code, _code_view(code, kinds, kind, note)
+        else:
+            kinds = (*available_kinds(request, self._client.endpoints), BODY)
+            # An SDK that does not speak the new endpoint gives way to the one that does.
+            kind = self._code_kind if self._code_kind in kinds else kinds[-2]
+            code, note = json.dumps(request.body(), indent=2, ensure_ascii=False), f"POST {self._editor.endpoint.path}"
+            if kind != BODY:
+                target = Target.of_client(self._client, request.endpoint)
+                code, note = write_cell(request, kind=kind, target=target), _code_note(target)
+                if self._client.engine.credential.has_more_secrets:
+                    note += " · Its other secret headers and parameters are left out."
+        language = {BODY: "json", "curl": "bash"}.get(kind, "python")
+        html = sanitize.render_code(images.shorten_image_data(code), language)
+        return code, CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
 
     # Past calls
 
@@ -210,23 +207,11 @@ class PanelTool(FormTool):
         self._presets = PresetsView(names=presets.names(self._preset_path), selected=selected, lines=lines)
 
 
-def _code_view(code: str, kinds: tuple[str, ...], kind: str, note: str) -> CodeView:
-    language = {BODY: "json", "curl": "bash"}.get(kind, "python")
-    html = sanitize.render_code(images.shorten_image_data(code), language)
-    return CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
-
-
 # More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
 HISTORY_LENGTH = 100
 """Calls in the list."""
-_FILTER_COLUMNS = ("prompt", "model", "endpoint", "standing", "error")
-_FILTER = " OR ".join(
-    [
-        *(f"{column} LIKE ? ESCAPE '\\'" for column in _FILTER_COLUMNS),
-        "request_key IN (SELECT key FROM requests WHERE body LIKE ? ESCAPE '\\')",
-    ]
-)
-"""The SQL condition for a call that has a text in one of these columns, or in the request's body."""
+_SEARCHED = ("prompt", "model", "endpoint", "standing", "error")
+"""The columns of a call in which a text is looked for, beside its request's body."""
 
 
 def _code_note(target: Target) -> str:
@@ -240,21 +225,14 @@ def _code_note(target: Target) -> str:
 
 
 def _search(ledger: Ledger, text: str) -> list[Any]:
-    """The latest rows of the ledger that hold a text, by _FILTER; without a text, the latest of all."""
+    """The latest rows of the ledger that hold a text in any case; without a text, the latest of all."""
     if not text:
         return list(ledger.select(limit=HISTORY_LENGTH))
     # In the body, which is JSON, quotes and line ends are escaped.
     in_json = json.dumps(text, ensure_ascii=False)[1:-1]
-    patterns = [*[_like_pattern(text)] * len(_FILTER_COLUMNS), _like_pattern(in_json)]
-    return list(ledger.select(_FILTER, patterns, limit=HISTORY_LENGTH))
-
-
-def _like_pattern(text: str) -> str:
-    """The pattern of SQL's LIKE for values that hold a text, whatever is in it; the escape character is a backslash."""
-    # The backslash first, or it would double those that the others add.
-    for character in "\\%_":
-        text = text.replace(character, f"\\{character}")
-    return f"%{text}%"
+    conditions = [f"instr(lower({column}), lower(?))" for column in _SEARCHED]
+    conditions.append("request_key IN (SELECT key FROM requests WHERE instr(lower(body), lower(?)))")
+    return list(ledger.select(" OR ".join(conditions), [*[text] * len(_SEARCHED), in_json], limit=HISTORY_LENGTH))
 
 
 def _row_view(row: Any) -> CallRowView:

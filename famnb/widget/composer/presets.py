@@ -78,7 +78,9 @@ def save(path: Path, name: str, draft: Draft, *, profile: Profile | None = None)
     with_image_data = [field for field, text in texts.items() if images.has_image_data(text)]
     left_out = [f"`{field}` is not saved: it holds the data of an image" for field in with_image_data]
     if count := len(draft.pictures) - len(links):
-        left_out.append(f"A preset holds no image data: {format_count(count, 'uploaded image')} not saved")
+        left_out.append(
+            f"{format_count(count, 'uploaded image')} {'is' if count == 1 else 'are'} not saved: a preset holds no data"
+        )
     entry = Entry(
         endpoint=draft.endpoint,
         prompt=draft.prompt,

@@ -29,63 +29,7 @@ from famnb.request import Request
 from famnb.widget.live.reply_pane import StreamLike
 
 Verdict: TypeAlias = Literal["pending", "approved", "declined"]
-Verdicts: TypeAlias = dict[Address, Verdict]
-"""The verdicts on the tool calls of one reply, by address; a call that was not reached yet has none."""
-
 _NOT_RUN = "stopped: the tools that it called were not all run"
-
-
-class Approval:
-    """Decides whether tools may run: the turn's thread asks and waits, buttons decide. One call at a time waits."""
-
-    def __init__(self, *, auto: bool, on_change: Callable[[], object]) -> None:
-        """With `auto` every call is approved at once; `on_change` is called when a call waits or was decided."""
-        self._auto = auto
-        self._on_change = on_change
-        self._verdicts: Verdicts = {}
-        self._verdict_on_rest: Verdict | None = None
-        """The verdict on all further calls of the reply."""
-        self._is_stopped = False
-        self._decision = threading.Condition()
-
-    def begin_reply(self) -> Verdicts:
-        """Start another reply; returns the mapping that the verdicts on its calls will be in."""
-        with self._decision:
-            self._verdicts, self._is_stopped = {}, False
-            self._verdict_on_rest = "approved" if self._auto else None
-            return self._verdicts
-
-    def ask(self, call: Block) -> bool:
-        """Block until the call is decided, and return whether it may run; raises Interrupted if the turn is stopped."""
-        with self._decision:
-            self._verdicts[call.at] = self._verdict_on_rest or "pending"
-        # Outside of the lock: this draws the pane, and no button should wait for that.
-        self._on_change()
-        with self._decision:
-            self._decision.wait_for(lambda: self._is_stopped or self._verdicts[call.at] != "pending")
-            if self._is_stopped:
-                raise Interrupted("stopped while a tool waited for approval")
-            return self._verdicts[call.at] == "approved"
-
-    def decide(self, address: Address, *, approved: bool, rest: bool = False) -> None:
-        """Approve or decline the call at an address, and with `rest` all that follow it.
-
-        A call that is not waiting stays as it is: the click came too late.
-        """
-        with self._decision:
-            if self._verdicts.get(address) != "pending":
-                return
-            verdict: Verdict = "approved" if approved else "declined"
-            self._verdicts[address] = verdict
-            self._verdict_on_rest = verdict if rest else None
-            self._decision.notify_all()
-        self._on_change()
-
-    def stop(self) -> None:
-        """Let no further call run."""
-        with self._decision:
-            self._is_stopped = True
-            self._decision.notify_all()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +39,9 @@ class TurnCall:
     stream: StreamLike
     index: int = 0
     """How many rounds of tools came before it."""
-    verdicts: Verdicts = dataclasses.field(default_factory=dict)
-    """The verdicts on the tool calls of its reply; grows as they are reached and decided."""
-    results: Sequence[Result] = ()
+    verdicts: dict[Address, Verdict] = dataclasses.field(default_factory=dict)
+    """The verdicts on the tool calls of its reply, by address; one that was not reached yet has none."""
+    results: list[Result] = dataclasses.field(default_factory=list)
     """What its tools returned; grows as they run."""
     shown: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Set once it has ended and its end was shown."""
@@ -122,16 +66,21 @@ class TurnRunner:
         wait for the lock of whoever called `start`; `on_call` of the first call by `start`, `on_tool_change` by
         buttons, too.
         """
-        self.approval = Approval(auto=tools.auto, on_change=on_tool_change)
-        approve = self.approval.ask if tools.functions else None
-        self.tools = dataclasses.replace(tools, auto=False, approve=approve, on_result=self._on_result)
+        self.tools = dataclasses.replace(
+            tools, auto=False, approve=self._approve if tools.functions else None, on_result=self._on_result
+        )
         """The functions that the model may call."""
         self.stream: Stream | None = None
         """The call that was sent last; None before the first."""
+        self._is_auto = tools.auto
         self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
-        self._results: list[Result] = []
-        """What the tools returned that the latest reply called."""
+        self._call: TurnCall | None = None
+        """The latest call."""
+        self._verdict_on_rest: Verdict | None = None
+        """The verdict on all further tool calls of its reply."""
         self._is_stopped = False
+        self._decision = threading.Condition()
+        """Notified when a tool call was decided, and when the turn is stopped."""
 
     def start(
         self, client: BaseClient, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]
@@ -156,10 +105,38 @@ class TurnRunner:
     def stop(self) -> None:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
         # The flag first: between two calls there is neither a stream nor an approval to stop.
-        self._is_stopped = True
-        self.approval.stop()
+        with self._decision:
+            self._is_stopped = True
+            self._decision.notify_all()
         if self.stream is not None:
             self.stream.stop()
+
+    def decide(self, call: TurnCall, address: Address, *, approved: bool, rest: bool = False) -> None:
+        """Approve or decline the tool call at an address of a call's reply, and with `rest` all that follow it.
+
+        One that is not waiting stays as it is: the click came too late.
+        """
+        with self._decision:
+            if call.verdicts.get(address) != "pending":
+                return
+            verdict: Verdict = "approved" if approved else "declined"
+            call.verdicts[address] = verdict
+            self._verdict_on_rest = verdict if rest else None
+            self._decision.notify_all()
+        self._on_tool_change()
+
+    def _approve(self, block: Block) -> bool:
+        """Wait until a tool call is decided; returns whether it may run. Raises Interrupted if the turn is stopped."""
+        assert self._call is not None, "a tool is called by a reply"
+        verdicts = self._call.verdicts
+        verdicts[block.at] = "approved" if self._is_auto else self._verdict_on_rest or "pending"
+        # Outside of the lock: this draws the pane, and no button should wait for that.
+        self._on_tool_change()
+        with self._decision:
+            self._decision.wait_for(lambda: self._is_stopped or verdicts[block.at] != "pending")
+            if self._is_stopped:
+                raise Interrupted("stopped while a tool waited for approval")
+            return verdicts[block.at] == "approved"
 
     def _run(self, client: BaseClient, steps: Steps, schema: Any, first_call: Future[TurnCall]) -> None:
         """Carry out the steps of a turn; on its thread."""
@@ -177,32 +154,31 @@ class TurnRunner:
         """Send a request, and wait until its reply has come and is shown; raises the call's error."""
         if self._is_stopped:
             raise Interrupted("stopped between two calls")
-        self._results = []
         self.stream = stream = client.engine.start(step.request, labels=step.labels)
-        verdicts = self.approval.begin_reply()
-        call = TurnCall(stream=stream, index=len(step.rounds), verdicts=verdicts, results=self._results)
+        self._call, self._verdict_on_rest = TurnCall(stream=stream, index=len(step.rounds)), None
         if first_call.done():
-            self._on_call(call)
+            self._on_call(self._call)
         else:
-            first_call.set_result(call)
+            first_call.set_result(self._call)
         # Without a limit: the flusher sets it even if no page is open.
-        call.shown.wait()
+        self._call.shown.wait()
         if stream.reply.error is not None:
             # Without the frames of the I/O thread, which say nothing to a user.
             raise stream.reply.error.with_traceback(None)
         return stream.reply
 
     def _on_result(self, result: Result) -> None:
-        self._results.append(result)
+        assert self._call is not None, "a tool is called by a reply"
+        self._call.results.append(result)
         self._on_tool_change()
 
     def _reply_of_failure(self, failure: BaseException) -> Reply:
         """The reply of a turn that failed or was stopped, as far as it came, and why it did."""
-        assert self.stream is not None, "an error before the first call is raised by `start`"
-        reply: Reply = getattr(failure, "reply", None) or self.stream.reply
+        assert self._call is not None, "an error before the first call is raised by `start`"
+        reply: Reply = getattr(failure, "reply", None) or self._call.stream.reply
         match failure:
             case Interrupted():
-                returned = [f"{result.call.name} had returned {result.content}" for result in self._results]
+                returned = [f"{result.call.name} had returned {result.content}" for result in self._call.results]
                 return dataclasses.replace(reply, warnings=(*reply.warnings, _NOT_RUN, *returned))
             case FamnbError():
                 return dataclasses.replace(reply, error=failure)

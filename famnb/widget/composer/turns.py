@@ -61,7 +61,7 @@ class TurnPane(ReplyPane):
         super().__init__(call.stream, key=key, prompts=prompts, has_stop=False)
         self.turn_reply: Reply | None = None
         """The reply of the whole turn, on its last call; None before the turn has ended."""
-        self._call = call
+        self.call = call
         self._results: list[BlockView] = []
         self._call_view: TurnCallView | None = None
 
@@ -76,7 +76,7 @@ class TurnPane(ReplyPane):
     @property
     def pending_call(self) -> Block | None:
         """The tool call that waits for approval; None if none does."""
-        return next((call for call in self.reply.tool_calls if self._call.verdicts.get(call.at) == "pending"), None)
+        return next((call for call in self.reply.tool_calls if self.call.verdicts.get(call.at) == "pending"), None)
 
     def invalidate(self) -> None:
         """Have the view made anew: a tool call or the turn has changed."""
@@ -91,7 +91,7 @@ class TurnPane(ReplyPane):
         return self._call_view
 
     def _tool_views(self, pane: PaneView) -> tuple[ToolCallView, ...]:
-        results = self._call.results
+        results = self.call.results
         for result in results[len(self._results) :]:
             self._results.append(final_block(transcript.result_section(result), None, key="result"))
         blocks = zip(self.stream.reply.blocks, pane.blocks, strict=True)
@@ -101,7 +101,7 @@ class TurnPane(ReplyPane):
                 key=key,
                 number=number,
                 name=sanitize.visible(call.name),
-                is_pending=self._call.verdicts.get(call.at) == "pending",
+                is_pending=self.call.verdicts.get(call.at) == "pending",
                 is_last=number == len(calls) - 1,
                 result=self._results[number] if number < len(self._results) else None,
             )
@@ -110,7 +110,7 @@ class TurnPane(ReplyPane):
 
     def _make_view(self) -> PaneView:
         view = super()._make_view()
-        is_first = self._call.index == 0
+        is_first = self.call.index == 0
         return msgspec.structs.replace(
             view,
             # Endpoint and model stand once, at the first call of the turn.
@@ -124,8 +124,8 @@ class TurnPane(ReplyPane):
         call = self.pending_call
         if call is not None:
             return f"{sanitize.visible(call.name)} waits for your approval"
-        calls = () if self.turn_reply else self.reply.tool_calls[len(self._call.results) :]
-        running = [call.name for call in calls if self._call.verdicts.get(call.at) == "approved"]
+        calls = () if self.turn_reply else self.reply.tool_calls[len(self.call.results) :]
+        running = [call.name for call in calls if self.call.verdicts.get(call.at) == "approved"]
         return f"running {sanitize.visible(running[0])} …" if running else ""
 
 

@@ -33,32 +33,3 @@ export function TextEditor({ label, action, text: first, isPending, save, close 
     </div>
   </div>`;
 }
-
-/**
- * Returns a button that has an answer edited, and the box while it is. Intents: read_answer, edit_answer.
- * Draw the button always: an element that comes before the other buttons can take the focus from one of them.
- * @param {object} args those of both intents @param {boolean} isShown @param {boolean} isLocked
- */
-export function useAnswerEditor(args, isShown, isLocked) {
-  const { outbox } = useTool();
-  const [text, setText] = useState(/** @type {string | null} */ (null));
-  const place = useRef(/** @type {any} */ (null));
-  const lock = String(Object.values(args));
-  const open = async () => {
-    const { ok, value } = await outbox.press("read_answer", args, lock);
-    if (ok) setText(value ?? "");
-  };
-  const close = () => {
-    setText(null);
-    requestAnimationFrame(() => place.current?.querySelector("button")?.focus());
-  };
-  const save = async (next) => {
-    if ((await outbox.press("edit_answer", { ...args, text: next }, lock)).ok) close();
-  };
-  const isPending = outbox.isPending("read_answer", lock) || outbox.isPending("edit_answer", lock);
-  const title = "Change what was answered: the chat goes on from that, and the answer as it came stays as a version";
-  return {
-    button: html`<span ref=${place} hidden=${!isShown}><${Button} class="famnb-small" label="Edit answer" title=${title} locked=${isLocked || isPending} press=${open} /></span>`,
-    editor: text !== null && html`<${TextEditor} label="Edit answer" action="Save" text=${text} isPending=${isPending} save=${save} close=${close} />`,
-  };
-}

@@ -89,13 +89,18 @@ export function PaneNotes({ pane }) {
     ${pane.notes.map((note) => html`<p class="famnb-note">${note}</p>`)}`;
 }
 
+/** The class of a pane's element. @param {PaneView} pane */
+export function paneClass(pane) {
+  const { isLost } = useTool();
+  return `famnb-pane ${pane.isRunning && !isLost ? "famnb-running" : ""}`;
+}
+
 /** A whole reply, as a live view shows it. @param {{pane: PaneView}} props */
 export const Pane = memo(({ pane }) => {
-  const { isLost } = useTool();
   const flow = useRef(/** @type {any} */ (null));
   const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const hasAnswer = pane.blocks.some(({ kind }) => kind === "text");
-  return html`<article class=${`famnb-pane ${pane.isRunning && !isLost ? "famnb-running" : ""}`}>
+  return html`<article class=${paneClass(pane)}>
     <${PaneHead} pane=${pane} />
     <${Prompts} prompts=${pane.prompts} />
     <div class="famnb-flow" ref=${flow}><${Blocks} blocks=${pane.blocks} /></div>

@@ -3,10 +3,10 @@
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { memo, useTool } from "../runtime/tool.js";
+import { useAnswer } from "./answer.js";
 import { Button, CopyButton } from "./button.js";
-import { TextEditor, useAnswerEditor } from "./editor.js";
-import { Block, PaneHead, PaneNotes, Prompts, readVisibleText } from "./pane.js";
-import { Versions } from "./versions.js";
+import { TextEditor } from "./editor.js";
+import { Block, PaneHead, PaneNotes, Prompts, paneClass } from "./pane.js";
 
 /**
  * @typedef {import("../protocol.js").TurnView} TurnView
@@ -38,23 +38,6 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-// The versions of a turn, and Retry.
-function TurnTools({ turn, isBusy }) {
-  const { outbox } = useTool();
-  const number = Number(turn.key);
-  const show = (version) => outbox.press("switch", { turn: number, version }, turn.key);
-  return html`<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>
-    <${Versions} version=${turn.version} count=${turn.versionCount} isLocked=${isBusy} show=${show} />
-    <${Button}
-      class="famnb-small"
-      label="Retry"
-      title="Ask again, with the settings as they are now"
-      locked=${isBusy || outbox.isPending("regenerate", turn.key)}
-      press=${() => outbox.press("regenerate", { turn: number }, turn.key)}
-    />
-  </span>`;
-}
-
 /** @param {{call: ToolCallView, pane: string}} props */
 function Approval({ call, pane }) {
   const { outbox, root } = useTool();
@@ -84,17 +67,26 @@ function Approval({ call, pane }) {
 
 // A call of a turn: its prompt stands first, and what the answer took at its foot, with what can be done about it.
 const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
-  const { isLost } = useTool();
+  const { outbox } = useTool();
   const { pane } = call;
+  const number = Number(turn.key);
   const flow = useRef(/** @type {any} */ (null));
   const tools = new Map(call.tools.map((tool) => [tool.key, tool]));
-  const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
   const below = (tool) =>
     tool.result ? html`<${Block} block=${tool.result} />` : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} pane=${pane.key} />`;
-  const hasAnswer = pane.blocks.some(({ kind }) => kind === "text");
-  const { button, editor } = useAnswerEditor({ turn: Number(turn.key) }, hasAnswer && !pane.isRunning, isBusy);
-  const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", !isFirst && "famnb-later"];
-  return html`<article class=${classes.filter(Boolean).join(" ")}>
+  const { copy, edit, editor, versions, retry } = useAnswer({
+    ...turn,
+    pane,
+    flow,
+    args: { turn: number },
+    lock: turn.key,
+    isBusy,
+    canEdit: true,
+    noun: "version",
+    show: (version) => outbox.press("switch", { turn: number, version }, turn.key),
+    retryIntent: "regenerate",
+  });
+  return html`<article class=${`${paneClass(pane)} ${isFirst ? "" : "famnb-later"}`}>
     ${isFirst && html`<${TurnPrompt} turn=${turn} prompts=${pane.prompts} isBusy=${isBusy} />`}
     <${PaneHead} pane=${pane} />
     ${editor}
@@ -105,9 +97,8 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
     <div class="famnb-foot">
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
-        ${hasAnswer && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
-        ${isLast && button}
-        ${isLast && html`<${TurnTools} turn=${turn} isBusy=${isBusy} />`}
+        ${copy}
+        ${isLast && html`${edit}<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${versions}${retry}</span>`}
       </span>
     </div>
   </article>`;

@@ -1,16 +1,15 @@
 // The board: panes side by side, each with its settings above and its answers below, and one box that asks them all.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { Button, CopyButton, IntentButton } from "../parts/button.js";
+import { useAnswer } from "../parts/answer.js";
+import { Button, IntentButton } from "../parts/button.js";
 import { Code } from "../parts/code.js";
 import { Field, TextInput } from "../parts/field.js";
-import { useAnswerEditor } from "../parts/editor.js";
 import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
 import { shortenNames } from "../parts/names.js";
-import { Blocks, PaneHead, PaneNotes, Prompts, readVisibleText } from "../parts/pane.js";
+import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.js";
 import { Empty, FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
-import { Versions } from "../parts/versions.js";
 import { defineTool, memo, useFollowEnd, useHeld, useTool, useWidth } from "../runtime/tool.js";
 
 /**
@@ -28,7 +27,6 @@ const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
 const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
-const DRAG_PX = 4; // a hand that clicks may move that far
 const MANY = 4; // more columns than these are wider, for they are read one after another
 const WIDE_COLUMN_PX = 240;
 const NARROW_PX = 340; // of a pane whose Settings are an icon
@@ -82,10 +80,10 @@ function PaneName({ pane, short }) {
 }
 
 // Where a pane is taken hold of: it is dragged, moved by arrow keys, or by two buttons that a click shows.
-function useHandle({ pane, place, count, drag }) {
+function useHandle({ pane, place, count, setDragged }) {
   const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
-  const wasDragged = useRef(false);
+  const target = useRef(-1); // the place that it is dragged to
   const step = async (steps, element) => {
     const position = place + steps;
     if (position < 0 || position >= count) return;
@@ -98,8 +96,20 @@ function useHandle({ pane, place, count, drag }) {
     event.preventDefault();
     step(steps, event.currentTarget);
   };
+  const begin = ({ currentTarget, pointerId }) => {
+    target.current = place;
+    currentTarget.setPointerCapture(pointerId);
+  };
+  const follow = ({ currentTarget, pointerId, clientX, clientY }) => {
+    if (!currentTarget.hasPointerCapture(pointerId)) return;
+    const column = currentTarget.getRootNode().elementFromPoint(clientX, clientY)?.closest(".famnb-column");
+    target.current = [...currentTarget.closest(".famnb-columns").children].indexOf(column);
+    setDragged({ pane: pane.key, target: target.current });
+  };
   const press = () => {
-    if (!wasDragged.current) setOpen(!isOpen);
+    setDragged({ pane: "", target: -1 });
+    if (target.current === place || target.current < 0) setOpen(!isOpen);
+    else outbox.press("move", { pane: pane.key, position: target.current });
   };
   const button = (label, steps) =>
     html`<${Button} class="famnb-small" label=${label} locked=${place + steps < 0 || place + steps >= count} press=${(event) => step(steps, event.currentTarget)} />`;
@@ -111,7 +121,8 @@ function useHandle({ pane, place, count, drag }) {
     aria-expanded=${String(isOpen)}
     disabled=${count < 2}
     onKeyDown=${keys}
-    onPointerDown=${(event) => drag(pane.key, event, wasDragged)}
+    onPointerDown=${begin}
+    onPointerMove=${follow}
     press=${press}
   />`;
   return { handle, moves: isOpen && html`<div class="famnb-bar famnb-moves">${button("Move left", -1)}${button("Move right", 1)}</div>` };
@@ -127,11 +138,11 @@ function Override({ override: { key, text, shared }, args }) {
 }
 
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
-const PaneSettings = memo(({ pane, short, place, count, mark, drag, afterRemoval, hasRounds, isBusy, isNarrow }) => {
+const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterRemoval, hasRounds, isBusy, isNarrow }) => {
   const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
-  const { handle, moves } = useHandle({ pane, place, count, drag });
+  const { handle, moves } = useHandle({ pane, place, count, setDragged });
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
   return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"} ${mark}`} role="group" aria-label=${pane.label}>
     <header class="famnb-head">
@@ -180,43 +191,6 @@ const PaneSettings = memo(({ pane, short, place, count, mark, drag, afterRemoval
   </section>`;
 });
 
-// Returns what begins to drag a pane, and how panes are marked meanwhile: the one that is nearest makes room.
-function useDrag(panes) {
-  const { outbox } = useTool();
-  const [dragged, setDragged] = useState({ pane: "", target: -1 });
-  const latest = useRef(panes);
-  latest.current = panes;
-  const start = useRef((pane, down, wasDragged) => {
-    const handle = down.currentTarget;
-    const middles = [...handle.closest(".famnb-columns").children].map((element) => {
-      const { x, y, width, height } = element.getBoundingClientRect();
-      return [x + width / 2, y + height / 2];
-    });
-    const listeners = new AbortController();
-    const place = latest.current.findIndex(({ key }) => key === pane);
-    let target = place;
-    wasDragged.current = false;
-    const follow = ({ clientX, clientY }) => {
-      if (Math.hypot(clientX - down.clientX, clientY - down.clientY) < DRAG_PX && !wasDragged.current) return;
-      wasDragged.current = true; // what follows is no click
-      const distances = middles.map(([x, y]) => Math.hypot(x - clientX, y - clientY));
-      target = distances.indexOf(Math.min(...distances));
-      setDragged({ pane, target });
-    };
-    const end = (event) => {
-      listeners.abort();
-      setDragged({ pane: "", target: -1 });
-      if (event.type === "pointerup" && target !== place) outbox.press("move", { pane, position: target });
-    };
-    handle.setPointerCapture(down.pointerId);
-    for (const [name, listener] of Object.entries({ pointermove: follow, pointerup: end, pointercancel: end })) {
-      handle.addEventListener(name, listener, { signal: listeners.signal });
-    }
-  }).current;
-  const markOf = ({ key }, place) => (key === dragged.pane ? "famnb-dragged" : place === dragged.target ? "famnb-target-place" : "");
-  return { start, markOf };
-}
-
 // What is set once for all panes: one line while it is folded.
 const Shared = memo(({ fields }) => {
   const [isOpen, setOpen] = useState(false);
@@ -237,20 +211,27 @@ function Meters({ names, meters }) {
 
 // Rows that are as high in every pane: what answers, its figures, the answer, and what can be done with it.
 const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy }) => {
-  const { isLost, outbox } = useTool();
-  const { pane, label, isWinner, version, versionCount } = answer;
+  const { outbox } = useTool();
+  const { pane, label, isWinner } = answer;
   const flow = useRef(/** @type {any} */ (null));
   const follow = useFollowEnd(flow);
   useEffect(() => {
     if (pane.isRunning) follow(true);
   }, [pane.key]);
-  const readAnswer = () => readVisibleText([...flow.current.querySelectorAll(".famnb-text")]);
-  const show = (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell);
-  const hasText = pane.blocks.some(({ kind }) => kind === "text");
-  const canEdit = hasText && canRetry && !pane.isRunning;
-  const { button, editor } = useAnswerEditor(useRef({ round, pane: cell }).current, canEdit, isBusy);
-  const classes = ["famnb-pane", pane.isRunning && !isLost && "famnb-running", isWinner && "famnb-won"];
-  return html`<article class=${classes.filter(Boolean).join(" ")}>
+  const args = useRef({ round, pane: cell }).current;
+  const { copy, edit, editor, versions, retry } = useAnswer({
+    ...answer,
+    flow,
+    args,
+    isBusy,
+    canEdit: canRetry,
+    areVersionsLocked: !isLatest,
+    noun: "answer",
+    show: (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell),
+    retryIntent: "ask_again",
+    lock: cell,
+  });
+  return html`<article class=${`${paneClass(pane)} ${isWinner ? "famnb-won" : ""}`}>
     <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
     <${Meters} names=${names} meters=${answer.meters} />
     <div class="famnb-reply">
@@ -261,9 +242,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
     </div>
     <div class="famnb-foot">
       <span class="famnb-tools">
-        ${hasText && html`<${CopyButton} class="famnb-small" label="Copy answer" read=${readAnswer} />`}
-        ${button}
-        <${Versions} version=${version} count=${versionCount} isLocked=${isBusy || !isLatest} name="answer" show=${show} />
+        ${copy}${edit}${versions}
         <${IntentButton}
           class="famnb-small"
           label=${`${label}: pin as winner`}
@@ -274,15 +253,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
           args=${{ round, pane: isWinner ? null : cell }}
           lock=${`${round} ${cell}`}
         />
-        ${canRetry &&
-        !pane.isRunning &&
-        html`<${Button}
-          class="famnb-small"
-          label="Retry"
-          title="Ask this pane again, with its settings as they are now; this answer stays"
-          locked=${isBusy || outbox.isPending("ask_again", cell)}
-          press=${() => outbox.press("ask_again", { round, pane: cell }, cell)}
-        />`}
+        ${canRetry && !pane.isRunning && retry}
       </span>
     </div>
   </article>`;
@@ -395,7 +366,7 @@ function Board({ view }) {
   const flow = useRef(/** @type {any} */ (null));
   const write = useRef((/** @type {string} */ _text = "") => {});
   const focusBox = useRef(() => write.current()).current;
-  const { start, markOf } = useDrag(panes);
+  const [dragged, setDragged] = useState({ pane: "", target: -1 });
   const { columns, letters, isNarrow, classes } = arrange(useWidth(), panes.length);
   const names = shortenNames(panes.map(({ label }) => label), letters);
   const keys = panes.map(({ key }) => key).join();
@@ -414,8 +385,8 @@ function Board({ view }) {
           short=${names[place]}
           place=${place}
           count=${panes.length}
-          mark=${markOf(pane, place)}
-          drag=${start}
+          mark=${pane.key === dragged.pane ? "famnb-dragged" : place === dragged.target ? "famnb-target-place" : ""}
+          setDragged=${setDragged}
           afterRemoval=${focusBox}
           hasRounds=${rounds.length > 0}
           isBusy=${isBusy}
