@@ -40,10 +40,10 @@ SAID = (
 
 def board_round() -> BoardRound:
     """A round of two answers, of which the second one is pinned."""
-    made = BoardRound(key="0", prompt="Which is it?", system="", tag="", winner_key="p2")
+    made = BoardRound(number=0, key="0", prompt="Which is it?", system="", tag="", winner_key="p2")
     for key, label in (("p1", "left one"), ("p2", "right one")):
         stream = ScriptedStream().end(**{name: getattr(REPLY, name) for name in ENDED})
-        made.add(key, BoardAnswer(stream, key=key, label=label, cost_of=lambda *_: None))
+        made.add(key, BoardAnswer(stream, key=key, label=label))
     return made
 
 
