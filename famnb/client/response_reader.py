@@ -13,9 +13,6 @@ from famnb.reply import Reply, ReplyBuilder
 from famnb.timing import Read, Stopwatch
 from famnb.wire import lenient_json, sse
 
-# To try again with the halves costs little beside an event that is read by itself.
-MAX_SINGLE = 8
-"""How many events of one read are read one by one without a try to read some of them at once."""
 _SSE_STARTS = (b":", b"data", b"event:", b"id:", b"retry:")
 """How a body begins that is an event stream, whatever its content type says."""
 
@@ -218,17 +215,6 @@ class ResponseReader:
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
         if self._chunks:
             self._chunks.clear()
-        is_open = self.builder.ended is None and not self.builder.done
-        if len(data) > 1 and is_open and (deltas := self._dialect_reader.read_texts(data)):
-            self.events += deltas
-            self.builder.add_texts(deltas)
-            return
-        if len(data) > MAX_SINGLE:
-            # What keeps them from being read at once is mostly the opening of the stream or its end.
-            half = len(data) // 2
-            self._add_stream_events(data[:half])
-            self._add_stream_events(data[half:])
-            return
         # Local names: this loop runs for every event of every stream.
         builder, append, read = self.builder, self.events.append, self._dialect_reader.read
         add, add_delta = builder.add, builder.add_delta

@@ -82,57 +82,14 @@ _SOURCES = ("citations", "search_results")
 """The fields beside the choices that name the sources of the answer."""
 
 
-# Nearly all chunks of a stream hold one piece of text. A decoder for just these is several times faster than one that
-# makes dictionaries, and unknown fields make it fail, so that nothing that means something is passed over.
-
-
-class _TextDelta(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A delta with text and nothing else; other fields may be there, but are null."""
-
-    content: str
-    role: str | None = None
-    refusal: None = None
-    tool_calls: None = None
-    function_call: None = None
-    reasoning_content: None = None
-    reasoning: None = None
-    thinking: None = None
-
-
-class _TextChoice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A choice with such a delta."""
-
-    delta: _TextDelta
-    index: int
-    finish_reason: None = None
-    logprobs: None = None
-
-
-# No tuple, of which the garbage collector would take note for every event.
-class _TextChoices(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """An array of one such choice."""
-
-    only: _TextChoice
-
-
-class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A chunk with one piece of text and nothing else that has a meaning."""
-
-    choices: _TextChoices
-    id: str = ""
-    object: str = ""
-    created: int | float = 0
-    model: str = ""
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
-    error: None = None
-    usage: None = None
-
-
+_PLAIN_FIELDS = frozenset(
+    {
+        *("id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"),
+        *("index", "delta", "role", "content"),
+    }
+)
+"""The fields of chunk, choice and delta that say nothing new beside a piece of text."""
 _ONE_CHOICE = Noted("the service sent more than one choice; only that of index 0 is read, `reply.raw` has all")
-
-_TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
-_decode_text_chunk, _decode_text_lines = _TEXT_CHUNKS.decode, _TEXT_CHUNKS.decode_lines
 
 
 def read(body: Any) -> list[Event]:
@@ -171,11 +128,6 @@ class ChatReader(StreamReader):
     def __init__(self) -> None:
         super().__init__()
         self._content = _MessageReader()
-        self._chunks_are_plain = True
-        """Whether every chunk of text so far could be decoded as a `_TextChunk`.
-
-        A server that adds a field of its own adds it to every chunk, so after one failure no more are tried.
-        """
         self._started = Started()
         self._has_identity = False
         """Whether the reply's id and model are known, which later chunks only repeat."""
@@ -187,49 +139,9 @@ class ChatReader(StreamReader):
         self._sources: dict[str, Any] = {}
         """The sources of the answer, of which every chunk has the whole list."""
 
-    def read(self, data: bytes, /) -> list[Event]:
-        if self._expects_text():
-            try:
-                chunk = _decode_text_chunk(data)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                self._chunks_are_plain = False
-            else:
-                choice = chunk.choices.only
-                text = choice.delta.content
-                if text and choice.index == self._choice and chunk.object != "error":
-                    return [Delta(self._content.at, "text", text)]
-        return super().read(data)
-
-    def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:
-        if not self._expects_text():
-            return []
-        try:
-            chunks = _decode_text_lines(b"\n".join(data))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return []
-        own, at = self._choice, self._content.at
-        deltas = [
-            Delta(at, "text", text)
-            for chunk in chunks
-            if (text := (choice := chunk.choices.only).delta.content)
-            and choice.index == own
-            and chunk.object != "error"
-        ]
-        # A line end within the data would make two lines of one.
-        return deltas if len(deltas) == len(chunks) == len(data) else []
-
-    def _expects_text(self) -> bool:
-        """Whether it is in the middle of a text: before it a chunk may bring the identity, a tag or a block's start."""
-        content = self._content
-        return (
-            self._chunks_are_plain
-            and content.kind == "text"
-            and content.tags.is_settled
-            and self._has_identity
-            and not self._done
-        )
-
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
+        if self._content.kind == "text" and self._has_identity and (text := self._read_plain_text(chunk)):
+            return [Delta(self._content.at, "text", text)]
         if errors.is_failure(chunk):
             return [*self._content.flush(), errors.read_failure(chunk)]
         events: list[Event] = []
@@ -251,6 +163,20 @@ class ChatReader(StreamReader):
         if counts := chunk.get("usage") or as_object(chunk.get("x_groq")).get("usage"):
             events += _read_usage(counts, {"model": self._started.model, **chunk}, self._content.foreign_kinds)
         return events or [Other(scalar_text(chunk.get("object")))]
+
+    def _read_plain_text(self, chunk: dict[str, Any]) -> str:
+        """Return the piece of text in a chunk that says nothing else, as nearly all do; empty for any other."""
+        choices = chunk.get("choices")
+        choice: Any = choices[0] if type(choices) is list and len(choices) == 1 else None
+        delta: Any = choice.get("delta") if type(choice) is dict else None
+        text = delta.get("content") if type(delta) is dict else None
+        if type(text) is not str or choice.get("index") != self._choice or chunk.get("object") == "error":
+            return ""
+        for fields in (chunk, choice, delta):
+            for name in fields:
+                if name not in _PLAIN_FIELDS and fields[name]:
+                    return ""
+        return text
 
     def end(self) -> list[Event]:
         events: list[Event] = []
@@ -522,71 +448,53 @@ _MAX_HELD_TAG_CHARS = 64
 class ThinkTags:
     """Splits the content of one reply, cut anywhere, into thinking and text.
 
-    start ── "<think>" ── inside ── "</think>" ── after ── (anything but white space) ── settled
-      └────────────────────────── anything else ─────────────────────────────────────────┘
+    start ── "<think>" ── inside ── "</think>" ── after ── (anything but white space) ── text
+      └───────────────────────── anything else ────────────────────────────────────────┘
     """
 
     # Only a tag at the very start of the content counts: later it is more likely a word of an answer about tags.
     # White space around the tags is dropped, since servers put line ends there that belong to neither text.
 
-    __slots__ = ("_at_start", "_held", "_is_inside", "is_settled")
-
     def __init__(self) -> None:
-        self.is_settled = False
-        """Whether all further content is plain text."""
-        self._is_inside = False
-        """Whether the opening tag was seen, and the closing one not yet."""
-        self._at_start = False
-        """Whether nothing but white space followed the last tag so far."""
+        self._state = "start"
         self._held = ""
         """The end of the content so far, as long as it may belong to a tag."""
+        self._is_blank = True
+        """Whether nothing but white space followed the opening tag so far."""
 
     def split(self, piece: str) -> list[tuple[str, str]]:
         """Return the pieces whose kind is certain now, as pairs of kind (`thinking` or `text`) and text."""
-        if self.is_settled:
-            return [("text", piece)] if piece else []
         piece, self._held = self._held + piece, ""
-        if self._is_inside:
-            return self._split_thinking(piece)
-        if self._at_start:
-            return self._split_after(piece)
-        return self._split_start(piece)
+        if self._state == "start":
+            content = piece.lstrip()
+            if content.startswith(_OPEN_TAG):
+                self._state, piece = "inside", content.removeprefix(_OPEN_TAG)
+            elif _OPEN_TAG.startswith(content) and len(piece) <= _MAX_HELD_TAG_CHARS:
+                self._held = piece
+                return []
+            else:
+                self._state = "text"
+        thinking = ""
+        if self._state == "inside":
+            thinking, close_tag, piece = piece.partition(_CLOSE_TAG)
+            if close_tag:
+                self._state = "after"
+            else:
+                # The end of the piece may be the beginning of the closing tag.
+                tail = next((n for n in range(len(_CLOSE_TAG) - 1, 0, -1) if thinking.endswith(_CLOSE_TAG[:n])), 0)
+                thinking, self._held = thinking[: len(thinking) - tail], thinking[len(thinking) - tail :]
+            if self._is_blank:
+                thinking = thinking.lstrip()
+                self._is_blank = not thinking
+        if self._state == "after" and (piece := piece.lstrip()):
+            self._state = "text"
+        return [pair for pair in (("thinking", thinking), ("text", piece)) if pair[1]]
 
     def end(self) -> list[tuple[str, str]]:
         """Return the piece that was held back; no more content follows."""
-        held, self._held = self._held, ""
-        kind = "thinking" if self._is_inside else "text"
-        self.is_settled, self._is_inside = True, False
+        kind, held = "thinking" if self._state == "inside" else "text", self._held
+        self._state, self._held = "text", ""
         return [(kind, held)] if held else []
-
-    def _split_start(self, piece: str) -> list[tuple[str, str]]:
-        text = piece.lstrip()
-        if text.startswith(_OPEN_TAG):
-            self._is_inside = self._at_start = True
-            return self._split_thinking(text[len(_OPEN_TAG) :])
-        if _OPEN_TAG.startswith(text) and len(piece) <= _MAX_HELD_TAG_CHARS:
-            self._held = piece
-            return []
-        self.is_settled = True
-        return [("text", piece)]
-
-    def _split_thinking(self, piece: str) -> list[tuple[str, str]]:
-        if self._at_start:
-            piece = piece.lstrip()
-        thinking, close_tag, rest = piece.partition(_CLOSE_TAG)
-        if close_tag:
-            self._is_inside, self._at_start = False, True
-            return [*([("thinking", thinking)] if thinking else []), *self._split_after(rest)]
-        # The end of the piece may be the beginning of the closing tag.
-        tail = next((n for n in range(len(_CLOSE_TAG) - 1, 0, -1) if piece.endswith(_CLOSE_TAG[:n])), 0)
-        thinking, self._held = piece[: len(piece) - tail], piece[len(piece) - tail :]
-        self._at_start = self._at_start and not thinking
-        return [("thinking", thinking)] if thinking else []
-
-    def _split_after(self, piece: str) -> list[tuple[str, str]]:
-        piece = piece.lstrip()
-        self.is_settled = bool(piece)
-        return [("text", piece)] if piece else []
 
 
 # Writing
@@ -638,15 +546,12 @@ class ChatWriter:
         self._with_deltas: set[Address] = set()
         self._needs_role = True
         self._ended = False
-        self._render_heads(Started())
+        self._started = Started()
 
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
                 self._with_deltas.add(event.at)
-                # The frequent case first: of its chunk only the text is encoded.
-                if event.kind == "text" and not self._needs_role:
-                    return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
                 return self._write_delta(event.at, event.kind, event.text)
             case Opened():
                 self._kinds[event.at] = event.kind
@@ -654,7 +559,7 @@ class ChatWriter:
             case Closed(text=str() as text) if text and event.at not in self._with_deltas:
                 return self._write_delta(event.at, self._kinds.get(event.at, "text"), text)
             case Started():
-                self._render_heads(event)
+                self._started = event
             case Usage():
                 self._usage = self._usage.merge(event)
             # An upstream may end twice; a failure after an end is written all the same.
@@ -662,43 +567,43 @@ class ChatWriter:
                 self._ended = True
                 if event.fault:
                     return [sse.encode(lenient_json.encode(fault(event.fault)))]
-                return [self._render_chunk({}, _finish_word(event.finish_reason))]
+                return [self._write_choice({}, _finish_word(event.finish_reason))]
             case Done():
                 if not self._include_usage or self._usage == Usage():
                     return [sse.encode(sse.DONE)]
-                usage = lenient_json.encode(_usage_fields(self._usage.with_total()))
-                return [b'%b[],"usage":%b}\n\n' % (self._head, usage), sse.encode(sse.DONE)]
+                return [self._render_chunk([], usage=_usage_fields(self._usage.with_total())), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
 
-    def _render_heads(self, started: Started) -> None:
-        """Encode what every chunk begins with, once."""
-        fields = {
+    def _render_chunk(self, choices: list[dict[str, Any]], **fields: Any) -> bytes:
+        started = self._started
+        chunk = {
             "id": started.id,
             "object": "chat.completion.chunk",
             "created": started.created or 0,
             "model": started.model,
+            "choices": choices,
+            **fields,
         }
-        self._head = b'data: %b,"choices":' % lenient_json.encode(fields)[:-1]
-        self._text_head = self._head + b'[{"index":0,"delta":{"content":'
+        return sse.encode(lenient_json.encode(chunk))
 
-    def _render_chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+    def _write_choice(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         # The role comes with the first content: a chunk of its own would be one event more than the document shows.
         if delta and self._needs_role:
             delta = {"role": "assistant", **delta}
             self._needs_role = False
-        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-        return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
+        return self._render_chunk([{"index": 0, "delta": delta, "finish_reason": finish_reason}])
 
     def _write_delta(self, at: Address, kind: str, text: str) -> list[bytes]:
         match kind:
             case "text" | "refusal" | "thinking":
-                return [self._render_chunk({_WRITTEN_FIELDS[kind]: text})]
+                return [self._write_choice({_WRITTEN_FIELDS[kind]: text})]
             case "tool_call":
                 return self._write_call(at, "", "", text)
             case "logprobs":
-                return [b'%b[{"index":0,"delta":{},"logprobs":{"content":[%b]}}]}\n\n' % (self._head, text.encode())]
+                logprobs = {"content": [lenient_json.decode(text.encode())]}
+                return [self._render_chunk([{"index": 0, "delta": {}, "logprobs": logprobs}])]
             case _:
                 return []
 
@@ -710,7 +615,7 @@ class ChatWriter:
         if is_new:
             call["type"] = "function"
         call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
-        return [self._render_chunk({"tool_calls": [call]})]
+        return [self._write_choice({"tool_calls": [call]})]
 
 
 def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG001 - as in Dialect

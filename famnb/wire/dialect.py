@@ -22,12 +22,6 @@ class EventReader(Protocol):
     def read(self, data: bytes, /) -> list[Event]:
         """Return the events in one SSE `data`. Raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
 
-    def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:
-        """Return the pieces in many SSE `data` at once, one each, if each is nothing but the next piece of one text.
-
-        Else nothing, and then nothing has been read: `read` is for these.
-        """
-
     def end(self) -> list[Event]:
         """Return the events held back until the end of the stream was known."""
 
@@ -126,9 +120,6 @@ class StreamReader(ABC):
             return [*self.end(), Done()]
         event = lenient_json.decode_event(data)
         return self._read(event) if type(event) is dict else [Other()]
-
-    def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:  # noqa: ARG002 - for those who can
-        return []
 
     def end(self) -> list[Event]:
         return []

@@ -395,7 +395,6 @@ class MessagesWriter:
         self._has_started = False
         self._indices: dict[Address, int] = {}
         self._kinds: dict[Address, str] = {}
-        self._heads: dict[tuple[Address, str], bytes] = {}
         self._with_deltas: set[Address] = set()
         self._closed: set[Address] = set()
         self._usage = Usage()
@@ -404,10 +403,7 @@ class MessagesWriter:
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
-                head = self._heads.get((event.at, event.kind))
-                if head is not None:
-                    return [b"%b%b}}\n\n" % (head, lenient_json.encode(event.text))]
-                return self._write_first_delta(event)
+                return self._write_delta(event)
             case Opened():
                 return self._write_open(event)
             case Closed():
@@ -458,19 +454,15 @@ class MessagesWriter:
             block["signature"] = ""
         return [self._render("content_block_start", {"index": index, "content_block": block})]
 
-    def _write_first_delta(self, event: Delta) -> list[bytes]:
-        """Write the first delta of its kind in a block, and keep what all later ones begin with."""
+    def _write_delta(self, event: Delta) -> list[bytes]:
         at, kind = event.at, event.kind
-        # Here and not for every delta: where a head is known, the block had a delta before.
         self._with_deltas.add(at)
         frames = self._write_open(Opened(at, "thinking" if kind == "signature" else kind))
         if at not in self._indices or kind not in _WRITTEN_DELTAS:
             return []
         type_, field = _WRITTEN_DELTAS[kind]
-        start = {"type": "content_block_delta", "index": self._indices[at], "delta": {"type": type_, field: ""}}
-        name = b"event: content_block_delta\n" if self._named else b""
-        self._heads[at, kind] = b"%bdata: %b" % (name, lenient_json.encode(start).removesuffix(b'""}}'))
-        return [*frames, *self.write(event)]
+        fields = {"index": self._indices[at], "delta": {"type": type_, field: event.text}}
+        return [*frames, self._render("content_block_delta", fields)]
 
     def _write_close(self, at: Address, text: str | None) -> list[bytes]:
         frames = [] if not text or at in self._with_deltas else self.write(Delta(at, self._kinds.get(at, "text"), text))

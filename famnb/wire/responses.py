@@ -439,8 +439,6 @@ class _OpenBlock:
     """The name of its events, without `.delta` and `.done`."""
     address_fields: dict[str, Any]
     """The fields of its events that identify it."""
-    head: bytes
-    """The bytes that each of its deltas begins with."""
     pieces: list[str] = dataclasses.field(default_factory=list)
     final_text: str | None = None
     """The final text; None until it is written."""
@@ -559,12 +557,7 @@ class ResponsesWriter:
                     return frames
                 block = entry[1]
                 block.pieces.append(event.text)
-                if self._extension is None:
-                    # The only frequent event: its fields are encoded once a block, only the text for each delta.
-                    frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
-                else:
-                    frames.append(self._render_block(block, "delta", {"delta": event.text}))
-                return frames
+                return [*frames, self._render_block(block, "delta", {"delta": event.text})]
             case Opened():
                 return self._write_open(event.at, event.kind, event.id, event.name)
             case Closed():
@@ -654,10 +647,7 @@ class ResponsesWriter:
         address_fields = {"item_id": open_item.id, "output_index": open_item.index}
         if kind != "tool_call":
             address_fields["content_index"] = len(open_item.blocks)
-        family = f"response.{part_type}"
-        event_line = f"event: {family}.delta\n".encode() if self._named else b""
-        fields = lenient_json.encode({"type": f"{family}.delta", **address_fields})[:-1]
-        block = _OpenBlock(kind, family, address_fields, b'%bdata: %b,"delta":' % (event_line, fields))
+        block = _OpenBlock(kind, f"response.{part_type}", address_fields)
         if kind == "text":
             self._last_text = block
             block.logprobs = [] if self._logprobs else None

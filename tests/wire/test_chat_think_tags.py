@@ -52,7 +52,6 @@ def test_text_flows_once_no_tag_can_follow():
     tags = ThinkTags()
     assert tags.split("<") == []
     assert tags.split("b") == [("text", "<b")]
-    assert tags.is_settled
     assert tags.split("<think>") == [("text", "<think>")]
 
 
