@@ -45,14 +45,16 @@ class Endpoint:
     """The pydantic model of its request."""
     dialect: Dialect
     """How its replies are read and written."""
-    # It holds mappings, which have no hash.
-    conventions: Conventions = dataclasses.field(hash=False)
-    """The ids, error types, headers and vendor's SDK of that dialect."""
     path: str
     alt: bool
     """Whether it is served at `{alt_base_url}`."""
     models: tuple[str, ...]
     """The ids of the models that the document lists for it; the first is the default."""
+
+    @property
+    def conventions(self) -> Conventions:
+        """The ids, error types, headers and vendor's SDK of its dialect."""
+        return self.dialect.CONVENTIONS
 
     @property
     def traits(self) -> RequestTraits:
@@ -84,7 +86,6 @@ _ENDPOINTS = (
         title="Chat completions",
         request=chat.ChatRequest,
         dialect=chat_wire,
-        conventions=chat_wire.CONVENTIONS,
         path="/v1/chat/completions",
         alt=False,
         models=MINI_MODELS,
@@ -94,7 +95,6 @@ _ENDPOINTS = (
         title="Responses",
         request=responses.ResponsesRequest,
         dialect=responses_wire,
-        conventions=responses_wire.CONVENTIONS,
         path="/v1/responses",
         alt=True,
         models=PRO_MODELS,
@@ -104,7 +104,6 @@ _ENDPOINTS = (
         title="Web chat",
         request=web.WebChatRequest,
         dialect=chat_wire,
-        conventions=chat_wire.CONVENTIONS,
         path="/v1/web/chat/completions",
         alt=True,
         models=PRO_MODELS,
@@ -114,7 +113,6 @@ _ENDPOINTS = (
         title="Messages",
         request=messages.MessagesRequest,
         dialect=messages_wire,
-        conventions=messages_wire.CONVENTIONS,
         path="/v1/messages",
         alt=True,
         models=PRO_MODELS,

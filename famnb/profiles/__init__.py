@@ -3,7 +3,7 @@
     famnb.connect("openai")                                # with the key of OPENAI_API_KEY
     famnb.Client(profile="open", base_url="http://gpu:8080")     # any server that speaks one of the dialects
     famnb.profiles.find_profile("vllm").endpoints["chat"].request.model_fields
-    help("famnb.profiles.vllm")                            # what it sends, and the vendor's page about it
+    help("famnb.profiles.vllm")                            # what is special about it, and the vendor's page
 
 A profile has the vendor's endpoints, each with its path, request model and suggested models, the variables that may
 hold key and address, the header of the key, and headers that every request has. `client.compose(endpoint, prompt, …)`

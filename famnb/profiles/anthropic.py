@@ -1,10 +1,6 @@
 """Anthropic: messages.
 
-    header      x-api-key, anthropic-version
-    body        model, max_tokens (always), messages, system, stream, thinking, output_config, tools, tool_choice,
-                stop_sequences, temperature, top_k, top_p, cache_control, metadata, service_tier
-    tools       functions, and Anthropic's own: `tools=[weather, {"type": "web_search_20250305", "name": "web_search"}]`
-    blocks      text, image and document (base64 or url), tool_use, tool_result, thinking; each may end what is cached
+Beside functions stand Anthropic's own tools: `tools=[weather, {"type": "web_search_20250305", "name": "web_search"}]`.
 
 Models from Claude 4.6 on decide themselves how much to think: for them `thinking=` of `compose` and `ask` is the
 nearest effort, `thinking={"type": "adaptive"}` and `output_config={"effort": …}`; for earlier ones it is a budget.
@@ -86,7 +82,6 @@ AnthropicMessagesRequest = messages_request(
 PROFILE = Profile(
     name="anthropic",
     title="Anthropic",
-    documentation="https://platform.claude.com/docs/en/api/messages",
     endpoints=vendor_endpoints(MODELS, AnthropicMessagesRequest),
     base_url="https://api.anthropic.com",
     url_variables=("ANTHROPIC_BASE_URL",),

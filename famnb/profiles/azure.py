@@ -1,8 +1,6 @@
 """Azure: OpenAI's dialects at a resource of one's own, where `model` is the name of a deployment.
 
-    header      api-key; a token of Entra goes into `headers={"authorization": "Bearer …"}`
-    path        /openai/v1/chat/completions, /openai/v1/responses; `query={"api-version": "preview"}` for a preview
-    body        as OpenAI's
+A token of Entra goes into `headers={"authorization": "Bearer …"}`, `query={"api-version": "preview"}` is for a preview.
 
 https://learn.microsoft.com/en-us/azure/foundry/openai/latest
 """
@@ -13,7 +11,6 @@ from famnb.profiles.profile import Profile, vendor_endpoints
 PROFILE = Profile(
     name="azure",
     title="Azure OpenAI",
-    documentation="https://learn.microsoft.com/en-us/azure/foundry/openai/latest",
     endpoints=vendor_endpoints(
         openai.MODELS, openai.OpenAIResponsesRequest, openai.OpenAIChatRequest, prefix="/openai/v1"
     ),

@@ -1,13 +1,14 @@
 """Vendors whose API is OpenAI's but for a few fields: DeepSeek, Groq, Mistral, xAI, Together, Bedrock and Vertex.
 
-deepseek    chat; reasoning_effort, logprobs, `thinking` in extra_body; no seed
-groq        chat; max_completion_tokens, reasoning_effort, reasoning_format, seed, service_tier; no logprobs
-mistral     chat; max_tokens, random_seed, prompt_mode, safe_prompt; usage is in every stream
-xai         responses, chat; reasoning_effort, seed, logprobs; each reply says what it costs
-together    chat; top_k, min_p, repetition_penalty, seed
-bedrock     chat and responses at https://bedrock-mantle.REGION.api.aws, with a key of Bedrock
-vertex      chat at https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION/endpoints/openapi,
-            with the access token that `gcloud auth print-access-token` prints
+deepseek    `thinking` goes into extra_body; https://api-docs.deepseek.com
+groq        https://console.groq.com/docs/api-reference
+mistral     usage is in every stream; https://docs.mistral.ai/api
+xai         each reply says what it costs; https://docs.x.ai/docs/api-reference
+together    https://docs.together.ai/reference
+bedrock     at https://bedrock-mantle.REGION.api.aws, with a key of Bedrock; https://docs.aws.amazon.com/bedrock
+vertex      at https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION/endpoints/openapi,
+            with the access token that `gcloud auth print-access-token` prints;
+            https://docs.cloud.google.com/vertex-ai/generative-ai/docs/start/openai
 """
 
 import dataclasses
@@ -71,32 +72,31 @@ TogetherChatRequest = chat_request(
 
 # fmt: off
 _ROWS = (
-    ("deepseek", "DeepSeek", "https://api-docs.deepseek.com", "https://api.deepseek.com", "/v1",
-     "DEEPSEEK_API_KEY", ("deepseek-chat", "deepseek-reasoner"), (DeepSeekChatRequest,)),
-    ("groq", "Groq", "https://console.groq.com/docs/api-reference", "https://api.groq.com", "/openai/v1",
-     "GROQ_API_KEY", ("openai/gpt-oss-120b", "llama-3.3-70b-versatile"), (GroqChatRequest,)),
-    ("mistral", "Mistral", "https://docs.mistral.ai/api", "https://api.mistral.ai", "/v1",
-     "MISTRAL_API_KEY", ("mistral-medium-latest", "magistral-medium-latest"), (MistralChatRequest,)),
-    ("xai", "xAI", "https://docs.x.ai/docs/api-reference", "https://api.x.ai", "/v1",
-     "XAI_API_KEY", ("grok-4.5", "grok-4-fast"), (ServerResponsesRequest, ServerChatRequest)),
-    ("together", "Together", "https://docs.together.ai/reference", "https://api.together.xyz", "/v1",
-     "TOGETHER_API_KEY", ("openai/gpt-oss-120b", "Qwen/Qwen3-235B-A22B-Thinking-2507"), (TogetherChatRequest,)),
-    ("bedrock", "Bedrock", "https://docs.aws.amazon.com/bedrock", "BEDROCK_BASE_URL", "/v1",
-     "AWS_BEARER_TOKEN_BEDROCK", ("openai.gpt-oss-120b",), (OpenAIChatRequest, OpenAIResponsesRequest)),
-    ("vertex", "Vertex", "https://docs.cloud.google.com/vertex-ai/generative-ai/docs/start/openai", "VERTEX_BASE_URL",
-     "", "GOOGLE_OAUTH_ACCESS_TOKEN", ("google/gemini-3.5-flash",), (GeminiChatRequest,)),
+    ("deepseek", "DeepSeek", "https://api.deepseek.com", "/v1", "DEEPSEEK_API_KEY",
+     ("deepseek-chat", "deepseek-reasoner"), (DeepSeekChatRequest,)),
+    ("groq", "Groq", "https://api.groq.com", "/openai/v1", "GROQ_API_KEY",
+     ("openai/gpt-oss-120b", "llama-3.3-70b-versatile"), (GroqChatRequest,)),
+    ("mistral", "Mistral", "https://api.mistral.ai", "/v1", "MISTRAL_API_KEY",
+     ("mistral-medium-latest", "magistral-medium-latest"), (MistralChatRequest,)),
+    ("xai", "xAI", "https://api.x.ai", "/v1", "XAI_API_KEY",
+     ("grok-4.5", "grok-4-fast"), (ServerResponsesRequest, ServerChatRequest)),
+    ("together", "Together", "https://api.together.xyz", "/v1", "TOGETHER_API_KEY",
+     ("openai/gpt-oss-120b", "Qwen/Qwen3-235B-A22B-Thinking-2507"), (TogetherChatRequest,)),
+    ("bedrock", "Bedrock", "BEDROCK_BASE_URL", "/v1", "AWS_BEARER_TOKEN_BEDROCK",
+     ("openai.gpt-oss-120b",), (OpenAIChatRequest, OpenAIResponsesRequest)),
+    ("vertex", "Vertex", "VERTEX_BASE_URL", "", "GOOGLE_OAUTH_ACCESS_TOKEN",
+     ("google/gemini-3.5-flash",), (GeminiChatRequest,)),
 )
 # fmt: on
 PROFILES = {
     name: Profile(
         name=name,
         title=title,
-        documentation=documentation,
         endpoints=vendor_endpoints(models, *requests, prefix=prefix),
         base_url=url if "://" in url else None,
         url_variables=() if "://" in url else (url,),
         key_variables=(key_variable,),
     )
-    for name, title, documentation, url, prefix, key_variable, models, requests in _ROWS
+    for name, title, url, prefix, key_variable, models, requests in _ROWS
 }
 """The profiles by name; where everyone has an address of their own, a variable holds it."""

@@ -6,7 +6,6 @@ from famnb.profiles.profile import Profile
 PROFILE = Profile(
     name="fam",
     title="fam",
-    documentation="",
     endpoints=ENDPOINTS,
     url_variables=("FAM_BASE_URL",),
     key_variables=("FAM_API_KEY",),

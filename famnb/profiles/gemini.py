@@ -1,9 +1,5 @@
 """Gemini: chat completions at Google's address for them.
 
-    header      authorization: Bearer
-    body        model, messages, max_tokens, temperature, top_p, stop, seed, stream, stream_options, tools,
-                tool_choice, response_format, reasoning_effort
-
 It refuses a field that it does not know with status 400, so those of OpenAI that Google does not name are not offered
 here: penalties, `logprobs`, `user`, `parallel_tool_calls`. What Gemini alone has stands in its own `extra_body`:
 `extra_body={"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}}`. So do tools of Google's own,
@@ -27,7 +23,6 @@ GeminiChatRequest = chat_request(
 PROFILE = Profile(
     name="gemini",
     title="Gemini",
-    documentation="https://ai.google.dev/gemini-api/docs/openai",
     endpoints=vendor_endpoints(("gemini-3.5-flash", "gemini-3.8-flash"), GeminiChatRequest, prefix=""),
     base_url="https://generativelanguage.googleapis.com/v1beta/openai",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),

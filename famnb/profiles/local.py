@@ -41,7 +41,6 @@ _REQUESTS = (LocalChatRequest, LocalResponsesRequest, LocalWebChatRequest, Local
 PROFILE = Profile(
     name=LOCAL,
     title="A model on this machine",
-    documentation="https://github.com/ggml-org/llama.cpp/tree/master/tools/server",
     endpoints=vendor_endpoints(("smollm2",), *_REQUESTS),
     key_variables=(),
     needs_key=False,

@@ -1,9 +1,5 @@
 """Ollama: models on this machine, by chat completions, responses and messages.
 
-    chat        max_tokens, tools, reasoning_effort or reasoning.effort, seed, penalties, stop, stream_options
-    responses   input, instructions, tools, max_output_tokens, reasoning.effort, text.format; it keeps none
-    messages    max_tokens, thinking, tools, stop_sequences, top_k, output_config.effort
-
 Ollama ignores fields that it does not know, so those that it does not have are not offered here: `tool_choice`,
 `user`, `logit_bias`, `previous_response_id`, `metadata`, `cache_control` and the like. Images are data URLs.
 
@@ -62,7 +58,6 @@ OllamaMessagesRequest = messages_request(
 PROFILE = Profile(
     name="ollama",
     title="Ollama",
-    documentation="https://docs.ollama.com/api/openai-compatibility",
     endpoints=vendor_endpoints(
         ("qwen3:8b", "gpt-oss:20b", "gemma4:31b"), OllamaChatRequest, OllamaResponsesRequest, OllamaMessagesRequest
     ),

@@ -1,8 +1,6 @@
 """Any other server that speaks one of the three dialects: llama.cpp, SGLang, LM Studio, a LiteLLM proxy …
 
-    chat        max_tokens, tools, seed, stop, penalties, response_format, reasoning_effort, stream_options
-    responses   as OpenAI has them; a reply is taken to be kept only where the request says `store=True`
-    messages    as Anthropic has them
+A response is taken to be kept only where the request says `store=True`.
 
 https://platform.openai.com/docs/api-reference/chat and https://platform.claude.com/docs/en/api/messages
 """
@@ -47,7 +45,6 @@ ServerMessagesRequest = messages_request(
 PROFILE = Profile(
     name="open",
     title="A server of your own",
-    documentation="https://platform.openai.com/docs/api-reference/chat",
     endpoints=vendor_endpoints(("default",), ServerChatRequest, ServerResponsesRequest, ServerMessagesRequest),
     key_variables=(),
     needs_key=False,

@@ -1,11 +1,5 @@
 """OpenAI: responses and chat completions.
 
-    header      authorization: Bearer
-    chat        max_completion_tokens, reasoning_effort, verbosity, response_format, tools, stop, seed, penalties,
-                logprobs, stream_options, store, metadata, service_tier, prompt_cache_key, safety_identifier
-    responses   input (a text, or items whose content is a text or a list), instructions, max_output_tokens, reasoning,
-                text, tools, previous_response_id, conversation, store, include, truncation, background, metadata
-
 The effort of chat completions is `reasoning_effort`; `reasoning` is a field of responses alone.
 
 https://platform.openai.com/docs/api-reference/chat/create, https://platform.openai.com/docs/api-reference/responses/create
@@ -70,7 +64,6 @@ OpenAIResponsesRequest = responses_request(
 PROFILE = Profile(
     name="openai",
     title="OpenAI",
-    documentation="https://platform.openai.com/docs/api-reference",
     endpoints=vendor_endpoints(MODELS, OpenAIResponsesRequest, OpenAIChatRequest),
     base_url="https://api.openai.com",
     url_variables=("OPENAI_BASE_URL",),

@@ -1,9 +1,7 @@
 """OpenRouter: models of many vendors by chat completions.
 
-    header      authorization: Bearer; `headers={"HTTP-Referer": …, "X-Title": …}` names the application to it
-    body        as OpenAI's chat completions, with max_tokens, and reasoning (effort, max_tokens, exclude, enabled),
-                models, provider, plugins, top_k, min_p, top_a, repetition_penalty, logit_bias, verbosity
-    usage       with the cost of each call, which counts before any price
+`headers={"HTTP-Referer": …, "X-Title": …}` names the application to it. Usage comes with the cost of each call, which
+counts before any price.
 
 https://openrouter.ai/docs/api/reference/overview
 """
@@ -71,7 +69,6 @@ OpenRouterChatRequest = chat_request(
 PROFILE = Profile(
     name="openrouter",
     title="OpenRouter",
-    documentation="https://openrouter.ai/docs/api/reference/overview",
     endpoints=vendor_endpoints(
         ("openai/gpt-5.4-mini", "anthropic/claude-sonnet-5", "google/gemini-3.5-flash"), OpenRouterChatRequest
     ),

@@ -17,8 +17,6 @@ class Profile:
     """The name that `famnb.Client(profile=…)` takes."""
     title: str = ""
     """Its name for people; `name` unless given."""
-    documentation: str = ""
-    """The vendor's own page about the requests."""
     endpoints: Endpoints = dataclasses.field(hash=False)
     """What it has, by name; the first is the default."""
     base_url: str | None = None

@@ -1,10 +1,6 @@
 """vLLM: an engine of one's own, by chat completions, responses and messages.
 
-    chat        as OpenAI's, with max_tokens, and top_k, min_p, repetition_penalty, min_tokens, ignore_eos,
-                thinking_token_budget, include_reasoning, chat_template_kwargs, structured_outputs, priority
-    responses   as OpenAI's; a reply is kept where `store=True` and the server runs with
-                VLLM_ENABLE_RESPONSES_API_STORE=1
-    messages    max_tokens, system, tools, tool_choice, stop_sequences, temperature, top_k, top_p, output_config
+A response is kept where `store=True` and the server runs with VLLM_ENABLE_RESPONSES_API_STORE=1.
 
 https://docs.vllm.ai/en/stable/serving/openai_compatible_server/
 """
@@ -75,7 +71,6 @@ VLLMMessagesRequest = messages_request(
 PROFILE = Profile(
     name="vllm",
     title="vLLM",
-    documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
     endpoints=vendor_endpoints(("Qwen/Qwen3-8B",), VLLMChatRequest, ServerResponsesRequest, VLLMMessagesRequest),
     base_url="http://127.0.0.1:8000",
     key_variables=("VLLM_API_KEY",),

@@ -60,6 +60,7 @@ from famnb.request.types import (
 from famnb.request.web import StreamOptions, WebChatRequest
 
 StopTexts: TypeAlias = Annotated[Text | list[Text], BY_SHAPE]
+Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
 
 
 def _check_cap(cap: int, info: ValidationInfo) -> int:
@@ -80,9 +81,9 @@ _CHAT: Table = {
     "parallel_tool_calls": Row(bool, "Whether one reply may call several tools.", "Tools"),
     "stop": Row(StopTexts, "A text, or a list of them, before which the answer ends.", "Sampling"),
     "reasoning_effort": Row(Effort, "How much reasoning effort.", "Reasoning"),
-    "seed": Row(int, "For answers that repeat, as far as the engine can.", "Sampling"),
-    "frequency_penalty": Row(float, "Above 0 against words that were said often.", "Sampling"),
-    "presence_penalty": Row(float, "Above 0 against words that were said at all.", "Sampling"),
+    "seed": Row(int, "For answers that repeat, as far as the service can.", "Sampling"),
+    "frequency_penalty": Row(Penalty, "Above 0 against words that were said often.", "Sampling"),
+    "presence_penalty": Row(Penalty, "Above 0 against words that were said at all.", "Sampling"),
     "logit_bias": Row(dict[str, float], "By token, from -100 for never to 100 for always.", "Sampling"),
     "top_k": Row(int, "Only from so many of the likeliest tokens.", "Sampling"),
     "min_p": Row(float, "Only tokens at least so likely, relative to the likeliest.", "Sampling"),
@@ -369,9 +370,9 @@ def resolve_references(request: Request, items: Mapping[str, Any]) -> Request:
     return type(request).model_validate(body, extra="ignore")
 
 
-_FUNCTION_TYPES = (None, "function")
-_ITEM_TYPES = (None, "message", "function_call", "function_call_output", "item_reference", "reasoning")
-_BLOCK_TYPES = (None, "image", "tool_use", "tool_result", *TEXT_TYPES, *IMAGE_TYPES, *THINKING_TYPES)
+_FUNCTION_TYPES = ("function",)
+_ITEM_TYPES = ("message", "function_call", "function_call_output", "item_reference", "reasoning")
+_BLOCK_TYPES = ("image", "tool_use", "tool_result", *TEXT_TYPES, *IMAGE_TYPES, *THINKING_TYPES)
 
 
 def leave_out_foreign(body: dict[str, Any], prompt_field: str) -> tuple[dict[str, Any], list[str]]:
@@ -379,46 +380,42 @@ def leave_out_foreign(body: dict[str, Any], prompt_field: str) -> tuple[dict[str
 
     So command-line agents, which offer such tools beside their functions, work with an engine that has functions alone.
     """
-    left_out: list[str] = []
+    left_out: dict[str, None] = {}
 
-    def keep(items: Any, types: tuple[str | None, ...], path: str) -> Any:
+    def keep(items: Any, types: tuple[str, ...], path: str) -> Any:
         if not isinstance(items, list):
             return items
         kept = []
         for item in items:
             type_ = item.get("type") if isinstance(item, dict) else None
-            if type_ in types or not isinstance(type_, str):
+            if not isinstance(type_, str) or type_ in types:
                 kept.append(item)
             else:
-                left_out.append(f"{path}[].{type_}")
+                left_out[f"{path}[].{type_}"] = None
         return kept
 
-    # An Anthropic function may say that it is `custom`; the type of that name at OpenAI has a text as its input.
-    has_schemas = any(isinstance(tool, dict) and "input_schema" in tool for tool in body.get("tools") or ())
-    tools = keep(body.get("tools"), (*_FUNCTION_TYPES, *(("custom",) if has_schemas else ())), "tools")
-    turns = body.get(prompt_field)
+    fields = dict(body)
+    tools = fields.get("tools")
+    if isinstance(tools, list):
+        # An Anthropic function may say that it is `custom`; the type of that name at OpenAI has a text as its input.
+        has_schemas = any(isinstance(tool, dict) and "input_schema" in tool for tool in tools)
+        fields["tools"] = keep(tools, (*_FUNCTION_TYPES, "custom") if has_schemas else _FUNCTION_TYPES, "tools")
+    turns = fields.get(prompt_field)
     if prompt_field == "input":
-        turns = keep(turns, _ITEM_TYPES, prompt_field)
+        fields[prompt_field] = keep(turns, _ITEM_TYPES, prompt_field)
     elif isinstance(turns, list):
-        # Only of answers: what a user says is refused rather than left out. A message without content would be, too.
-        contents = [
-            keep(turn.get("content"), _BLOCK_TYPES, f"{prompt_field}[].content")
-            if isinstance(turn, dict) and turn.get("role") == "assistant"
-            else None
-            for turn in turns
-        ]
-        turns = [
-            {**turn, "content": content} if content is not None else turn
-            for turn, content in zip(turns, contents, strict=True)
-            if content != []
-        ]
+        fields[prompt_field] = []
+        for turn in turns:
+            content = None
+            # Only of answers: what a user says is refused rather than left out. So would a message without content be.
+            if isinstance(turn, dict) and turn.get("role") == "assistant":
+                content = keep(turn.get("content"), _BLOCK_TYPES, f"{prompt_field}[].content")
+            if content != []:
+                fields[prompt_field].append(turn if content is None else {**turn, "content": content})
     if not left_out:
         return body, []
-    changed = {name: value for name, value in ((prompt_field, turns), ("tools", tools)) if name in body}
-    fields = {**body, **changed}
-    choice = body.get("tool_choice")
-    if tools == [] or (
-        isinstance(choice, dict) and choice.get("type") not in ("function", "tool", "auto", "any", "none")
-    ):
+    choice = fields.get("tool_choice")
+    known_choices = ("function", "tool", "auto", "any", "none")
+    if fields.get("tools") == [] or (isinstance(choice, dict) and choice.get("type") not in known_choices):
         fields.pop("tool_choice", None)
-    return fields, list(dict.fromkeys(left_out))
+    return fields, [*left_out]

@@ -57,7 +57,6 @@ UNCAPPED_TOKENS = 128_000
 """The output tokens that a request without a cap counts as."""
 
 VendorEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 _Checked = AfterValidator(require_chosen_tool)
@@ -127,15 +126,7 @@ CHAT: Table = {
     "max_completion_tokens": Row(Tokens, "The same as `max_tokens`."),
     **pick(GATEWAY_CHAT, "stream_options tools tool_choice parallel_tool_calls stop"),
     "reasoning_effort": Row(VendorEffort, "How much to reason.", "Reasoning"),
-    "seed": Row(int, "For answers that repeat, as far as the vendor can.", "Sampling"),
-    "frequency_penalty": Row(
-        Penalty, "Above 0 against saying the same words again, by how often they were said.", "Sampling"
-    ),
-    "presence_penalty": Row(Penalty, "Above 0 against saying the same words again at all.", "Sampling"),
-    "logprobs": Row(bool, "Whether to return the probabilities of the tokens."),
-    "top_logprobs": Row(
-        Annotated[int, Field(ge=0, le=20)], "How many alternatives of each token to return with `logprobs`."
-    ),
+    **pick(GATEWAY_CHAT, "seed frequency_penalty presence_penalty logprobs top_logprobs"),
     "user": Row(str, "A name for the end user, which some vendors want for their own limits.", "Metadata"),
     **_EXTRA,
 }
@@ -211,9 +202,6 @@ RESPONSES: Table = {
     "text": dataclasses.replace(GATEWAY_RESPONSES["text"], type=VendorTextOptions),
     "store": Row(bool, "Whether the response is kept, to be retrieved and continued.", "Metadata"),
     "include": Row(list[Text], "What else the reply shall hold, such as `reasoning.encrypted_content`."),
-    "top_logprobs": Row(
-        Annotated[int, Field(ge=0, le=20)], "How many alternatives of each token, with their probabilities."
-    ),
     "truncation": Row(Literal["auto", "disabled"], "Whether a conversation that is too long is cut."),
     "user": Row(str, "A name for the end user.", "Metadata"),
     **_EXTRA,

@@ -30,6 +30,7 @@ REPEATED_FIELDS = frozenset({"metadata", "reasoning.summary"})
 class OpenResponsesDialect:
     """The responses dialect as the profile wants it, for the reply to one request."""
 
+    CONVENTIONS = responses.CONVENTIONS
     read = staticmethod(responses.read)
     reader = staticmethod(responses.reader)
     fault = staticmethod(responses.fault)

@@ -189,9 +189,7 @@ class ChatReader(StreamReader):
         return [*events, *self._content.flush(), *self._content.opaque()]
 
     def _read_choice(self, choice: dict[str, Any], events: list[Event]) -> None:
-        index = choice.get("index")
-        if type(index) is not int:
-            index = integer(index)
+        index = integer(choice.get("index"))
         if self._choice == -1 and index:
             self._held.append(choice)
             return

@@ -39,6 +39,10 @@ class Dialect(Protocol):
     A protocol that modules satisfy rather than a base class, since a dialect has no state outside its streams.
     """
 
+    @property
+    def CONVENTIONS(self) -> Conventions:  # noqa: N802 - a constant of the module
+        """What belongs to it besides the shape of its replies."""
+
     def read(self, body: Any, /) -> list[Event]:
         """Return the events of a whole reply. Raises ResponseFormatError if the body is not one."""
 
@@ -114,8 +118,7 @@ class StreamReader(ABC):
     def read(self, data: bytes, /) -> list[Event]:
         if self._done:
             return []
-        # The first byte tells nearly every event from the terminator, without a comparison.
-        if data[:1] != b"{" and data.strip() == sse.DONE:
+        if data.strip() == sse.DONE:
             self._done = True
             return [*self.end(), Done()]
         event = lenient_json.decode_event(data)

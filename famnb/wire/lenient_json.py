@@ -34,10 +34,6 @@ def decode(data: bytes) -> Any:
 
 def decode_event(data: bytes) -> Any:
     """Return the JSON value of one stream event. Raises StreamDecodeError if it is not JSON."""
-    try:  # the fast path of `decode`, repeated to save a function call for every event
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
     try:
         return decode(data)
     except ValueError as error:

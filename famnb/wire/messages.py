@@ -141,13 +141,13 @@ class MessagesReader(StreamReader):
         self._latencies: dict[Address, int | None] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
-        type_ = event.get("type")
-        if type_ == "content_block_delta":
-            return self._read_delta(event)
-        return self._read_other(scalar_text(type_), event) or [Other(scalar_text(type_))]
+        type_ = scalar_text(event.get("type"))
+        return self._read_typed(type_, event) or [Other(type_)]
 
-    def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
+    def _read_typed(self, type_: str, event: dict[str, Any]) -> list[Event]:
         match type_:
+            case "content_block_delta":
+                return self._read_delta(event)
             case "content_block_start":
                 return self._read_start(self._block_address(event), as_object(event.get("content_block")))
             case "content_block_stop":
@@ -175,10 +175,7 @@ class MessagesReader(StreamReader):
 
     def _block_address(self, event: dict[str, Any]) -> Address:
         """Return the address of an event's block: by its index, else that of the event before."""
-        index = event.get("index")
-        if type(index) is not int:
-            index = integer(index)
-        if index is not None:
+        if (index := integer(event.get("index"))) is not None:
             self._at = (0, self._offset + index)
         return self._at
 
@@ -193,8 +190,8 @@ class MessagesReader(StreamReader):
     def _read_delta(self, event: dict[str, Any]) -> list[Event]:
         at = self._block_address(event)
         delta = as_object(event.get("delta"))
-        type_ = delta.get("type")
-        kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
+        type_ = scalar_text(delta.get("type"))
+        kind, field = _DELTA_TYPES.get(type_, ("", ""))
         piece = delta.get(field)
         if type(piece) is not str:
             pieces = {name: value for name, value in delta.items() if name != "type"}
@@ -205,7 +202,7 @@ class MessagesReader(StreamReader):
             if type_ == "citations_delta":
                 return read_attached((1, at[1]), "citations", pieces["citations"])
             text = find_text(pieces) if self._kinds.get(at) in _READABLE_TYPES else ""
-            return [Delta(at, self._kinds[at], text)] if text else [Other(scalar_text(type_))]
+            return [Delta(at, self._kinds[at], text)] if text else [Other(type_)]
         if kind == "tool_call":
             self._inputs.pop(at, None)
             kind = self._kinds.get(at, kind)

@@ -86,7 +86,6 @@ _EVENT_FAMILIES = {
 }
 """For each family of `.delta` and `.done` events, the kind of block and the field of the whole text in `.done`."""
 
-# Looked up by the whole name, since taking a name apart would cost every event.
 _DELTA_EVENTS = {f"{family}.delta": kind for family, (kind, _) in _EVENT_FAMILIES.items()}
 
 _DONE_EVENTS = {f"{family}.done": fields for family, fields in _EVENT_FAMILIES.items()}
@@ -176,13 +175,9 @@ class ResponsesReader(StreamReader):
         return [] if self._queued is None or self._done else _not_ended(self._queued, "queued")
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
-        type_ = event.get("type")
-        kind = _DELTA_EVENTS.get(type_) if type(type_) is str else None
-        if kind is not None:
-            return self._read_delta(event, kind)
-        return self._read_other(scalar_text(type_), event)
-
-    def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
+        type_ = scalar_text(event.get("type"))
+        if type_ in _DELTA_EVENTS:
+            return self._read_delta(event, _DELTA_EVENTS[type_])
         events: list[Event] = []
         response = as_object(event.get("response"))
         self._queued = response if type_ == "response.queued" or response.get("status") == "queued" else None
@@ -229,21 +224,14 @@ class ResponsesReader(StreamReader):
 
     def _output_index(self, event: dict[str, Any], item_id: str) -> int:
         """Return the output index of an event's item: its own, else that of its id, else that of the event before."""
-        index = event.get("output_index")
-        if type(index) is not int:
-            number = integer(index)
-            index = self._indices.get(item_id, self._item) if number is None else number
+        number = integer(event.get("output_index"))
+        index = self._indices.get(item_id, self._item) if number is None else number
         if item_id:
             self._indices[item_id] = index
         self._item = index
         return index
 
     def _block_address(self, event: dict[str, Any]) -> Address:
-        index, content_index = event.get("output_index"), event.get("content_index")
-        # The short way, which nearly every delta takes.
-        if type(index) is int and type(content_index) is int:
-            self._item = index
-            return index, content_index
         index = self._output_index(event, scalar_text(event.get("item_id")))
         if "summary_index" in event:
             return index, _SUMMARY_INDEX + (integer(event["summary_index"]) or 0)
