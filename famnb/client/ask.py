@@ -62,36 +62,32 @@ Steps: TypeAlias = Generator[Send | Perform, Any, Reply]
 
 def run_steps(steps: Steps, send: Callable[[Send], Reply]) -> Reply:
     """Carry out the steps one after another, blocking."""
-    value: Any = None
-    failure: BaseException | None = None
+    resume = functools.partial(steps.send, None)
     while True:
         try:
-            step = steps.send(value) if failure is None else steps.throw(failure)
+            step = resume()
         except StopIteration as end:
             reply: Reply = end.value
             return reply
-        value = failure = None
         try:
-            value = send(step) if isinstance(step, Send) else _perform(step)
+            resume = functools.partial(steps.send, send(step) if isinstance(step, Send) else _perform(step))
         except BaseException as error:  # the steps decide what an interrupt leaves behind
-            failure = error
+            resume = functools.partial(steps.throw, error)
 
 
 async def arun_steps(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> Reply:
     """Carry out the steps one after another, awaiting."""
-    value: Any = None
-    failure: BaseException | None = None
+    resume = functools.partial(steps.send, None)
     while True:
         try:
-            step = steps.send(value) if failure is None else steps.throw(failure)
+            step = resume()
         except StopIteration as end:
             reply: Reply = end.value
             return reply
-        value = failure = None
         try:
-            value = await (send(step) if isinstance(step, Send) else _aperform(step))
+            resume = functools.partial(steps.send, await (send(step) if isinstance(step, Send) else _aperform(step)))
         except BaseException as error:  # as in `run_steps`; here an interrupt is often a cancellation
-            failure = error
+            resume = functools.partial(steps.throw, error)
 
 
 def _perform(step: Perform) -> Any:

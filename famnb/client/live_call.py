@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import logging
 import math
 import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent import futures
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
@@ -44,7 +45,6 @@ from famnb.timing import Read
 # Longer than a connection takes to close and DURABLE_S of engine.py, which a stopped call waits for its own record.
 GRACE_S = 15.0
 """How many seconds leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
-_log = logging.getLogger("famnb")
 _DROPPED = (
     "a stream was dropped while its call ran, so the call was stopped: keep the stream, read it to its end, or use "
     "`with client.stream(…) as stream:`"
@@ -52,94 +52,67 @@ _DROPPED = (
 
 
 class EventBuffer:
-    """An append-only list of events, then a reply; costs the I/O thread nothing while nobody waits.
-
-    A waiter registers its callback *before* it looks at the list a last time, and the I/O thread looks for callbacks
-    *after* it has appended, so that no event is missed between the two.
-    """
+    """An append-only list of events, then a reply; costs the I/O thread nothing while nobody waits."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.reply: Reply | None = None
-        """The outcome; None while the call runs."""
+        self.outcome: Future[Reply] = Future()
+        """The reply, once the call is over."""
+        # Running, so that no cancelled waiter can cancel it.
+        self.outcome.set_running_or_notify_cancel()
         self._lock = threading.Lock()
-        self._on_events: list[Callable[[], object]] = []
-        self._on_end: list[Callable[[], object]] = []
+        self._waiters: list[Future[None]] = []
+        """Done once there are more events."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """The outcome; None while the call runs."""
+        return self.outcome.result() if self.outcome.done() else None
 
     def notify(self) -> None:
         """Wake who waits for events, after some were appended; on the I/O thread."""
         # Looked at without the lock: this runs for every read of every stream, and mostly nobody waits.
-        if self._on_events:
+        if self._waiters:
             with self._lock:
-                callbacks, self._on_events = self._on_events, []
-            _run_all(callbacks)
+                waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if waiter.set_running_or_notify_cancel():
+                    waiter.set_result(None)
 
     def finish(self, reply: Reply) -> None:
         """Set the outcome and wake everybody; on the I/O thread."""
-        # The reply under the lock: `add_done_callback` must see it, or be seen here.
-        with self._lock:
-            self.reply = reply
-            callbacks, self._on_events, self._on_end = [*self._on_events, *self._on_end], [], []
-        _run_all(callbacks)
-
-    def add_done_callback(self, callback: Callable[[], object]) -> None:
-        """Have a function called once the call is over; at once if it is."""
-        with self._lock:
-            if self.reply is None:
-                self._on_end.append(callback)
-                return
-        # Outside the lock, since a callback may register another one.
-        _run_all([callback])
+        self.outcome.set_result(reply)
+        self.notify()
 
     def wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
         """Block until the call is over, or until there are more events than `seen`; False if time runs out first."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._is_ready(seen):
-            event = threading.Event()
-            with self._register(event.set, seen):
-                remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
-                if not self._is_ready(seen) and not event.wait(remaining):
-                    return self._is_ready(seen)
-        return True
+        with self._watch(seen) as change:
+            return bool(futures.wait([change], timeout).done)
 
     async def await_change(self, *, seen: int | None = None) -> None:
         """Wait as `wait` does, without a time limit and without blocking the loop this runs on."""
-        loop = asyncio.get_running_loop()
-
-        def wake() -> None:
-            # The waiter's loop may have been closed meanwhile; then nobody is left to wake.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(event.set)
-
-        while not self._is_ready(seen):
-            event = asyncio.Event()
-            with self._register(wake, seen):
-                if not self._is_ready(seen):
-                    await event.wait()
-
-    def _is_ready(self, seen: int | None) -> bool:
-        return self.reply is not None or (seen is not None and len(self.events) > seen)
+        with self._watch(seen) as change:
+            await asyncio.wrap_future(change)
 
     @contextlib.contextmanager
-    def _register(self, callback: Callable[[], object], seen: int | None) -> Iterator[None]:
-        """While the body runs, have the callback called when what is waited for comes."""
+    def _watch(self, seen: int | None) -> Iterator[Future[Any]]:
+        """While the body runs, a future that is done once the call is over or there are more events than `seen`."""
+        if seen is None:
+            yield self.outcome
+            return
+        waiter: Future[None] = Future()
+        # Registered before the events are looked at, and looked for after one was appended: none falls in between.
         with self._lock:
-            (self._on_end if seen is None else self._on_events).append(callback)
+            self._waiters.append(waiter)
+            if self.outcome.done() or len(self.events) > seen:
+                self._waiters.remove(waiter)
+                waiter.set_result(None)
         try:
-            yield
+            yield waiter
         finally:
             with self._lock:
-                for callbacks in (self._on_end, self._on_events):
-                    if callback in callbacks:
-                        callbacks.remove(callback)
-
-
-def _run_all(callbacks: list[Callable[[], object]]) -> None:
-    for callback in callbacks:
-        try:
-            callback()
-        except Exception:  # a user's callback must not end the call, nor keep the next callback from running
-            _log.exception("a callback at the end of a call failed")
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
 
 
 class DeadlineTimer:
@@ -454,7 +427,9 @@ class Stream:
 
     def add_done_callback(self, callback: Callable[[Stream], object]) -> None:
         """Have `callback(stream)` called once the call is over, on the I/O thread: it must not block."""
-        self._buffer.add_done_callback(lambda: callback(self))
+        # Held until then, and no longer: the future keeps its callbacks for ever.
+        held = [self]
+        self._buffer.outcome.add_done_callback(lambda _: callback(held.pop()))
 
     def __iter__(self) -> Iterator[Event]:
         seen, events = 0, self.events

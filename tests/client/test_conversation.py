@@ -218,11 +218,6 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
     assert "not run" in json.loads(server.requests[1].body)["messages"][2]["content"]
 
 
-def test_images_go_along_as_parts():
-    part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-    assert famnb.ChatRequest.user_message([part]) == {"role": "user", "content": [part]}
-
-
 def _answer(endpoint: str) -> list:
     """A whole reply of an endpoint that says “Fine.”"""
     match endpoint:

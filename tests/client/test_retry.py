@@ -18,7 +18,7 @@ from famnb.errors import (
     StreamInterrupted,
     status_error,
 )
-from tests.support.fault_server import Action, chunked, head, whole
+from tests.support.fault_server import Action, chunked, whole
 from tests.support.wire_payloads import body, delta, opening, request, sse_stream
 
 GOOD = whole(body("web", "Hello"))
@@ -82,10 +82,6 @@ def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(caller,
         ({"retry_after_ms": "300", "retry_after": "5"}, 0.3, 0.35),
         ({"retry_after": "Wed, 01 Jan 2025 00:00:04 GMT", "date": "Wed, 01 Jan 2025 00:00:00 GMT"}, 4.0, 4.5),
         ({"retry_after": "0"}, 0.05, 1.0),
-        ({"retry_after": "-5"}, 0.05, 1.0),
-        ({"retry_after": "abc"}, 0.05, 1.0),
-        ({"retry_after": "NaN"}, 0.05, 1.0),
-        ({"retry_after": ""}, 0.05, 1.0),
     ],
 )
 def test_the_wait_is_the_services_wish_or_our_own(serve, connect, headers, low, high):
@@ -93,14 +89,6 @@ def test_the_wait_is_the_services_wish_or_our_own(serve, connect, headers, low, 
     client = connect(server)
     assert client.send(WHOLE).text == "Hello"
     assert low <= client.pauses[0] <= high
-
-
-def test_a_retry_after_sent_twice_does_no_harm(serve, connect):
-    twice = head(429, content_length="2", retry_after="1").replace(b"\r\n\r\n", b"\r\nretry-after: 2\r\n\r\n") + b"{}"
-    server = serve([twice], GOOD)
-    client = connect(server)
-    assert client.send(WHOLE).text == "Hello"
-    assert 1.0 <= client.pauses[0] <= 2.3
 
 
 def test_a_long_wait_is_the_callers_decision(caller, serve, connect):

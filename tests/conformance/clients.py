@@ -10,8 +10,7 @@ from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "scripts"
 TEXTS = ("whole", "stream")
-TOOLS = ("tools", "streamed_tools")
-OBJECTS = ("object", "streamed_object")
+CASES = (*TEXTS, "tools", "streamed_tools", "object", "streamed_object")
 MODELS = {
     "chat": "gpt-4o-mini",
     "compatible": "gpt-4o-mini",
@@ -31,7 +30,7 @@ class Client:
     script: str
     packages: tuple[str, ...] = ()
     """What to install, the client first; empty for one that the tests have installed anyway."""
-    cases: tuple[str, ...] = (*TEXTS, *TOOLS, *OBJECTS)
+    cases: tuple[str, ...] = CASES
     not_offered: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict, hash=False)
     """Why a case fails, by service and case; the test fails once it does not."""
 
@@ -53,52 +52,30 @@ NO_FORMAT = (
     "which the document's response does not have; with `--profile openresponses` it has"
 )
 
+OPENAI_APIS = ("chat", "responses")
 CLIENTS = (
-    Client("openai", "chat", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
-    Client("openai", "responses", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
-    Client("anthropic", "messages", "anthropic_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
-    Client("openai (npm)", "chat", "openai_sdk.mjs", ("openai", "zod"), (*TEXTS, *TOOLS, *OBJECTS, "models")),
-    Client("openai (npm)", "responses", "openai_sdk.mjs", ("openai", "zod"), (*TEXTS, *TOOLS, *OBJECTS, "models")),
-    Client(
-        "anthropic (npm)",
-        "messages",
-        "anthropic_sdk.mjs",
-        ("@anthropic-ai/sdk", "zod"),
-        (*TEXTS, *TOOLS, *OBJECTS, "models"),
-    ),
-    Client("ai (npm)", "chat", "vercel_ai.mjs", VERCEL),
-    Client("ai (npm)", "responses", "vercel_ai.mjs", VERCEL),
-    Client("ai (npm)", "compatible", "vercel_ai.mjs", VERCEL),
-    Client("ai (npm)", "messages", "vercel_ai.mjs", VERCEL),
-    Client("langchain-openai", "chat", "langchain_models.py", LANGCHAIN, (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool")),
+    *(Client("openai", api, "openai_sdk.py", cases=(*CASES, "models")) for api in OPENAI_APIS),
+    Client("anthropic", "messages", "anthropic_sdk.py", cases=(*CASES, "models")),
+    *(Client("openai (npm)", api, "openai_sdk.mjs", ("openai", "zod"), (*CASES, "models")) for api in OPENAI_APIS),
+    Client("anthropic (npm)", "messages", "anthropic_sdk.mjs", ("@anthropic-ai/sdk", "zod"), (*CASES, "models")),
+    *(Client("ai (npm)", api, "vercel_ai.mjs", VERCEL) for api in MODELS),
+    Client("langchain-openai", "chat", "langchain_models.py", LANGCHAIN, (*CASES, "object_by_tool")),
     Client(
         "langchain-openai",
         "responses",
         "langchain_models.py",
         LANGCHAIN,
-        (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
+        (*CASES, "object_by_tool"),
         not_offered={(service, "streamed_object"): NO_FORMAT for service in ("simulation", "engine", "smollm2")},
     ),
-    Client(
-        "langchain-anthropic",
-        "messages",
-        "langchain_models.py",
-        LANGCHAIN[::-1],
-        (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
-    ),
+    Client("langchain-anthropic", "messages", "langchain_models.py", LANGCHAIN[::-1], (*CASES, "object_by_tool")),
     *(
-        Client("pydantic-ai", api, "pydantic_ai_agents.py", PYDANTIC_AI, (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"))
+        Client("pydantic-ai", api, "pydantic_ai_agents.py", PYDANTIC_AI, (*CASES, "object_by_tool"))
         for api in ("chat", "responses", "messages")
     ),
-    Client("openai-agents", "chat", "openai_agents.py", ("openai-agents",)),
-    Client("openai-agents", "responses", "openai_agents.py", ("openai-agents",)),
-    Client("litellm", "chat", "litellm_calls.py", LITELLM),
-    Client("litellm", "responses", "litellm_calls.py", LITELLM),
-    Client("litellm", "messages", "litellm_calls.py", LITELLM),
-    Client("instructor", "chat", "instructor_objects.py", ("instructor", "anthropic"), (*OBJECTS, "object_by_tool")),
-    Client("instructor", "responses", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
-    Client("instructor", "messages", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
+    *(Client("openai-agents", api, "openai_agents.py", ("openai-agents",)) for api in OPENAI_APIS),
+    *(Client("litellm", api, "litellm_calls.py", LITELLM) for api in ("chat", "responses", "messages")),
 )
 
-MEASURING = tuple(Client("guidellm", api, "guidellm_runs.py", ("guidellm",), TEXTS) for api in ("chat", "responses"))
+MEASURING = tuple(Client("guidellm", api, "guidellm_runs.py", ("guidellm",), TEXTS) for api in OPENAI_APIS)
 """Clients that count for themselves what they were answered."""

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.api import AsyncClient, Client
+from famnb.api import Client
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import VENDOR_NAMES, find_profile
 from famnb.request.chat import ChatRequest
@@ -259,16 +259,6 @@ def test_the_ledger_and_the_frames_know_the_profile(service: Server, tmp_path: P
     recorded = famnb.Ledger(tmp_path / "ledger.sqlite").call(reply.call_id)
     assert type(recorded.request).__name__ == "OpenAIChatRequest"
     assert (recorded.request.seed, recorded.request.extra_body) == (7, {"new_field": 1})
-
-
-def test_an_async_client_has_profiles_too(service: Server):
-    import asyncio
-
-    async def ask() -> str:
-        async with AsyncClient(profile="anthropic", base_url=service.url, api_key=service.key) as client:
-            return (await client.ask("Say hello.", max_tokens=60)).text
-
-    assert asyncio.run(ask())
 
 
 def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):

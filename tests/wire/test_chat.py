@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from famnb.events import Closed, Delta, Ended, Opened, Usage
+from famnb.events import Delta, Ended, Opened, Usage
 from famnb.wire import chat
 
 
@@ -40,15 +40,3 @@ def test_what_stands_beside_text_is_never_passed_over():
     (ended,) = flowing().read(chunk({"content": "x"}, error={"message": "gone"}))
     assert isinstance(ended, Ended)
     assert ended.status == "failed"
-
-
-def test_thinking_after_text_opens_a_block_and_text_after_it_another():
-    reader = flowing()
-    reader.read(chunk({"reasoning_content": "hm"}))
-    opened = [Closed((0, 1)), Opened((0, 2), "text"), Delta((0, 2), "text", "Well")]
-    assert reader.read(chunk({"content": "Well"})) == opened
-    assert reader.read(chunk({"content": " then"})) == [Delta((0, 2), "text", " then")]
-
-
-def test_another_choice_is_not_followed():
-    assert not [e for e in flowing().read(chunk({"content": "other"}, index=1)) if isinstance(e, Delta)]

@@ -203,26 +203,6 @@ def test_a_queued_response_is_called_queued():
     assert fold_stream(responses, queued, begun).warnings == ()
 
 
-def test_a_servers_own_tools_are_not_the_callers():
-    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}}
-    whole = fold(messages.read(message(content=[call, {"type": "text", "text": "Blue."}])))
-    stream = fold_stream(
-        messages,
-        {"type": "content_block_start", "index": 0, "content_block": {**call, "input": {}}},
-        block_delta(type="input_json_delta", partial_json='{"query":"sky"}'),
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
-    )
-    for reply in (whole, stream):
-        block = reply.blocks[0]
-        assert (reply.tool_calls, block.kind, block.name, block.arguments) == (
-            (),
-            "server_tool_use",
-            "web_search",
-            {"query": "sky"},
-        )
-
-
 CITATION = {"type": "page_location", "cited_text": "blue", "start_page_number": 1}
 ANNOTATION = {"type": "url_citation", "url": "https://example.org", "title": "Sky"}
 ANNOTATION_EVENT = {

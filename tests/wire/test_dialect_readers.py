@@ -150,15 +150,6 @@ def test_a_text_may_come_with_the_end_of_its_part_alone():
     assert fold(events(responses, part | {"part": {"type": "output_text", "text": "Hi"}})).text == "Hi"
 
 
-def test_an_item_of_an_unknown_type_is_passed_through():
-    item = {"id": "ws", "type": "web_search_call", "status": "completed"}
-    reply = fold(events(responses, response("completed", item, {"content": "Hi"})))
-    assert [(block.kind, block.text) for block in reply.blocks] == [
-        ("web_search_call", '{"id":"ws","type":"web_search_call","status":"completed"}'),
-        ("text", "Hi"),
-    ]
-
-
 def test_an_error_body_inside_a_responses_stream_is_a_failure():
     failed = fold(events(responses, text_delta("Hi"), {"error": {"message": "no"}}))
     assert (failed.status, failed.text, failed.fault and failed.fault.message) == ("failed", "Hi", "no")
@@ -224,17 +215,6 @@ def test_a_messages_stream_event_by_event():
         *[Opened(AT, "text"), Delta(AT, "text", "Hi"), Closed(AT), Other("message_delta")],
         *[Ended("stop", "end_turn"), Usage(output_tokens=2), Done()],
     ]
-
-
-def test_usage_of_messages_is_the_last_of_each_count():
-    """Counts of the start and of the end add up to one report; the input is told whole, never twice."""
-    usage = {"input_tokens": 3, "output_tokens": 9, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 0}
-    start = {"type": "message_start", "message": {"id": "m", "usage": {**usage, "output_tokens": 1}}}
-    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}
-    assert fold(events(messages, start)).usage == Usage(23, None, None, 20, 0, derived=("input_tokens",))
-    assert fold(events(messages, start, end)).usage == Usage(
-        23, 9, None, 20, 0, 32, derived=("input_tokens", "total_tokens")
-    )
 
 
 def test_a_block_without_an_index_is_the_one_before():

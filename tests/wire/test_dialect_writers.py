@@ -114,13 +114,6 @@ def test_responses_items_have_ids_and_indices_of_their_own():
     }
 
 
-def test_messages_keeps_blocks_apart():
-    events = write_events(messages, STARTED, Delta((3, 7), "text", "Hi"), *CALLS, Ended("tool_calls"), Done())
-    starts = [(event["index"], event["content_block"]["type"]) for event in events if "content_block" in event]
-    assert starts == [(0, "text"), (1, "tool_use"), (2, "tool_use")]
-    assert events[-2]["delta"] == {"stop_reason": "tool_use"}
-
-
 @each_dialect
 @pytest.mark.parametrize(
     "repeated",
@@ -147,11 +140,6 @@ def test_id_and_name_of_a_call_may_come_apart(dialect: ModuleType):
     events = [STARTED, *opened, Delta(CALL, "tool_call", "{}"), Closed(CALL), Ended("tool_calls"), Done()]
     (call,) = fold_written(dialect, *events).tool_calls
     assert (call.id, call.name, call.arguments) == ("a", "f", {})
-
-
-def test_whole_thinking_is_written_as_a_thinking_delta():
-    events = write_events(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
-    assert events[-2]["delta"] == {"type": "thinking_delta", "thinking": "hm"}
 
 
 @each_dialect

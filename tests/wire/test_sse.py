@@ -66,16 +66,6 @@ def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expecte
     assert decode(b"data: 0\n\n" + left_over) == [b"0", *expected]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [(b'error: {"code":500}', b'{"error":{"code":500}}'), (b"error:no slot", b'{"error":"no slot"}')],
-)
-def test_an_error_line_is_an_event_with_the_error(line: bytes, expected: bytes):
-    for end in (b"\n\n", b"\n", b""):
-        decoder = sse.Decoder()
-        assert decoder.feed(line + end) + decoder.end() == [expected]
-
-
 def test_an_event_is_out_as_soon_as_its_last_line_ends():
     decoder = sse.Decoder()
     assert decoder.feed(b"data: 1\r\n\r") == [b"1"]
