@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Mapping
 from typing import Any
 
 from famnb.errors import InvalidRequest
@@ -20,13 +19,6 @@ def check_text(name: str, value: object, *, expected: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise _refusal(name, expected, value)
     return value
-
-
-def check_texts(name: str, value: object) -> dict[str, str]:
-    """Return `value` as a dict if it is a mapping of texts to texts."""
-    if not isinstance(value, Mapping) or not all(isinstance(text, str) for item in value.items() for text in item):
-        raise _refusal(name, "texts by name", value)
-    return dict(value)
 
 
 def check_integer(name: str, value: Any, *, minimum: int | None = None, expected: str = "") -> int:
