@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -11,7 +10,7 @@ import pandas as pd
 
 from famnb import stats
 from famnb.experiment.comparison import MAX_APART_S, NOTABLE, RUN_NOISE
-from famnb.experiment.metrics import MEDIAN, RATIO, SCORE_PREFIX, SUCCESS, Failed, find_metric
+from famnb.experiment.metrics import MEAN, MEDIAN, RATIO, SUCCESS, Failed, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
     ESTIMATE_MARK,
@@ -33,8 +32,6 @@ from famnb.record.token_estimates import USAGE_HINT
 Row: TypeAlias = Mapping[str, Any]
 """A row of `compare_variants`."""
 
-MAX_PAIRS = 6
-"""Number of pairs up to which all of them, if they were asked for, are put in words."""
 MAX_SPAN_S = 3600.0
 """Calls of a longer time are of different hours."""
 MAX_WORDS = 29
@@ -180,43 +177,19 @@ def quote(name: Any) -> str:
 # What they show
 
 
-_LEAD = (SUCCESS, "cost_usd")
-"""The metrics that have a sentence of their own beside the primary one."""
+def describe_pairs(rows: Sequence[Row], *, level: float) -> tuple[list[str], ...]:
+    """The verdict, and what the data say of all other metrics: a sentence for each metric and two variants.
 
-
-def describe_primary(rows: Sequence[Row], *, level: float) -> Iterator[str]:
-    """Yield who wins on the primary metric, by how much and how sure that is; then how reliably, and at what cost.
-
-    Where one variant fails more often than another, that comes first: all else is of what was answered.
+    The verdict is of the primary metric, of how reliably and at what cost. Where one variant fails more often than
+    another, that comes first: all else is of what was answered.
     """
-    primary = [PairFinding(row, level) for row in rows if row["primary"]]
-    if not primary:
-        return
-    success = [PairFinding(row, level) for row in rows if row["metric"] == SUCCESS and not row["primary"]]
-    differs = any(finding.row["clear"] for finding in success)
-    if differs:
-        yield _describe_metric(success)
-    if len(primary) == 1:
-        yield f"{_name_winner(primary)}: {primary[0].describe(is_first=True)}."
-    else:
-        yield f"{_name_winner(primary)}."
-        yield _describe_metric(primary)
-    for name in _LEAD[differs:]:
-        findings = [PairFinding(row, level) for row in rows if row["metric"] == name and not row["primary"]]
-        if any(finding.has_enough for finding in findings):
-            yield _describe_metric(findings)
-
-
-def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
-    """Yield what is clear and what is not in all other metrics, a sentence for each two variants."""
-    rest = [PairFinding(row, level) for row in rows if not row["primary"] and row["metric"] not in _LEAD]
-    has_all = sum(row["primary"] for row in rows) <= MAX_PAIRS or all(row["baseline"] for row in rows)
-    for _, group in itertools.groupby(rest, key=lambda finding: (finding.first, finding.second)):
-        findings = list(group)
-        if any(finding.has_enough for finding in findings) and (has_all or findings[0].row["baseline"]):
-            yield f"{_compare_two(findings)}."
-    if not has_all:
-        yield f"Of these, words compare each variant with {rows[0]['first']} only; the table of pairs has all."
+    fails_more = [SUCCESS] * any(row["clear"] for row in rows if row["metric"] == SUCCESS)
+    names = [*fails_more, *(row["metric"] for row in rows if row["primary"]), SUCCESS, "cost_usd"]
+    lead = list(dict.fromkeys(names))
+    shown = [row for row in rows if row["primary"] or row["n"] >= stats.min_values(level)]
+    verdict = sorted((row for row in shown if row["metric"] in lead), key=lambda row: lead.index(row["metric"]))
+    others = [row for row in shown if row["metric"] not in lead]
+    return tuple([PairFinding(row, level).sentence() for row in part] for part in (verdict, others))
 
 
 def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) -> str:
@@ -252,7 +225,7 @@ def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int)
         than = f" {finding.conjunction} {finding.first}" if not index else ""
         is_turn = index and (finding.better == finding.second) != (clear[index - 1].better == finding.second)
         joint = "" if not index else ", but " if is_turn else ", " if index < len(clear) - 1 else " and "
-        text += f"{joint}{finding.state()}{than}"
+        text += f"{joint}{finding.claim()}{than}"
     text = f"{primary.second} {text}" if clear else ""
     if primary.row["clear"]:
         return text
@@ -270,7 +243,7 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
     parts = []
     for group, adverb in ((better, "better"), (worse, "worse")):
         if len(group) == 1 and has_names:
-            parts.append(f"{group[0].second} {group[0].state()} {group[0].conjunction} {group[0].first}")
+            parts.append(f"{group[0].second} {group[0].claim()} {group[0].conjunction} {group[0].first}")
         elif group:
             of = f" of {len(findings)}" if not parts else ""
             subject = _list([finding.second for finding in group]) if has_names else f"{len(group)}{of}"
@@ -281,9 +254,8 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
     elif rest:
         count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
         needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
-        would = f": about {int(float(format(needed, '.1e'))):,} would" if needed > findings[0].row["n"] else ""
-        if parts and not has_names:
-            would = ""
+        is_told = needed > findings[0].row["n"] and (has_names or not parts)
+        would = f": {_about(needed)} would" if is_told else ""
         others = "the other" if len(rest) == 1 else f"{len(rest)} others"
         what = f"{others} apart" if parts else f"{len(rest)} variants from {base} on {title}"
         parts.append(f"{count} cannot tell {what}{would}")
@@ -390,15 +362,9 @@ class PairFinding:
         self.size = effect
         if self.is_less and not effect.none:
             self.size = effect._replace(value=-effect.value, low=-effect.high, high=-effect.low)
-        self.has_enough = bool(row["n"] >= stats.min_values(level))
-        """Whether there are enough pairs for a claim."""
+        self.is_same = is_same(effect.low, effect.high)
+        """Whether the effect is the same in every pair."""
         self.conjunction = "as" if row["metric"] == "cost_usd" and self.is_ratio else "than"
-        self.pairs_needed = ""
-        """How many pairs would show a notable difference, and which; empty if that is not known."""
-        if row["needed"] > 0:
-            # With two significant digits, since an estimate of a sample size has no more.
-            self.pairs_needed = f"about {int(float(format(row['needed'], '.1e'))):,}"
-        self.notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
 
     @property
     def better(self) -> str | None:
@@ -407,33 +373,32 @@ class PairFinding:
             return None
         return self.second if self.is_less == (self.metric.better == "less") else self.first
 
-    def describe(self, *, is_first: bool, against: bool = True) -> str:
-        """A clause; the first names statistic and level, and with `against` it names the first variant."""
-        row, first, second, count = self.row, self.first, self.second, format_count(self.row["n"], "pair")
-        if not self.has_enough:
-            subject = f"between {second} and {first}" if against else f"{second}:"
-            fewest = f"{stats.min_values(self.level)} are the fewest that could show one"
-            enough = f"{self.pairs_needed} would be needed to see {self.notable} in the {self.metric.title}"
-            why = f"n = {count}; {enough if self.pairs_needed else fewest}"
-            return f"{subject} no difference can be claimed: {why}"
-        p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
-        sureness = f"{p_value}, n = {count}"
-        statistic = f"{row['statistic']}, " if is_first else ""
-        named = f"{format_level(self.level)} interval " if is_first else ""
-        if not row["clear"]:
-            subject = f"no clear difference between {second} and {first}"
-            subject = subject if against else f"{second} not clearly different"
-            return f"{subject} ({statistic}{self.explain_unclear(named)}{sureness})"
-        than = f" {self.conjunction} {first}" if against else ""
-        values = ""
-        # Values that are estimates have ends of their own, which the table of variants shows.
-        if not row["estimated"]:
-            format_value = self.metric.format_value
-            values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
-            if row["statistic"] == MEDIAN:
-                values += f", so in {format_percent(row['share'] if self.is_less else row['share_more'])} of prompts"
-            values += "; "
-        return f"{second} {self.claim()}{than} ({values}{statistic}{self.format_ends(named)}{sureness})"
+    def sentence(self) -> str:
+        """The claim, or what the pairs cannot tell, with the figures behind it."""
+        row, count = self.row, format_count(self.row["n"], "pair")
+        p_value = "" if math.isnan(row["p_adjusted"]) else format_p(row["p_adjusted"])
+        # The notes say which statistic is the usual one.
+        statistic = "" if row["statistic"] == MEAN else row["statistic"]
+        if row["clear"]:
+            statement = f"{self.second} {self.claim()} {self.conjunction} {self.first}"
+            interval = f"{format_level(self.level)} interval {self.size.range}"
+            interval = "the same in every pair" if self.is_same else interval
+        else:
+            is_equal = self.is_same and self.effect.low == self.effect.none
+            statement = f"the same in all {count}" if is_equal else self.doubt(alone=True, has_size=True)
+            interval = "" if is_equal else self._explain_interval()
+        figures = ", ".join(filter(None, [statistic, interval, p_value, f"n = {count}"]))
+        return f"{_capitalize(self.metric.title)}: {statement} ({self._compare_values()}{figures})."
+
+    def _compare_values(self) -> str:
+        """What a clear difference is of; estimates have ends of their own, which the table of variants shows."""
+        row, format_value = self.row, self.metric.format_value
+        if row["estimated"] or not row["clear"]:
+            return ""
+        values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
+        if row["statistic"] == MEDIAN:
+            values += f", so in {format_percent(row['share'] if self.is_less else row['share_more'])} of prompts"
+        return f"{values}; "
 
     def claim(self) -> str:
         """A clear difference as a verb, with its size."""
@@ -447,8 +412,12 @@ class PairFinding:
                 return f"{_TIME_VERBS[name]} {size} {'sooner' if self.is_less else 'later'}"
             case "output_tokens":
                 return f"writes {size} tokens {'fewer' if self.is_less else 'more'}"
+            case "success":
+                return f"fails {size} {'more' if self.is_less else 'less'} often"
             case "cost_usd" if self.is_ratio:
-                return f"costs {size} as much"
+                ratio = math.nan if self.row["estimated"] else self.size.value
+                words = [word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT]
+                return f"costs {words[0] if words else f'{size} as much'}"
             case "cost_usd":
                 return f"costs {size} {'less' if self.is_less else 'more'} a call"
             case _ if self.metric.is_score:
@@ -469,17 +438,7 @@ class PairFinding:
             return f"at most {size.format_value(size.high)}"
         return f"at least {size.format_value(size.low)}"
 
-    def state(self) -> str:
-        """A clear difference in few words."""
-        ratio = self.size.value
-        if not self.is_ratio or self.row["estimated"]:
-            if self.metric.name != SUCCESS:
-                return self.claim()
-            return f"fails {self._format_size()} {'more' if self.is_less else 'less'} often"
-        words = [word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT]
-        return f"costs {words[0] if words else f'{format_times(ratio)} as much'}"
-
-    def ask(self, *, alone: bool) -> str:
+    def _question(self, *, alone: bool) -> str:
         """What the pairs cannot tell, with both names or, if not `alone`, after a clause on the second."""
         first, second = (f" than {self.first}", self.second) if alone else ("", "it")
         match self.row["metric"]:
@@ -495,7 +454,7 @@ class PairFinding:
                 rest = f"differ in {self.metric.title}"
                 return f"{self.second} and {self.first} {rest}" if alone else f"the two {rest}"
 
-    def doubt(self, *, alone: bool) -> str:
+    def doubt(self, *, alone: bool, has_size: bool = False) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin."""
         row, n = self.row, int(self.row["n"])
         margin = self.metric.format_difference(row["margin"]) if row["standing"] else ""
@@ -511,92 +470,41 @@ class PairFinding:
             return (
                 f"{self.second} and {self.first} were asked {format_duration(row['apart_s'])} apart: nothing is claimed"
             )
-        if is_same(self.effect.low, self.effect.high) and self.effect.low == self.effect.none:
+        if self.is_same and self.effect.low == self.effect.none:
             title = _capitalize(self.metric.title) if alone else self.metric.title
             return f"{title} is the same in all {format_count(n, 'prompt')}"
-        would = f": {self.pairs_needed} would" if row["needed"] > n else ""
-        if not would and not self.has_enough:
-            would = f": {stats.min_values(self.level)} are the fewest that could"
+        would = ""
+        if row["needed"] > n:
+            notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
+            would = f": {_about(row['needed'])} would{f' show {notable}' if has_size and not margin else ''}"
+        elif n < (fewest := stats.min_values(self.level)):
+            would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""
-        return f"{format_count(n, 'prompt')} cannot tell whether {self.ask(alone=alone)}{within}{would}"
+        return f"{format_count(n, 'prompt')} cannot tell whether {self._question(alone=alone)}{within}{would}"
 
-    def format_ends(self, named: str) -> str:
-        """The interval of a clear difference, after its name."""
-        return "the same in every pair" if is_same(self.size.low, self.size.high) else f"{named}{self.size.range}"
-
-    def explain_unclear(self, named: str) -> str:
-        """The interval of a difference that is not clear, why it is not, and how many pairs would show one."""
+    def _explain_interval(self) -> str:
+        """The interval of a difference that is not clear, and why it is not."""
         row, effect = self.row, self.effect
-        if row["apart_s"] > MAX_APART_S:
-            return f"asked {format_duration(row['apart_s'])} apart"
         if math.isnan(effect.low):
-            return "too few for an interval"
-        if is_same(effect.low, effect.high):
-            if effect.low == effect.none:
-                return "the same in every pair"
+            return ""
+        mark = ESTIMATE_MARK * bool(row["estimated"])
+        facts = f"{format_level(self.level)} interval {mark}{effect.range}"
+        if self.is_same:
             facts = f"{effect.format_value(effect.low)} in every pair"
-        else:
-            facts = f"{named}{ESTIMATE_MARK * bool(row['estimated'])}{effect.range}"
         excludes_none = effect.low > effect.none or effect.high < effect.none
         if row["estimated"]:
-            facts += ", since token counts are estimates or not reported"
-        elif excludes_none and row["p_value"] >= 1 - self.level:
+            return f"{facts}, since token counts are estimates or not reported"
+        if excludes_none and row["p_value"] >= 1 - self.level:
             # The interval of few yes and no is an approximation, the p-value is exact.
-            facts += f", but {format_p(row['p_value'])} by itself"
-        elif excludes_none and row["comparisons"] > 1:
-            facts += f", not enough for one of {row['comparisons']} comparisons"
-        return f"{facts}, {self.pairs_needed} pairs would show {self.notable}" if row["needed"] > row["n"] else facts
+            return f"{facts}, but {format_p(row['p_value'])} by itself"
+        if excludes_none and row["comparisons"] > 1:
+            return f"{facts}, not enough for one of {row['comparisons']} comparisons"
+        return facts
 
 
-def _name_winner(findings: Sequence[PairFinding]) -> str:
-    """Who wins on the primary metric, of which every pair has a finding."""
-    metric = findings[0].metric
-    if metric.better == "neither":
-        return _capitalize(metric.title)
-    winners = [finding.better for finding in findings]
-    if len(findings) == 1:
-        return f"{winners[0]} wins on {metric.title}" if winners[0] else f"No winner on {metric.title}"
-    baseline = findings[0].first
-    if all(finding.row["baseline"] for finding in findings):
-        rivals = [name for name in winners if name not in (None, baseline)]
-        verb = "beats" if len(rivals) < 2 else "beat"
-        return f"{_list(rivals) or 'None'} {verb} {baseline} on {metric.title}"
-    variants = {name for finding in findings for name in (finding.first, finding.second)}
-    best = [name for name in variants if winners.count(name) == len(variants) - 1]
-    return f"{best[0]} wins on {metric.title}" if best else f"None beats all others on {metric.title}"
-
-
-def _describe_metric(findings: Sequence[PairFinding]) -> str:
-    """A sentence on what each pair shows of one metric."""
-    # The baseline is named once, before several that are compared with it.
-    has_one_baseline = len(findings) > 1 and all(finding.row["baseline"] for finding in findings)
-    against = f" compared with {findings[0].first}" if has_one_baseline else ""
-    clauses = [finding.describe(is_first=not index, against=not against) for index, finding in enumerate(findings)]
-    return f"{_capitalize(findings[0].metric.title)}{against}: {'; '.join(clauses)}."
-
-
-def _compare_two(findings: Sequence[PairFinding]) -> str:
-    """A sentence on two variants."""
-    first, second = findings[0].first, findings[0].second
-    counts = [finding.row["n"] for finding in findings]
-    # Said once if it is the same for all metrics.
-    same_n = len(set(counts)) == 1
-    parts = []
-    for index, finding in enumerate(finding for finding in findings if finding.row["clear"]):
-        interval = finding.format_ends("" if index else f"{format_level(finding.level)} interval ")
-        count = "" if index and same_n else f", n = {finding.row['n']:,} pairs"
-        scorer = f" by {finding.metric.name.removeprefix(SCORE_PREFIX)}" if finding.metric.is_score else ""
-        than = "" if index else f" {finding.conjunction} {first}"
-        parts.append(f"{finding.claim()}{than}{scorer} ({interval}{count})")
-    unclear = "; ".join(
-        f"{finding.metric.title} ({finding.explain_unclear('')}{'' if same_n else f', n = {count:,} pairs'})"
-        for finding, count in zip(findings, counts, strict=True)
-        if not finding.row["clear"]
-    )
-    if not parts:
-        count = f"; n = {counts[0]:,} pairs" if same_n else ""
-        return f"{second} and {first}: no clear difference in {unclear}{count}"
-    return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}"
+def _about(needed: float) -> str:
+    """A number of pairs with two significant digits, since an estimate of a sample size has no more."""
+    return f"about {int(float(format(needed, '.1e'))):,}"
 
 
 def _capitalize(text: str) -> str:

@@ -113,7 +113,7 @@ class Summary:
     headline: str
     """The trade-off in one sentence of fewer than 30 words."""
     verdict: tuple[str, ...]
-    """Who wins on the primary metric, by how much and how sure that is; at what cost; and how reliably."""
+    """What each two variants show of the primary metric and how sure that is; how reliably; and at what cost."""
     findings: tuple[str, ...]
     """The verdict, then what the data say of every other metric."""
     level: float
@@ -237,7 +237,7 @@ def summary(
 ) -> Summary:
     """Summarise a frame of `Experiment.frame`; see `Experiment.summary` for the arguments.
 
-    `pairs` may also name the pairs themselves, of which the words then tell one by one. `spans` has the lowest and
+    `pairs` may also name the pairs themselves. `spans` has the lowest and
     highest value of columns of scores; `notes` come before the summary's own; `look` says at which level differences
     are judged, `exploratory` that the primary metric was chosen after the calls. Raises InvalidRequest for what the
     frame has not.
@@ -294,18 +294,14 @@ def summary(
     ]
     # That nothing of it is real comes first.
     all_notes.sort(key=lambda note: not note.startswith("Simulated"))
-    groups = [compared]
-    if not isinstance(pairs, str):
-        groups = [[row for row in compared if (row["first"], row["second"]) == pair] for pair in chosen_pairs]
-    verdict = [line for group in groups for line in narrative.describe_primary(group, level=level)]
-    findings = verdict + [line for group in groups for line in narrative.other_findings(group, level=level)]
+    verdict, others = narrative.describe_pairs(compared, level=level)
     result = Summary(
         table=table,
         pairs=pair_table,
         notes=tuple(all_notes),
         headline="",
         verdict=tuple(verdict),
-        findings=tuple(findings),
+        findings=(*verdict, *others),
         level=level,
         baseline=first,
         primary=main,

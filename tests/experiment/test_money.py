@@ -105,8 +105,8 @@ def test_failed_calls_make_the_answers_dearer_in_every_sentence():
     pair = found.pairs.set_index("metric").loc["cost_usd"]
     assert pair["ratio"] == pytest.approx(0.9 * 60 / 34)
     assert pair["clear"]
-    assert found.verdict[0].startswith("Success rate: B has a success rate 43.3 points lower than A")
-    assert found.verdict[1].startswith("A wins on cost: B costs 1.59 times as much as A ($0.00159 against $0.001;")
+    assert found.verdict[0].startswith("Success rate: B fails 43.3 points more often than A")
+    assert found.verdict[1].startswith("Cost: B costs 1.59 times as much as A ($0.00159 against $0.001;")
     costs = found.table[["cost_per_call_mean", "cost_per_answer_mean", "cost_per_right_mean"]]
     assert costs.loc["A"].tolist() == pytest.approx([0.001] * 3)
     assert costs.loc["B"].tolist() == pytest.approx([0.0009, *[0.0009 * 60 / 34] * 2])

@@ -10,14 +10,16 @@ from famnb.experiment.summary import summary
 from tests.support.experiment_frames import frame, spread
 
 
-def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
+def test_a_sentence_says_by_how_much_how_sure_and_at_what_cost():
     """B is sooner by what was put in, and dearer by a factor; the statistic is named and is that of the table."""
     cost = spread(60, 0.001, 0.0001, 3)
     rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
     found = summary(rows)
     speed, money = found.findings
-    assert speed.startswith("B wins on time to the end of the answer: B answers 0.41 s sooner than A (")
-    assert all(part in speed for part in ("1.62 s against 2.02 s", "95% interval 0.38–0.43 s", "p < 0.001", "n = 60"))
+    assert speed == (
+        "Time to the end of the answer: B answers 0.41 s sooner than A (1.62 s against 2.02 s; "
+        "95% interval 0.38–0.43 s, p < 0.001, n = 60 pairs)."
+    )
     assert money.startswith("Cost: B costs 2.1 times as much as A (")
     assert "ratio of costs per answer" in money
     assert found.findings == found.verdict
@@ -27,20 +29,17 @@ def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
     assert row["statistic"] == "mean of paired differences"
 
 
-def test_too_few_pairs_are_refused_with_how_many_would_do():
-    found = summary(frame(4, e2e_s=(spread(4, 2, 0.3), spread(4, 1, 0.3, 1))))
-    (line,) = found.findings
-    assert "between B and A no difference can be claimed" in line
-    assert "n = 4 pairs; about " in line
-    assert "to see 0.20 s" in line
-    assert not found.pairs["clear"].any()
-
-
-def test_no_clear_difference_is_said_as_such():
-    (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).findings
-    assert line.startswith("No winner on time to the end of the answer: no clear difference between B and A (")
-    assert "95% interval −" in line
-    assert "pairs would show 0.20 s, p = " in line
+def test_what_the_pairs_cannot_tell_is_said_with_how_many_would():
+    few, many = (
+        summary(frame(n, e2e_s=(spread(n, 2, sd), spread(n, second, sd, 1))))
+        for n, second, sd in ((4, 1, 0.3), (20, 2, 0.5))
+    )
+    assert not few.pairs["clear"].any()
+    assert few.findings[0].startswith("Time to the end of the answer: 4 prompts cannot tell whether B is faster than A")
+    assert few.findings[0].endswith("would show 0.20 s (n = 4 pairs).")
+    (line,) = many.findings
+    assert "20 prompts cannot tell whether B is faster than A: about " in line
+    assert "would show 0.20 s (median of paired differences, 95% interval −" in line
 
 
 def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so():
@@ -59,33 +58,27 @@ def test_what_the_others_make_unclear_is_said_so():
     rows = frame(60, e2e_s=(late, late - spread(60, 0.06, 0.25, 2)), score_x=(spread(60, 1, 1), spread(60, 1, 1, 1)))
     found = summary(rows.assign(**{name: np.concatenate(both) for name, both in columns.items()}))
     assert found.pairs.set_index("metric").loc["e2e_s", "p_value"] < 0.05
-    assert "not enough for one of 5 comparisons" in found.findings[-1]
+    (line,) = [line for line in found.findings if line.startswith("Time to the end")]
+    assert "not enough for one of 5 comparisons" in line
 
 
 def test_what_is_the_same_in_every_pair_is_said_as_such():
     costs, grades = ([0.2] * 8, [0.1] * 8), (spread(8, 2, 0.5), spread(8, 2, 0.5, 1))
     score, cost, rest = summary(frame(8, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).findings
-    assert score.startswith("No winner on score grade: no clear difference between B and A")
-    assert "B costs 0.5 times as much as A (" in cost
+    assert score.startswith("Score grade: 8 prompts cannot tell whether B answers as well as A")
+    assert cost.startswith("Cost: B costs half as much as A (")
     assert "the same in every pair, p = 0.016" in cost
-    assert "no clear difference in time to the end of the answer (the same in every pair)" in rest
+    assert rest.startswith("Time to the end of the answer: the same in all 8 pairs (")
 
 
-def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_one_line():
-    """Who beats it, then each of them; all pairs only when asked, and of many not all in words."""
+def test_each_variant_and_metric_has_a_sentence_and_all_pairs_only_when_asked():
     times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2, 2))]
     rows = frame(20, variants="ABCDEF", e2e_s=times, ttft_s=times[::-1])
     found = summary(rows)
-    winner, line = found.verdict
-    assert winner == "B beats A on time to the end of the answer."
-    assert "compared with A: B typically answers 0.89 s sooner (1.05 s against 1.95 s" in line
-    assert line.count(" not clearly different (") == 3
-    assert "D typically answers 0.9" in line
-    assert len(found.findings) == 7
-    everything = summary(rows, pairs="all")
-    assert len(everything.pairs) == 30
-    assert everything.findings[-1] == "Of these, words compare each variant with A only; the table of pairs has all."
-    assert everything.verdict[0] == "B wins on time to the end of the answer."
+    assert [line.split(": ")[1].split()[0] for line in found.verdict] == ["B", "20", "D", "20", "20"]
+    assert "B typically answers 0.89 s sooner than A (1.05 s against 1.95 s" in found.verdict[0]
+    assert len(found.findings) == 10
+    assert len(summary(rows, pairs="all").findings) == 30
 
 
 def test_failed_calls_are_counted_named_and_left_out_of_times():

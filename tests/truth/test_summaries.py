@@ -49,8 +49,8 @@ def test_a_run_finds_what_truly_differs(served):
     assert clear["dearer", "ttft_s"]
     assert not clear["failing", "success"]
     # What fails more often stands first.
-    assert served.findings[0].startswith("Success rate compared with today: ")
-    assert served.findings[1].startswith("better beats today on score right")
+    assert [line.split(":")[0] for line in served.findings[:4]] == ["Success rate"] * 3 + ["Score right"]
+    assert served.findings[3].startswith("Score right: better scores 0.")
 
 
 def test_a_run_claims_nothing_that_is_not_so(served):
@@ -76,5 +76,5 @@ def test_words_claim_what_the_table_of_pairs_has_as_clear(priced, tmp_path):
         assert result.pairs.set_index(["metric", "second"])["clear"].equals(short["clear"])
         words = " ".join(result.findings)
         for row in rows:
-            verb = {"score_right": "scores", "cost_usd": "costs", "success": "has a success rate"}[row["metric"]]
+            verb = {"score_right": "scores", "cost_usd": "costs", "success": "fails"}[row["metric"]]
             assert (f"{row['second']} {verb}" in words) == row["clear"]
