@@ -103,41 +103,8 @@ def compare_variants(
     primary: str,
     level: float,
     margins: Mapping[str, float | str] | None = None,
-    exploratory: bool = False,
-) -> pd.DataFrame:
-    """One row a metric and pair of variants; the columns are COLUMNS.
-
-    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
-    the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
-    why; `share` and `share_more` are the shares of prompts in which the second has less and more), the difference of
-    shares of calls or that of 95th percentiles of calls; `low` and `high` are the ends of its interval, `first_value`
-    and `second_value` what it is the difference of. `ratio` is the geometric mean over prompts of second / first; of
-    costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
-    as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
-    of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together: those of the
-    `primary` metric, or all others; all, if `exploratory` says that the primary metric was chosen afterwards. `notable`
-    is a tenth of the first variant's value, rounded; `needed`, where the difference is not clear, the pairs that would
-    find so much (of a ratio, a tenth; with a margin, show that no difference is within it) by the same rule with a
-    probability of 80 %. `margin` is how much worse the second may be, and `standing` what the interval says of that,
-    see Standing (empty without a margin). `apart_s` is how far apart in time the two were asked (seconds, at the median
-    of prompts): beyond MAX_APART_S nothing is clear. `first_runs` and `second_runs` count the runs, where `rows` has a
-    column `run`; an interval then has how runs differ in it. Missing where n carries none.
-    """
-    options: dict[str, Any] = {"baseline": baseline, "primary": primary, "level": level, "margins": margins}
-    return judge(compare_pairs(rows, measured, pairs, **options), level, exploratory=exploratory)
-
-
-def compare_pairs(
-    rows: pd.DataFrame,
-    measured: Mapping[Metric, Measured],
-    pairs: Sequence[tuple[str, str]],
-    *,
-    baseline: str,
-    primary: str,
-    level: float,
-    margins: Mapping[str, float | str] | None = None,
 ) -> list[dict[str, Any]]:
-    """What each pair of variants shows of each metric, to be judged by `judge`; see `compare_variants`."""
+    """What each pair of variants shows of each metric, pair by pair; `judge` makes the table of it."""
     is_variant, prompts = {name: rows["variant"] == name for pair in pairs for name in pair}, number_prompts(rows)
     starts, runs = {}, {}
     for name, mask in is_variant.items():
@@ -186,7 +153,24 @@ def _stand(metric: Metric, record: Mapping[str, Any], margin: float, apart_s: fl
 
 
 def judge(records: Sequence[dict[str, Any]], level: float, *, exploratory: bool = False) -> pd.DataFrame:
-    """The table of `compare_variants`: those of the primary metric are judged together, and so are all others."""
+    """The table of what `compare_variants` found: one row a metric and pair of variants; the columns are COLUMNS.
+
+    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
+    the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
+    why; `share` and `share_more` are the shares of prompts in which the second has less and more), the difference of
+    shares of calls or that of 95th percentiles of calls; `low` and `high` are the ends of its interval, `first_value`
+    and `second_value` what it is the difference of. `ratio` is the geometric mean over prompts of second / first; of
+    costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
+    as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
+    of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together: those of the
+    `primary` metric, or all others; all, if `exploratory` says that the primary metric was chosen afterwards. `notable`
+    is a tenth of the first variant's value, rounded; `needed`, where the difference is not clear, the pairs that would
+    find so much (of a ratio, a tenth; with a margin, show that no difference is within it) by the same rule with a
+    probability of 80 %. `margin` is how much worse the second may be, and `standing` what the interval says of that,
+    see Standing (empty without a margin). `apart_s` is how far apart in time the two were asked (seconds, at the median
+    of prompts): beyond MAX_APART_S nothing is clear. `first_runs` and `second_runs` count the runs, where `rows` has a
+    column `run`; an interval then has how runs differ in it. Missing where n carries none.
+    """
     for is_primary in (False, True):
         family = [record for record in records if exploratory or record["primary"] == is_primary]
         adjusted = stats.holm([record["p_value"] for record in family])
@@ -234,14 +218,14 @@ def compare_two(
     else:
         # Once, for all that follows: a million calls are of some thousand prompts.
         first, second = average_repeats(first), average_repeats(second)
-        difference = _paired(first, second, level)
+        difference = stats.paired_bounds(first, second, level=level)
         if statistic == RATIO:
             ratio = stats.paired_ratio(first, second, level=level)
             # What costs nothing has no ratio.
             if ratio.n and math.isnan(ratio.value):
                 statistic, ratio = MEAN, None
         elif difference.caution and metric.span == NOT_NEGATIVE:
-            typical = _paired(first, second, level, of=stats.paired_median)
+            typical = stats.paired_bounds(first, second, level=level, of=stats.paired_median)
             statistic = MEDIAN
             difference = dataclasses.replace(typical, ratio=difference.ratio, caution=difference.caution)
     both = first.index.intersection(second.index)
@@ -300,12 +284,6 @@ def _run_values(runs: tuple[list[pd.Series[float]], list[pd.Series[float]]], sta
         parts = (run[run.index.isin(shared)] for run in side)
         sides.append(np.array([_locate(part, statistic) for part in parts]))
     return sides[0], sides[1]
-
-
-def _paired(first: pd.DataFrame, second: pd.DataFrame, level: float, of: Any = stats.paired) -> stats.Difference:
-    if is_exact(first) and is_exact(second):
-        return of(first["value"], second["value"], level=level)  # type: ignore[no-any-return]
-    return stats.paired_bounds(first, second, level=level, of=of)
 
 
 def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:

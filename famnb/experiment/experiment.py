@@ -155,7 +155,7 @@ class BaseExperiment:
         shared = read_shared(data)
         experiment = cls.__new__(cls)
         experiment.name, experiment.fields = shared.name, shared.fields
-        experiment.prompts, experiment.variants = shared.plan_prompts(), shared.plan_variants()
+        experiment.prompts, experiment.variants = tuple(shared.prompts), shared.plan_variants()
         experiment.repeats, experiment.warmup, experiment.seed = shared.repeats, shared.warmup, shared.seed
         experiment.scorers = (*shared.scorers, *shared.judges)
         experiment.replayed, experiment.real_services = shared.replayed, set(shared.real)
@@ -413,20 +413,8 @@ class BaseExperiment:
             judge_findings = self._describe_judges(recorded)
         # Once, since both need it and it may be an iterator.
         metrics = None if metrics is None or isinstance(metrics, str) else list(metrics)
-        result = summary(
-            recorded.frame,
-            baseline=baseline,
-            primary=primary or self.primary,
-            metrics=metrics,
-            slo=slo,
-            failed=failed,
-            pairs=pairs,
-            level=level,
-            spans=self.score_spans(),
-            margin=self.margin if margin is None else margin,
-            look=self._look(recorded.frame, level),
-            exploratory=self._is_exploratory(primary, metrics),
-        )
+        declared = self._declare(recorded.frame, primary, metrics, margin, level)
+        result = summary(recorded.frame, baseline=baseline, slo=slo, failed=failed, pairs=pairs, **declared)
         return dataclasses.replace(result, findings=(*result.findings, *judge_findings))
 
     def against(
@@ -462,19 +450,29 @@ class BaseExperiment:
                 names = [source, *ratings.list_runs(self.ledger, source)]
                 sources += [self._earlier_frame(name) for name in names]
         frames = [run.frame().assign(experiment=run.name) for run in self.runs()]
-        return compare_experiments(
-            sources,
-            frames,
-            primary=primary or self.primary,
-            metrics=metrics,
-            slo=slo,
-            failed=failed,
-            level=level,
-            spans=self.score_spans(),
-            margin=self.margin if margin is None else margin,
-            look=self._look(frames[0], level),
-            exploratory=self._is_exploratory(primary, metrics),
-        )
+        declared = self._declare(frames[0], primary, metrics, margin, level)
+        return compare_experiments(sources, frames, slo=slo, failed=failed, **declared)
+
+    def _declare(
+        self,
+        frame: pd.DataFrame,
+        primary: str | None,
+        metrics: Sequence[str] | None,
+        margin: Margin | None,
+        level: float,
+    ) -> dict[str, Any]:
+        """The options of a comparison that depend on what was declared before the calls; counts it as a look."""
+        main = primary or self.primary
+        return {
+            "primary": main,
+            "metrics": metrics,
+            "level": level,
+            "margin": self.margin if margin is None else margin,
+            "spans": self.score_spans(),
+            "look": self._look(frame, level),
+            # Whether the primary metric was chosen after the calls.
+            "exploratory": main != self.primary or bool(metrics and not main),
+        }
 
     def _look(self, frame: pd.DataFrame, level: float) -> stats.Look:
         """Count this look at the data in the ledger, and return the level at which it judges."""
@@ -487,10 +485,6 @@ class BaseExperiment:
         looks = ratings.record_look(self.ledger, self.name, size, planned)
         shares = [look_size / look_planned for look_size, look_planned in looks]
         return stats.look([look_size for look_size, _ in looks], shares, looks=self.looks, level=level)
-
-    def _is_exploratory(self, primary: str | None, metrics: Sequence[str] | None) -> bool:
-        """Whether the primary metric was chosen after the calls."""
-        return (primary or self.primary) != self.primary or bool(metrics and not (primary or self.primary))
 
     def save_baseline(self, path: str | os.PathLike[str]) -> Path:
         """Write this experiment's frame to a JSON file that `against` takes, also on another machine; return its path.
@@ -539,22 +533,21 @@ class BaseExperiment:
         frame = self._read_recorded(MEASURED_COLUMNS).frame
         allowed, compared = self.margin if margin is None else margin, None
         options: dict[str, Any] = {"slo": slo, "failed": failed, "level": level}
+        if against is not None and allowed is None:
+            # All that is better or worse is in the summary of a first look.
+            pairs = self.against(against, **options).pairs
+            is_run = ~((pairs["first_runs"] == 1) & (pairs["second_runs"] == 1)).fillna(False)
+            metrics = {name: find_metric(name) for name in pairs["metric"][pairs["n"] > 0]}
+            allowed = {
+                name: DEFAULT_MARGIN
+                for name, metric in metrics.items()
+                if metric.better != "neither" and (is_run.all() or not metric.is_speed)
+            }
+        options |= {"margin": allowed, "metrics": list(allowed) if isinstance(allowed, Mapping) else None}
         if against is not None:
-            if allowed is None:
-                # All that is better or worse is in the summary of a first look.
-                pairs = self.against(against, **options).pairs
-                is_run = ~((pairs["first_runs"] == 1) & (pairs["second_runs"] == 1)).fillna(False)
-                metrics = {name: find_metric(name) for name in pairs["metric"][pairs["n"] > 0]}
-                allowed = {
-                    name: DEFAULT_MARGIN
-                    for name, metric in metrics.items()
-                    if metric.better != "neither" and (is_run.all() or not metric.is_speed)
-                }
-            names = list(allowed) if isinstance(allowed, Mapping) else None
-            compared = self.against(against, metrics=names, margin=allowed, **options)
+            compared = self.against(against, **options)
         elif allowed is not None and len(self.variants) > 1:
-            names = list(allowed) if isinstance(allowed, Mapping) else None
-            compared = self.summary(baseline=baseline, metrics=names, margin=allowed, **options)
+            compared = self.summary(baseline=baseline, **options)
         return check_limits(
             frame,
             max=max,

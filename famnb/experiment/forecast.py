@@ -3,10 +3,7 @@
 past calls ── drawn again, up to 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
-`read_history` reads past calls from a ledger, `find_similar_calls` chooses those most like a planned one, and
-`simulate_runs` draws from them:
-
-for each of up to 1,000 runs
+for each of the runs
     past calls ── drawn with replacement ── as many again: what may be true of such calls
     each planned call ── one of those: its tokens, its time, hence its cost
     the calls in their order, so many at once ── how long all of it takes
@@ -175,7 +172,7 @@ def forecast(
     """
     done_keys = frozenset(done)
     calls = _plan_calls([cell for cell in cells if cell.key not in done_keys], history)
-    sums, wall_s = simulate_runs(calls, concurrency=concurrency, seed=seed)
+    sums, wall_s = _simulate_runs(calls, concurrency=concurrency, seed=seed)
     lines = []
     for label in dict.fromkeys([*variants, *(cell.variant.label for cell in cells)]):
         variant_calls = [call for call in calls if call.variant == label]
@@ -289,8 +286,6 @@ MAX_RUNS = 1_000
 """Runs that are drawn, unless the plan is long."""
 MAX_DRAWS = 20_000_000
 """Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
-DRAWN_AT_ONCE = 256
-"""Planned calls that are drawn at once, which bounds the memory."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -306,13 +301,8 @@ class PlannedCall:
     price: Price | None
     """Today's, for a request of its likely length."""
 
-    @property
-    def group(self) -> tuple[object, ...]:
-        """Equal for calls that differ in their length alone, and so are drawn together."""
-        return self.variant, self.ceiling.output_tokens, self.similar, self.price, self.chars is None
 
-
-def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
+def _simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
     """Draw possible runs: return the sums of each variant in each run, and each run's seconds.
 
     The sums are input tokens, output tokens and USD × lowest, best and highest × runs: the ends differ from the best
@@ -321,72 +311,48 @@ def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) 
     """
     rng, planned = np.random.default_rng(seed), max(len(calls), 1)
     runs = min(MAX_RUNS, max(MAX_RUNS // 5, MAX_DRAWS // planned))
-    histories = [similar for similar in dict.fromkeys(call.similar for call in calls) if similar is not None]
-    resampled = {similar: _ResampledCalls(similar, runs, rng) for similar in histories}
-    sums: dict[str, Floats] = {}
     every_run, free_at = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
-    for start in range(0, len(calls), DRAWN_AT_ONCE):
-        batch = calls[start : start + DRAWN_AT_ONCE]
-        seconds = np.full((len(batch), runs), math.nan)
-        groups: dict[tuple[object, ...], list[int]] = {}
-        for index, call in enumerate(batch):
-            groups.setdefault(call.group, []).append(index)
-        for indexes in groups.values():
-            call = batch[indexes[0]]
-            total = sums.setdefault(call.variant, np.zeros((3, 3, runs)))
-            chars = [batch[index].chars for index in indexes]
-            if call.similar is None or None in chars:
-                total += math.nan
-                continue
-            input_tokens, output_tokens, seconds[indexes] = resampled[call.similar].draw(
-                np.array(chars, dtype=float), call.ceiling.output_tokens, rng
-            )
-            total += np.stack([input_tokens, output_tokens, _token_costs(input_tokens, output_tokens, call.price)])
-        for call_seconds in seconds:
-            # As in a run: the next call takes the place that is free first.
-            free_at[every_run, free_at.argmin(axis=1)] += call_seconds
+    sums = {call.variant: np.zeros((3, 3, runs)) for call in calls}
+    samples: dict[SimilarCalls, tuple[Floats, npt.NDArray[np.int64]]] = {}
+    for call in calls:
+        if call.similar is None or call.chars is None:
+            sums[call.variant] += math.nan
+            free_at += math.nan
+            continue
+        if call.similar not in samples:
+            # Past calls are drawn anew for each run, so that what few calls cannot tell shows as uncertainty.
+            n = call.similar.n
+            samples[call.similar] = _stretch(call.similar), rng.integers(n, size=(runs, n))
+        values, resampled = samples[call.similar]
+        drawn = values[resampled[every_run, rng.integers(call.similar.n, size=runs)]].T
+        token_cap = math.inf if call.ceiling.output_tokens is None else call.ceiling.output_tokens
+        input_tokens, output_tokens = drawn[:3] * call.chars, np.minimum(drawn[3:6], token_cap)
+        costs = np.full_like(input_tokens, math.nan)
+        if call.price is not None:
+            rates = call.price.rates
+            # Lowest and highest at the extreme prices of input.
+            input_rates = np.array([float(rate) for rate in (min(rates.inputs), rates.input, max(rates.inputs))])
+            costs = (input_tokens * input_rates[:, None] + output_tokens * float(rates.output)) / float(MILLION)
+        sums[call.variant] += np.stack([input_tokens, output_tokens, costs])
+        # As in a run: the next call takes the place that is free first.
+        free_at[every_run, free_at.argmin(axis=1)] += drawn[6]
     return sums, free_at.max(axis=1)
 
 
-def _token_costs(input_tokens: Floats, output_tokens: Floats, price: Price | None) -> Floats:
-    """The USD of some tokens (lowest, best, highest × runs); lowest and highest at the extreme prices of input."""
-    if price is None:
-        return np.full_like(input_tokens, math.nan)
-    rates = price.rates
-    input_rates = [[float(rate / MILLION)] for rate in (min(rates.inputs), rates.input, max(rates.inputs))]
-    input_costs: Floats = input_tokens * np.array(input_rates)
-    return input_costs + output_tokens * float(rates.output / MILLION)
+def _stretch(similar: SimilarCalls) -> Floats:
+    """Input tokens a character and output tokens (lowest, best, highest of each) and seconds, a row a past call.
 
-
-class _ResampledCalls:
-    """Past calls drawn anew for each run, so that what few calls cannot tell shows as uncertainty."""
-
-    def __init__(self, similar: SimilarCalls, runs: int, rng: np.random.Generator) -> None:
-        samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
-        mean = samples.mean(axis=1, keepdims=True)
-        # A bootstrap of few calls is too narrow: by the ratio of Student's t to the normal quantile, and of the spread
-        # with n - 1 to that with n.
-        stretch = float(stats.t.ppf(0.975, similar.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(
-            similar.n / (similar.n - 1)
-        )
-        tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
-        tokens_per_char = tokens_per_char * similar.end_factors("input_tokens")
-        output_tokens = np.maximum(output_tokens, np.finfo(float).tiny) * similar.end_factors("output_tokens")
-        # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
-        self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
-        self._drawn = rng.integers(similar.n, size=(runs, similar.n))
-
-    def draw(self, chars: Floats, token_cap: int | None, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """Draw a call of each length in every run.
-
-        Returns the sums of the input tokens and of the output tokens (lowest, best, highest × runs), and the seconds
-        of each call (calls × runs).
-        """
-        runs, n = self._drawn.shape
-        values = self._values[self._drawn[np.arange(runs), rng.integers(n, size=(len(chars), runs))]]
-        input_tokens = np.einsum("c,cre->er", chars, values[:, :, :3])
-        output_tokens = np.minimum(values[:, :, 3:6], math.inf if token_cap is None else token_cap).sum(axis=0).T
-        return input_tokens, output_tokens, values[:, :, 6]
+    Further apart than they were: a bootstrap of few calls is too narrow, by the ratio of Student's t to the normal
+    quantile, and of the spread with n - 1 to that with n.
+    """
+    n = similar.n
+    samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
+    mean = samples.mean(axis=1, keepdims=True)
+    stretch = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)) * math.sqrt(n / (n - 1))
+    tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
+    input_ends = tokens_per_char * similar.end_factors("input_tokens")
+    output_ends = np.maximum(output_tokens, np.finfo(float).tiny) * similar.end_factors("output_tokens")
+    return np.concatenate([input_ends, output_ends, seconds[None]]).T
 
 
 MIN_CALLS = 5

@@ -30,7 +30,7 @@ from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import USAGE_HINT
 
 Row: TypeAlias = Mapping[str, Any]
-"""A row of `compare_variants`."""
+"""A row of the table that `comparison.judge` makes."""
 
 MAX_SPAN_S = 3600.0
 """Calls of a longer time are of different hours."""
@@ -193,7 +193,7 @@ def describe_pairs(rows: Sequence[Row], *, level: float) -> tuple[list[str], ...
 
 
 def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) -> str:
-    """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `compare_variants`."""
+    """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `comparison.judge`."""
     primary = [PairFinding(row, level) for row in rows if row["primary"]]
     counts = [int(finding.row["n"]) for finding in primary]
     if not any(counts):
@@ -311,7 +311,7 @@ class Effect(NamedTuple):
 
     @classmethod
     def of(cls, row: Row, format_value: FormatValue) -> Effect:
-        """That of a row of `compare_variants`; a difference is written by `format_value`."""
+        """That of a row; a difference is written by `format_value`."""
         if row["statistic"] == RATIO:
             return cls(row["ratio"], row["ratio_low"], row["ratio_high"], 1.0, format_times)
         return cls(row["difference"], row["low"], row["high"], 0.0, format_value)

@@ -25,22 +25,6 @@ if TYPE_CHECKING:
     from famnb.experiment.experiment import BaseExperiment
 
 
-class SharedPrompt(msgspec.Struct, frozen=True):
-    """A prompt."""
-
-    id: str
-    text: str
-    slots: dict[str, Any]
-    tags: dict[str, Any]
-
-
-class SharedVariant(msgspec.Struct, frozen=True):
-    """A variant; a client of its own is there by its name alone."""
-
-    label: str
-    fields: dict[str, Any]
-
-
 class SharedScorer(msgspec.Struct, frozen=True):
     """A scorer that has scored, known by its scores alone."""
 
@@ -57,8 +41,9 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
     """What a file holds of an experiment."""
 
     name: str
-    prompts: list[SharedPrompt]
-    variants: list[SharedVariant]
+    prompts: list[Prompt]
+    variants: dict[str, dict[str, Any]]
+    """The fields of each variant by its label; a client of its own is there by its name alone."""
     fields: dict[str, Any]
     repeats: int
     warmup: int
@@ -79,18 +64,14 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
     looked: list[tuple[int, int]] = []
     """The looks so far, as sizes and plans."""
 
-    def plan_prompts(self) -> tuple[Prompt, ...]:
-        """Return the prompts as those of an experiment."""
-        return tuple(Prompt(prompt.id, prompt.text, prompt.slots, prompt.tags) for prompt in self.prompts)
-
     def plan_variants(self) -> tuple[Variant, ...]:
         """Return the variants as those of an experiment."""
-        return tuple(Variant(variant.label, variant.fields) for variant in self.variants)
+        return tuple(Variant(label, fields) for label, fields in self.variants.items())
 
     def plan_cells(self) -> tuple[Cell, ...]:
         """Return the cells under the keys that they were recorded by. Raises InvalidRequest."""
         cells = plan_cells(
-            self.plan_prompts(),
+            self.prompts,
             self.plan_variants(),
             repeats=self.repeats,
             warmup=self.warmup,
@@ -120,22 +101,13 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
         return b""
     frame, ledger = experiment.frame(), experiment.ledger
     call_ids = [*frame["call_id"].dropna(), *experiment.judge_calls()["call_id"]]
-    # Values that only a scorer uses are compared by their texts.
-    plain = (str, int, float, bool, type(None))
     shared = SharedExperiment(
         name=experiment.name,
         prompts=[
-            SharedPrompt(
-                prompt.id,
-                prompt.text,
-                *(
-                    {name: value if isinstance(value, plain) else str(value) for name, value in values.items()}
-                    for values in (prompt.slots, prompt.tags)
-                ),
-            )
+            dataclasses.replace(prompt, slots=_plain(prompt.slots), tags=_plain(prompt.tags))
             for prompt in experiment.prompts
         ],
-        variants=[SharedVariant(variant.label, dict(variant.fields)) for variant in experiment.variants],
+        variants={variant.label: dict(variant.fields) for variant in experiment.variants},
         fields=experiment.fields,
         repeats=experiment.repeats,
         warmup=experiment.warmup,
@@ -168,6 +140,14 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
         return b""
     record = share_calls(ledger, call_ids, votes=ratings.read_votes(ledger, experiment.name))
     return msgspec.json.encode(msgspec.structs.replace(head, record=record))
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a prompt that JSON can hold: those that only a scorer uses are compared by their texts."""
+    return {
+        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for name, value in values.items()
+    }
 
 
 def read_shared(data: bytes) -> SharedExperiment:

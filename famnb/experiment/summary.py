@@ -23,7 +23,6 @@ from famnb.errors import InvalidRequest
 from famnb.experiment import narrative
 from famnb.experiment.comparison import (
     Pairs,
-    compare_pairs,
     compare_variants,
     estimate,
     judge,
@@ -107,7 +106,7 @@ class Summary:
         and without token counts (uncounted)
     """
     pairs: pd.DataFrame
-    """One row a metric and pair of variants; see `famnb.experiment.comparison.compare_variants`."""
+    """One row a metric and pair of variants; see `famnb.experiment.comparison.judge`."""
     notes: tuple[str, ...]
     """What the figures leave out, what they are judged by, and reservations about them."""
     headline: str
@@ -265,7 +264,7 @@ def summary(
     }
     main, this_look = next(iter(names), ""), look or stats.Look(level=level, nominal=level)
     table, mean_cautions = _variant_table(rows, variants, {metric: measured[metric] for metric in tabled}, level)
-    pair_table = compare_variants(
+    found = compare_variants(
         rows,
         {metric: measured[metric] for metric in judged},
         chosen_pairs,
@@ -273,8 +272,8 @@ def summary(
         primary=main,
         level=this_look.nominal,
         margins=check_margins(margin, main),
-        exploratory=exploratory,
     )
+    pair_table = judge(found, this_look.nominal, exploratory=exploratory)
     pair_table = pair_table[pair_table["metric"].isin(names)].reset_index(drop=True)
     compared = to_records(pair_table)
     medians = [find_metric(row["metric"]).title for row in compared if row["statistic"] == MEDIAN]
@@ -335,7 +334,7 @@ def break_down(
     slo: Mapping[str, float] | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Return the rows of `compare_variants` for the prompts of each value of the column `tag`, with a column `value`.
+    """Return the rows of `judge` for the prompts of each value of the column `tag`, with a column `value`.
 
     Every variant is compared with the baseline. `p_adjusted` is Holm's for all rows, since each of them is a chance to
     be wrong, and `clear` follows it.
@@ -355,7 +354,7 @@ def break_down(
         )
         options: dict[str, Any] = {"baseline": baseline, "primary": metric.name, "level": level}
         records += [
-            record | {"value": str(value)} for record in compare_pairs(rows[mask], {metric: part}, pairs, **options)
+            record | {"value": str(value)} for record in compare_variants(rows[mask], {metric: part}, pairs, **options)
         ]
     return judge(records, level).assign(value=[record["value"] for record in records])
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.comparison import bounded_mean, compare_variants, to_records
+from famnb.experiment.comparison import bounded_mean, compare_variants, judge, to_records
 from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_column
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
@@ -176,10 +176,10 @@ def _compare_groups(
     pairs: list[tuple[Any, Any]] = [(first, index) for index in range(groups) if index != first]
     if not pairs:
         return {}
-    table = compare_variants(
+    found = compare_variants(
         rows, {find_metric(metric): measured}, pairs, baseline=str(first), primary=metric, level=LEVEL
     )
-    return {int(row["second"]): row for row in to_records(table)}
+    return {int(row["second"]): row for row in to_records(judge(found, LEVEL))}
 
 
 def _unpaired_note(differences: Mapping[int, Mapping[str, Any]], groups: Sequence[str], paired_by: str) -> list[str]:

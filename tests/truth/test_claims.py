@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from famnb.experiment.comparison import compare_two, compare_variants
+from famnb.experiment.comparison import compare_two, compare_variants, judge
 from famnb.experiment.metrics import MEAN, MEDIAN, find_metric, measure
 from famnb.stats import holm
 from tests.support.experiment_frames import frame
@@ -67,4 +67,4 @@ def test_a_variant_that_is_added_a_day_later_is_never_a_claim(prompts: int):
         dated = rows.assign(started_at=pd.Timestamp("2026-03-01", tz="UTC") + pd.to_timedelta(started_at, unit="D"))
         measured = {metric: measure(dated, metric, failed="zero", slo={})}
         found = compare_variants(dated, measured, [("A", "B")], baseline="A", primary="e2e_s", level=0.95)
-        assert found["clear"].tolist() == [is_claimed]
+        assert judge(found, 0.95)["clear"].tolist() == [is_claimed]

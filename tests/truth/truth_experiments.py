@@ -8,7 +8,7 @@ import pandas as pd
 
 import famnb
 from famnb import scorers
-from famnb.experiment.comparison import compare_variants
+from famnb.experiment.comparison import compare_variants, judge
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.metrics import Failed, find_metric, measure
 from tests.support.truth_rates import LEVEL
@@ -62,7 +62,7 @@ def compare(frame: pd.DataFrame, metrics: Sequence[str], *, failed: Failed = "ze
     They take four times as long; `test_summaries.py` has what all of it says together.
     """
     first, *others = frame["variant"].cat.categories
-    return compare_variants(
+    found = compare_variants(
         frame,
         {metric: measure(frame, metric, failed=failed, slo={}) for metric in map(find_metric, metrics)},
         [(first, other) for other in others],
@@ -70,3 +70,4 @@ def compare(frame: pd.DataFrame, metrics: Sequence[str], *, failed: Failed = "ze
         primary=metrics[0],
         level=LEVEL,
     )
+    return judge(found, LEVEL)
