@@ -52,16 +52,6 @@ CALLS_WITH_STANDING = """
 `place`, a number by which two queries of one transaction know a call again."""
 
 
-@dataclasses.dataclass(slots=True)
-class _WriteProgress:
-    """How much of a running call is written."""
-
-    attempt: int
-    """The attempt that these pieces are of; another one begins anew."""
-    pieces: int = 0
-    reads: int = 0
-
-
 class Ledger:
     """Calls on disk, each with its request, its events as they came, and its reply; implements `exchange.Recorder`.
 
@@ -91,8 +81,8 @@ class Ledger:
         """The file."""
         self.listeners: list[Callable[[str], object]] = []
         """Called with the id of each call once it is written, on the thread that writes: they must not block."""
-        self._open: dict[str, _WriteProgress] = {}
-        """The calls that run, by id."""
+        self._written: dict[str, tuple[int, int]] = {}
+        """For each call that runs, by id, its attempt and how many of the reads of that are written."""
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
         """The fits that `cost` uses, by model, each with the monotonic time at which it was made."""
         self._shared = threading.local()
@@ -103,7 +93,6 @@ class Ledger:
 
     def on_open(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""
-        self._open[exchange.id] = _WriteProgress(exchange.attempts)
         # On the writer's thread, since `on_close` needs a fit and may not wait for a query.
         refit = functools.partial(self._refit, getattr(exchange.request, "model", ""))
         owner = this_process()
@@ -111,17 +100,17 @@ class Ledger:
 
     def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""
-        progress = self._open.setdefault(exchange.id, _WriteProgress(exchange.attempts))
-        if progress.attempt != exchange.attempts or progress.reads > len(exchange.reads):
-            progress = self._open[exchange.id] = _WriteProgress(exchange.attempts)
-        new_reads = exchange.reads[progress.reads :]
-        if new_reads:
-            self._submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=progress.pieces))
-            progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(new_reads)
+        attempt, count = self._written.get(exchange.id, (exchange.attempts, 0))
+        # Another attempt begins anew.
+        if attempt != exchange.attempts or count > len(exchange.reads):
+            count = 0
+        if new_reads := exchange.reads[count:]:
+            self._submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=count))
+        self._written[exchange.id] = exchange.attempts, count + len(new_reads)
 
     def on_close(self, exchange: Exchange) -> Future[None]:
         """Complete the reply of a call that is over with id, cost and service, and write its final row."""
-        self._open.pop(exchange.id, None)
+        self._written.pop(exchange.id, None)
         # Here and not on the writer's thread, since the caller gets this reply at once; what is written is the same.
         reply = dataclasses.replace(exchange.reply, call_id=exchange.id, service=exchange.service, ledger=self)
         if exchange.broken_tries:
@@ -386,26 +375,19 @@ class Ledger:
                 self._shared.connection = outer
 
     def _connect(self) -> sqlite3.Connection | None:
-        """Open a connection to tables of today's version; None if there are none. Raises LedgerError."""
-        for is_migrated in (False, True):
-            connection = self._open_to_read()
-            if connection is None:
-                return None
-            version = schema.version(connection)
-            if version == len(schema.MIGRATIONS):
-                return connection
-            connection.close()
-            if version == 0 and is_migrated:
-                return None
-            if not is_migrated:
-                self._submit(lambda: [("SELECT 1", ())])  # writing anything migrates the file first
-                self.flush()
-        raise LedgerError(f"the ledger {self.path} has an old version and cannot be changed: copy it")
-
-    def _open_to_read(self) -> sqlite3.Connection | None:
+        """Open a connection to tables of today's version; None if there is no file. Raises LedgerError."""
         if not self.path.exists():
             return None
         connection = schema.open_to_read(self.path)
+        if schema.version(connection) < len(schema.MIGRATIONS):
+            connection.close()
+            try:
+                schema.open_to_write(self.path).close()
+            except (sqlite3.Error, OSError) as error:
+                raise LedgerError(
+                    f"the ledger {self.path} has an old version and cannot be changed ({error}): copy it"
+                ) from error
+            connection = schema.open_to_read(self.path)
         # In SQL, so that a filter by status, its limit and its order are right for calls of dead processes too.
         connection.create_function("standing", 3, _standing_of_running)
         return connection

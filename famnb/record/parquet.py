@@ -114,28 +114,36 @@ def _read_tables(
     pa: Any, connection: sqlite3.Connection, file_schema: Any, condition: str, values: Sequence[Any]
 ) -> Iterator[Any]:
     """Yield Arrow tables of the calls that are over, oldest first, with request, bytes and scores."""
+    reader = connection.cursor()
+    reader.row_factory = None  # plain tuples, which cost less than a `sqlite3.Row`
+    cursor = connection.cursor()
+    cursor.row_factory = None
     query = f"""
-        SELECT calls.*, requests.body AS {BODY} FROM (SELECT *, status AS standing FROM calls) AS calls
+        SELECT {", ".join(schema.CALL_COLUMNS)}, requests.body FROM (SELECT *, status AS standing FROM calls)
         LEFT JOIN requests ON requests.key = request_key
         WHERE status <> 'running' AND {condition} ORDER BY started_us, id"""  # noqa: S608 - values are bound
-    cursor = connection.execute(query, values)
+    cursor.execute(query, values)
     while True:
-        rows, size = list[dict[str, Any]](), 0
+        rows, pieces, scores = list[Any](), dict[str, list[bytes]](), dict[str, list[dict[str, Any]]]()
+        size = 0
         while len(rows) < CHUNK and size < CHUNK_BYTES and (batch := cursor.fetchmany(sql.CHUNK)):
-            calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in batch}
-            ids, marks = list(calls), sql.placeholders(calls)
-            query = f"SELECT call_id, reads FROM pieces WHERE call_id IN {marks} ORDER BY call_id, seq"  # noqa: S608 - placeholders
-            for piece in connection.execute(query, ids):
-                calls[piece["call_id"]][PIECES].append(piece["reads"])
-                size += len(piece["reads"])
-            query = f"SELECT * FROM scores WHERE call_id IN {marks} ORDER BY call_id, scorer"  # noqa: S608 - placeholders
+            ids = [row[0] for row in batch]
+            pieces |= {call_id: [] for call_id in ids}
+            scores |= {call_id: [] for call_id in ids}
+            query = f"SELECT call_id, reads FROM pieces WHERE call_id IN {sql.placeholders(ids)} ORDER BY call_id, seq"  # noqa: S608 - placeholders
+            for call_id, reads in reader.execute(query, ids):
+                pieces[call_id].append(reads)
+                size += len(reads)
+            query = f"SELECT * FROM scores WHERE call_id IN {sql.placeholders(ids)} ORDER BY call_id, scorer"  # noqa: S608 - placeholders
             for score in connection.execute(query, ids):
-                calls[score["call_id"]][SCORES].append(dict(score))
-            size += sum(len(call[BODY] or "") for call in calls.values())
-            rows += calls.values()
+                scores[score["call_id"]].append(dict(score))
+            size += sum(len(row[-1] or "") for row in batch)
+            rows += batch
         if not rows:
             return
-        yield pa.Table.from_pylist(rows, schema=file_schema)
+        columns = [*zip(*rows, strict=True), pieces.values(), scores.values()]
+        arrays = [pa.array(values, field.type) for field, values in zip(file_schema, columns, strict=True)]
+        yield pa.table(arrays, schema=file_schema)
 
 
 def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:

@@ -101,8 +101,7 @@ class PriceBook:
     price is set. A call is priced by what held on its day. What is set takes precedence over the rest of the user's
     file, from its date on, and the file over what is built in.
 
-    `service` is the name of a profile (`openrouter`) or a host (`api.openai.com`, `gpu:8000`); without one a price is
-    for all services. Where several hold for a call, that of its host and port counts, then of its host, of its profile,
+    Where several services' prices hold for a call, that of its host and port counts, then of its host, of its profile,
     of all services, whichever was set last. The file is the one that FAMNB_PRICES names, else `prices.toml` in the
     user's configuration folder, with the arguments of `set` as fields under `[[price]]`.
     """
@@ -142,11 +141,11 @@ class PriceBook:
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
-        price holds for calls of fewer input tokens. `service`, a profile's name or a host, is the only one that takes
-        it. `tier` is the capacity that it is the price of, such as `flex`. `more` are prices of what few calls are
-        billed for: `cache_write_1h`, `audio_input`, `audio_output`, `image_output`, and `search` in USD for one search.
-        What a call is billed for and has no price leaves the upper end of its cost open. The same entry set again is
-        replaced.
+        price holds for calls of fewer input tokens. `service`, the name of a profile (`openrouter`) or a host
+        (`api.openai.com`, `gpu:8000`), is the only one that takes it. `tier` is the capacity that it is the price of,
+        such as `flex`. `more` are prices of what few calls are billed for: `cache_write_1h`, `audio_input`,
+        `audio_output`, `image_output`, and `search` in USD for one search. What a call is billed for and has no price
+        leaves the upper end of its cost open. The same entry set again is replaced.
         It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
         the process. A file that cannot be read or written is left as it is, with a warning.
         """

@@ -53,7 +53,7 @@ def open_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
 
 
 def append_reads(exchange: Exchange, reads: Sequence[Read], *, seq: int) -> list[Statement]:
-    """Write what came since the last time. `seq` 0 is the first piece, in place of those of an earlier attempt."""
+    """Write what came since the last time, from the read `seq` on; 0 is in place of those of an earlier attempt."""
     delete = [_delete_pieces(exchange.id)] if seq == 0 else []
     return [*delete, _insert_piece(exchange.id, seq, reads), _update(exchange.id, _progress_columns(exchange))]
 

@@ -3,11 +3,8 @@
 import contextlib
 import dataclasses
 import multiprocessing
-import os
 import sqlite3
 import stat
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -133,28 +130,6 @@ def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert repr(ledger) == "<Ledger ~/a.sqlite, 1 calls>"
 
 
-WRITE_50 = """
-import sys
-from tests.support.exchanges import exchange
-from famnb.record import Ledger
-ledger = Ledger(sys.argv[1])
-for _ in range(50):
-    made = exchange()
-    ledger.on_open(made)
-    ledger.on_close(made)
-"""
-
-
-def test_processes_share_a_file(ledger: Ledger):
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-W", "error", "-c", WRITE_50, str(ledger.path)]
-    children = [subprocess.Popen(command, env=here, stderr=subprocess.PIPE) for _ in range(4)]
-    complaints = [child.communicate()[1] for child in children]
-    assert complaints == [b""] * 4
-    assert len(ledger) == 200
-    assert {row["standing"] for row in ledger.select()} == {"completed"}
-
-
 def _record(path: Path) -> None:
     with Ledger(path) as ledger:
         ledger.on_close(exchange())
@@ -168,18 +143,6 @@ def test_a_forked_child_writes_for_itself(ledger: Ledger):
     child.join(60)
     ledger.on_close(exchange()).result()
     assert (child.exitcode, len(ledger)) == (0, 3)
-
-
-def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
-    made = exchange()
-    ledger.on_close(made)
-    ledger.close()
-    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE calls ADD COLUMN mood TEXT"))
-    monkeypatch.setattr(schema, "MIGRATIONS", steps)
-    assert ledger.call(made.id).reply == made.reply
-    with sqlite3.connect(ledger.path) as connection:
-        assert schema.version(connection) == len(steps)
-        assert connection.execute("SELECT mood FROM calls").fetchall() == [(None,)]
 
 
 def test_a_ledger_of_version_1_keeps_its_calls(ledger: Ledger):

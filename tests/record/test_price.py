@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,16 +123,6 @@ def test_costs_are_those_reckoned_by_hand(priced, tmp_path, endpoint, streamed, 
     assert (cost.usd, cost.low, cost.high) == tuple(map(Decimal, dollars))
     row = famnb.calls(ledger).iloc[0]
     assert [row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"]] == [float(each) for each in dollars]
-
-
-def test_the_price_of_cache_writes_puts_no_cost_in_doubt_where_there_are_none(priced: None, tmp_path: Path):
-    price_cache_writes()
-    ledger = Ledger(tmp_path / "costs.sqlite")
-    made = exchange([at(300, completion(WEB))], endpoint="web", streamed=False)
-    ledger.on_open(made)
-    ledger.on_close(made).result()
-    cost = made.reply.cost
-    assert (cost.usd, cost.low, cost.high) == (Decimal("0.01003"),) * 3
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])

@@ -13,17 +13,17 @@ from famnb.record.token_estimates import NO_CAP, PRIOR, TokenFit, TokenRatio, es
 from tests.support.exchanges import exchange, spoken
 
 
-def test_without_history_the_prior_is_wide():
-    assert fit_ratio([]) == PRIOR == TokenRatio(0.25, 0.125, 1, 0)
-
-
-def test_one_reply_is_right_within_a_factor_of_two():
-    assert fit_ratio([0.3]) == TokenRatio(0.3, 0.15, 0.6, 1)
-
-
-def test_doubt_shrinks_as_replies_are_seen_and_never_ends():
-    assert fit_ratio([0.3] * 4) == TokenRatio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)
-    assert fit_ratio([0.3] * 400) == TokenRatio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)
+@pytest.mark.parametrize(
+    ("ratios", "fit"),
+    [
+        ([], PRIOR),
+        ([0.3], TokenRatio(0.3, 0.15, 0.6, 1)),
+        ([0.3] * 4, TokenRatio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)),
+        ([0.3] * 400, TokenRatio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)),
+    ],
+)
+def test_doubt_shrinks_as_replies_are_seen_and_never_ends(ratios: list[float], fit: TokenRatio):
+    assert fit_ratio(ratios) == fit
 
 
 def test_one_odd_reply_among_hundreds_does_not_widen_the_interval():
