@@ -1,15 +1,15 @@
 """The explorer: the rows of a frame as points; hover shows one, a click opens its call, brushing chooses rows.
 
-Points ── bytes: places, groups, then facts ──► front/tools/explorer.js ── finds the point under the pointer by itself
+Points ── bytes: places and groups ──► front/tools/explorer.js ── finds the point under the pointer by itself
                                                       │
-open, brush, hide: a few numbers ◄────────────────────┘ ── a CallPages, the last rows chosen ──►
+describe, open, brush, hide: a few numbers ◄──────────┘ ── facts of a point, a CallPages, the last rows chosen ──►
 """
 
 from __future__ import annotations
 
 import base64
-import functools
 import io
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -18,10 +18,10 @@ import traitlets
 from PIL import Image
 
 from famnb.errors import InvalidRequest, UnknownName
-from famnb.formatting import ESTIMATE_MARK, MAX_FACTOR, format_count, format_estimate, shorten
+from famnb.formatting import format_count, format_estimate, shorten
 from famnb.model_colours import page_style
-from famnb.plot.labels import UNITS, column_name, format_metric
-from famnb.plot.points import Axis, Points, Span, draw, read_axis
+from famnb.plot.labels import column_name, format_metric
+from famnb.plot.points import Axis, Points, Span, draw
 from famnb.record import Ledger
 from famnb.record.ledger import connected_ledger
 from famnb.widget.form.tool import Computed
@@ -46,8 +46,6 @@ FACT_COLUMNS = (
 """What is shown of a point besides its place, those that the frame has."""
 TEXT_COLUMNS = ("prompt", "text")
 """What was said; the first that a frame has is shown."""
-MANY_WORDS, FIRST_CHARS = 5_000, 60
-"""Of more different prompts than these the page gets fewer characters of each."""
 SHORT_NAMES = {
     "started_at": "started",
     "ttft_s": "first token",
@@ -61,8 +59,6 @@ SHORT_NAMES = {
     "cost_usd": "cost",
 }
 """What columns are called where there is little room."""
-MARKS = ("", ESTIMATE_MARK.rstrip(), "at most ")
-"""What stands before an amount that is not known exactly."""
 PICTURE_COLOURS = 64
 _PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
 
@@ -78,8 +74,6 @@ class AxisView(View, frozen=True):
     """What the page adds to its values: seconds since 1970 would be minutes off as 32-bit floats."""
     names: tuple[str, ...]
     """The rows of an axis of names, from the top down."""
-    is_computed: bool
-    """Whether its values are in no column of the frame."""
 
 
 class PointGroupView(View, frozen=True):
@@ -108,21 +102,15 @@ class PlotView(View, frozen=True):
     """The index of each point's group, a byte each."""
 
 
-class FactView(View, frozen=True):
-    """What is said of each point from one column of the frame (front/parts/facts.js)."""
+class PointView(View, frozen=True):
+    """What is said of a point."""
 
-    name: str
-    role: Literal["title", "text", "fact"]
-    kind: Literal["number", "time", "words"]
-    values: bytes
-    """32-bit floats; of times 64-bit floats; of words the index of each, in 1, 2 or 4 bytes."""
-    words: bytes = b""
-    """A line each."""
-    unit: str = ""
-    marks: tuple[str, ...] = ()
-    """What may stand before a number."""
-    mark_codes: bytes = b""
-    """The index of each number's mark, a byte each; empty if there are none."""
+    point: int
+    """Its index among those that are drawn."""
+    title: str
+    text: str
+    facts: tuple[tuple[str, str], ...]
+    """Names and values."""
 
 
 class ExplorerView(View, frozen=True):
@@ -132,8 +120,8 @@ class ExplorerView(View, frozen=True):
     empty: str
     """Why there are no points."""
     plot: PlotView | None
-    facts: tuple[FactView, ...] | None
-    """None until the page has asked for them."""
+    pointed: PointView | None
+    """The point that was pointed at last."""
     spans: tuple[Span, Span] | None
     """The brushed parts of x and y; None if everything is chosen."""
     hidden: tuple[int, ...]
@@ -160,7 +148,7 @@ class Explorer(CallTool):
         self._ledger = ledger
         self._drawn = points.sample()
         """The positions of the rows that are drawn."""
-        self._has_facts = False
+        self._pointed: PointView | None = None
         self._spans: tuple[Span, Span] | None = None
         self._hidden: tuple[int, ...] = ()
         self._sorted_by, self._is_descending = "", True
@@ -188,9 +176,27 @@ class Explorer(CallTool):
             self.refresh()
 
     @intent
-    def load_facts(self) -> None:
-        """Send what is said of each point."""
-        self._has_facts = True
+    def describe_point(self, point: int) -> None:
+        """Say what the frame has of a point that is drawn."""
+        frame, row = self.points.frame, int(self._drawn[point])
+        titles, texts = dict.fromkeys([*HEAD_COLUMNS, self.points.by]), self._text_columns
+
+        def read(columns: Iterable[str]) -> list[tuple[str, str]]:
+            cells = [(_short_name(column), self._format_cell(row, column)) for column in columns if column in frame]
+            return [(name, cell) for name, cell in cells if cell]
+
+        places = [
+            (sanitize.visible(axis.label), _format_place(axis, row))
+            for axis in (self.points.x, self.points.y)
+            if not axis.column and axis.kind != "names"
+        ]
+        columns = dict.fromkeys([*self._axis_columns, *FACT_COLUMNS])
+        self._pointed = PointView(
+            point=point,
+            title=" · ".join(value for _, value in read(titles)),
+            text=" ".join(value for _, value in read(texts)),
+            facts=(*places, *read(column for column in columns if column not in titles and column not in texts)),
+        )
 
     @intent
     def brush(self, spans: tuple[Span, Span] | None) -> None:
@@ -266,7 +272,7 @@ class Explorer(CallTool):
             title=sanitize.visible(self.points.title),
             empty=self.points.empty,
             plot=self._plot,
-            facts=self._facts if self._has_facts else None,
+            pointed=self._pointed,
             spans=self._spans,
             hidden=self._hidden,
             chosen=self._list,
@@ -321,16 +327,6 @@ class Explorer(CallTool):
         columns = dict.fromkeys([*names, *self._axis_columns, "cost_usd", *self._text_columns])
         return [column for column in columns if column in self.points.frame]
 
-    @functools.cached_property
-    def _facts(self) -> tuple[FactView, ...]:
-        """What is said of each point."""
-        frame = self.points.frame
-        drawn = frame.iloc[self._drawn] if len(self._drawn) < len(frame) else frame
-        roles: dict[str, Literal["title", "text", "fact"]] = dict.fromkeys([*HEAD_COLUMNS, self.points.by], "title")
-        roles |= dict.fromkeys(self._text_columns, "text")
-        roles |= {column: "fact" for column in (*self._axis_columns, *FACT_COLUMNS) if column not in roles}
-        return tuple(_view_fact(drawn, column, role) for column, role in roles.items() if column in frame)
-
     def _format_cell(self, row: int, column: str) -> str:
         """Return a value as it is shown; empty where it is missing."""
         frame = self.points.frame
@@ -376,53 +372,20 @@ def _view_axis(axis: Axis) -> AxisView:
         kind=axis.kind,
         offset=float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0,
         names=tuple(map(sanitize.visible, axis.names)),
-        is_computed=not axis.column,
     )
 
 
-def _view_fact(frame: pd.DataFrame, column: str, role: Literal["title", "text", "fact"]) -> FactView:
-    """Return what is said of each row from a column."""
-    values, name = frame[column], _short_name(column)
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        seconds = read_axis(frame, column).values
-        return FactView(name=name, role=role, kind="time", values=seconds.astype("<f8").tobytes())
-    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        numbers, marks = values.to_numpy(dtype=float, na_value=np.nan), None
-        if column == "cost_usd" and {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
-            numbers, marks = _mark_estimates(frame, numbers)
-        return FactView(
-            name=name,
-            role=role,
-            kind="number",
-            values=numbers.astype("<f4").tobytes(),
-            unit=UNITS.get(column, ""),
-            marks=() if marks is None else MARKS,
-            mark_codes=b"" if marks is None else marks.astype("u1").tobytes(),
-        )
-    codes, uniques = pd.factorize(values)
-    chars = PROMPT_CHARS if len(uniques) <= MANY_WORDS else FIRST_CHARS
-    # The last one is where the code of a missing value, -1, points. None has a line break in it.
-    words = "\n".join([*(_write_word(word, chars) for word in uniques), ""])
-    codes = np.where(codes < 0, len(uniques), codes).astype(np.min_scalar_type(len(uniques)))
-    return FactView(name=name, role=role, kind="words", values=codes.tobytes(), words=words.encode(errors="replace"))
+def _format_place(axis: Axis, row: int) -> str:
+    value = float(axis.values[row])
+    return f"{pd.Timestamp(value, unit='s'):%Y-%m-%d %H:%M:%S}" if axis.kind == "time" else format_metric("", value)
 
 
-def _mark_estimates(
-    frame: pd.DataFrame, costs: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return costs as `format_estimate` says them if it is brief, and which of MARKS stands before each."""
-    low, high = (frame[end].to_numpy(dtype=float, na_value=np.nan) for end in ("cost_low_usd", "cost_high_usd"))
-    is_exact = np.isclose(low, high, rtol=1e-9, atol=0)
-    is_wide = ~is_exact & (high > MAX_FACTOR * low)
-    return np.where(is_wide, high, costs), np.where(is_exact, 0, np.where(is_wide, 2, 1))
-
-
-def _write_word(value: object, chars: int = PROMPT_CHARS) -> str:
+def _write_word(value: object) -> str:
     """Return a value that is neither number nor time in a line of some characters."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     # Cut before it is cleaned, since a prompt may be long, with room for spaces that will be one.
-    return shorten(" ".join(sanitize.visible(str(value)[: 2 * chars]).split()), chars)
+    return shorten(" ".join(sanitize.visible(str(value)[: 2 * PROMPT_CHARS]).split()), PROMPT_CHARS)
 
 
 def _short_name(column: str) -> str:

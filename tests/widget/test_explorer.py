@@ -9,8 +9,7 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
-from famnb.widget import explorer as explorers
-from famnb.widget.explorer import Explorer, ExplorerView, FactView, PlotView
+from famnb.widget.explorer import Explorer, ExplorerView, PlotView
 from tests.support.plot_frames import START_US, calls, many_calls, priced_calls
 from tests.widget.conftest import ask
 
@@ -34,13 +33,6 @@ def plot_of(explorer: Explorer) -> PlotView:
     return plot
 
 
-def facts_of(explorer: Explorer) -> dict[str, FactView]:
-    """What the page gets once it has asked for it, by name."""
-    assert view_of(explorer).facts is None
-    ask(explorer, "load_facts")
-    return {fact.name: fact for fact in view_of(explorer).facts or ()}
-
-
 def test_places_go_to_the_page_as_bytes():
     plot = plot_of(famnb.plot.explore(calls(model=["a", "b", "a"], ttft_s=[0.25, 0.5, 0.125]), y="ttft_s"))
     assert list(np.frombuffer(plot.xs, "<f4")) == [0, 1, 2]
@@ -56,30 +48,23 @@ def test_no_place_and_no_prompt_is_widget_state():
     assert "secret" not in json.dumps(traits, default=str)
 
 
-def test_what_is_said_of_points_follows_when_it_is_asked_for():
+def test_a_point_says_what_its_row_has():
     frame = priced_calls(
         ["m", "m"], [0.25, 0.5], off=1.2, ttft_s=[0.25, None], prompt=["Why?", HOSTILE * 9], e2e_s=[2.0, 3.0]
     ).assign(cost_high_usd=[0.3, 9.0], status=["failed", None])
-    facts = facts_of(famnb.plot.explore(frame, x="input_tokens"))
-    assert facts["status"].role == "title"
-    assert facts["status"].words.decode().split("\n") == ["failed", ""]
-    assert list(facts["status"].values) == [0, 1]
-    why, hostile, missing = facts["prompt"].words.decode().split("\n")
-    assert (why, missing, len(hostile)) == ("Why?", "", 120)
-    assert "[U+202E]" in hostile
-    assert np.frombuffer(facts["started"].values, "<f8").tolist() == [START_US / 1e6, START_US / 1e6 + 1]
-    assert np.isnan(np.frombuffer(facts["first token"].values, "<f4")).tolist() == [False, True]
-    # The second cost may be nine dollars: as in a table of calls it is not known but for its high end.
-    assert np.frombuffer(facts["cost"].values, "<f4").tolist() == [0.25, 9.0]
-    assert [facts["cost"].marks[code] for code in facts["cost"].mark_codes] == ["≈", "at most "]
-
-
-def test_of_very_many_prompts_fewer_characters_go_to_the_page(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(explorers, "MANY_WORDS", 3)
-    frame = many_calls(24).assign(prompt=[f"{n} {'long ' * 50}" for n in range(24)])
-    words = facts_of(famnb.plot.explore(frame))["prompt"].words.decode().split("\n")
-    assert len(words) == 25
-    assert {len(word) for word in words[:-1]} == {60}
+    explorer = famnb.plot.explore(frame, x="input_tokens")
+    ask(explorer, "describe_point", point=0)
+    pointed = view_of(explorer).pointed
+    assert (pointed.point, pointed.text) == (0, "Why?")
+    assert "failed" in pointed.title.split(" · ")
+    facts = dict(pointed.facts)
+    assert (facts["first token"], facts["whole reply"], facts["cost"]) == ("250 ms", "2.00 s", "≈$0.25")
+    ask(explorer, "describe_point", point=1)
+    pointed = view_of(explorer).pointed
+    assert "[U+202E]" in pointed.text
+    assert len(pointed.text) == 120
+    assert "first token" not in dict(pointed.facts)
+    assert dict(pointed.facts)["cost"] == "at most $9.00"
 
 
 def test_brushing_filters_the_frame():

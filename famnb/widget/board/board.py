@@ -737,7 +737,7 @@ class Board(FormTool):
         if not fault:
             with contextlib.suppress(InvalidRequest):
                 requests = [(request, self._client_of(pane)) for pane, request in self._requests(prompt)]
-                estimate = self._estimator.estimate_all(requests)
+                estimate = self._estimator.estimate(*requests)
         turns = self._before.path if self._before else ()
         remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
         return self.view_box(

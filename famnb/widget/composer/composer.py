@@ -433,7 +433,7 @@ class Composer(PanelTool):
         estimate = Estimate("", "")
         with contextlib.suppress(InvalidRequest):
             request = self._next_request(editor.prompt)
-            estimate = self._estimator.estimate(request, self._client)
+            estimate = self._estimator.estimate((request, self._client))
         return self.view_box(
             estimate,
             fault=editor.fault,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
 from famnb.record.price import service_names
-from famnb.record.price_book import Ceiling, ceiling
+from famnb.record.price_book import ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
 from famnb.request import Request
@@ -42,46 +41,30 @@ class RequestEstimator:
         """Read the ledger again at the next request: a call has ended."""
         self._ratios.clear()
 
-    def estimate(self, request: Request, client: BaseClient) -> Estimate:
-        """Return the input tokens of a client's request and the most that it can cost, as far as they are known."""
-        model = str(getattr(request, "model", ""))
-        characters = input_chars(request)
-        most = _ceiling_of_client(request, client)
-        if characters is None:
-            tokens, basis = "", "images and stored responses are tokens of which no number is known"
-        else:
-            ratio = self._ratio(model)
-            count, low, high = tokens_of_text(characters, ratio, NUMBERS)
-            tokens = f"{ESTIMATE_MARK}{format_count(count, 'token')} in"
-            source = f"{ratio.n:,} recorded replies" if ratio.n else "4 characters a token"
-            basis = f"input: {low:,} to {high:,} tokens, by {source}"
-        if most.usd is None:
+    def estimate(self, *requests: tuple[Request, BaseClient]) -> Estimate:
+        """Return the input tokens of clients' requests together and the most that they can cost, as far as known."""
+        counts: list[int | None] = []
+        costs: list[Decimal | None] = []
+        bases: list[str] = []
+        for request, client in requests:
+            characters = input_chars(request)
+            most = ceiling(request, service_names(client.base_url(request.endpoint), client.profile.name))
+            if characters is None:
+                counts.append(None)
+                basis = "images and stored responses are tokens of which no number is known"
+            else:
+                ratio = self._ratio(str(getattr(request, "model", "")))
+                count, low, high = tokens_of_text(characters, ratio, NUMBERS)
+                counts.append(count)
+                source = f"{ratio.n:,} recorded replies" if ratio.n else "4 characters a token"
+                basis = f"input: {low:,} to {high:,} tokens, by {source}"
+            costs.append(most.usd)
             # The reason begins with what is missing; the rest says what to do.
-            cost = "cost unknown"
-            basis = f"{basis}; cost: {most.reason}"
-        else:
-            cost = f"at most {format_usd(most.usd)}"
-            basis = f"{basis}; cost: if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
-        return Estimate(" · ".join(part for part in (tokens, cost) if part), basis)
-
-    def estimate_all(self, requests: Sequence[tuple[Request, BaseClient]]) -> Estimate:
-        """Return the input tokens of several clients' requests together, and the most that they can cost."""
-        estimates = [self.estimate(request, client) for request, client in requests]
-        if len(estimates) == 1:
-            return estimates[0]
-        counts = [self._input_tokens(request) for request, _ in requests]
-        known = [count for count in counts if count is not None]
-        tokens = f"{ESTIMATE_MARK}{format_count(sum(known), 'token')} in" if len(known) == len(counts) else ""
-        costs = [_ceiling_of_client(request, client).usd for request, client in requests]
-        total = sum((cost for cost in costs if cost is not None), Decimal(0))
-        cost = "cost unknown" if None in costs else f"at most {format_usd(total)}"
-        help = "\n".join(dict.fromkeys(estimate.help for estimate in estimates))
-        return Estimate(" · ".join(part for part in (tokens, cost) if part), help)
-
-    def _input_tokens(self, request: Request) -> int | None:
-        characters = input_chars(request)
-        ratio = self._ratio(str(getattr(request, "model", "")))
-        return None if characters is None else tokens_of_text(characters, ratio, NUMBERS)[0]
+            limit = f"if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
+            bases.append(f"{basis}; cost: {most.reason if most.usd is None else limit}")
+        tokens = "" if None in counts else f"{ESTIMATE_MARK}{format_count(sum(filter(None, counts)), 'token')} in"
+        cost = "cost unknown" if None in costs else f"at most {format_usd(sum(filter(None, costs), Decimal()))}"
+        return Estimate(" · ".join(filter(None, (tokens, cost))), "\n".join(dict.fromkeys(bases)))
 
     def _ratio(self, model: str) -> TokenRatio:
         if model not in self._ratios:
@@ -89,10 +72,6 @@ class RequestEstimator:
             # Which service will answer is not known before it does: the one with most replies is the likeliest.
             self._ratios[model] = max((fit.input for fit in fits.values()), key=lambda ratio: ratio.n, default=PRIOR)
         return self._ratios[model]
-
-
-def _ceiling_of_client(request: Request, client: BaseClient) -> Ceiling:
-    return ceiling(request, service_names(client.base_url(request.endpoint), client.profile.name))
 
 
 def carry_over(

@@ -19,7 +19,6 @@ export interface AxisView {
   kind: "number" | "time" | "names";
   offset: number;
   names: (string)[];
-  isComputed: boolean;
 }
 
 export interface BadgeView {
@@ -185,23 +184,12 @@ export interface ExplorerView {
   title: string;
   empty: string;
   plot: PlotView | null;
-  facts: (FactView)[] | null;
+  pointed: PointView | null;
   spans: [[number, number], [number, number]] | null;
   hidden: (number)[];
   chosen: RowsView;
   opened: string | null;
   call: CallView | null;
-}
-
-export interface FactView {
-  name: string;
-  role: "title" | "text" | "fact";
-  kind: "number" | "time" | "words";
-  values: DataView;
-  words: DataView;
-  unit: string;
-  marks: (string)[];
-  markCodes: DataView;
 }
 
 export interface FieldView {
@@ -347,6 +335,13 @@ export interface PointGroupView {
   count: string;
   colour: string;
   cycle: number;
+}
+
+export interface PointView {
+  point: number;
+  title: string;
+  text: string;
+  facts: ([string, string])[];
 }
 
 export interface PresetsView {
@@ -533,10 +528,10 @@ export interface DashboardIntents {
 export interface ExplorerIntents {
   brush: { spans: [[number, number], [number, number]] | null };
   close_call: {};
+  describe_point: { point: number };
   draw_timeline: { dark: boolean };
   filter_events: { text: string };
   hide_groups: { groups: (number)[] };
-  load_facts: {};
   open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };

@@ -1,7 +1,6 @@
 """Replies and conversations as ordinary notebook output: HTML, Markdown and plain text.
 
-All three read well without kernel, script or network. `JsonLayout` indents JSON while it grows: a further piece only
-appends to what is shown, and no value is rewritten.
+All three read well without kernel, script or network.
 
 Reply ── sections ──┬── text/html      inline styles only; semantic enough for viewers that strip them
                     ├── text/markdown
@@ -15,6 +14,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
+
+import msgspec
 
 from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
@@ -198,7 +199,7 @@ def result_section(result: Result) -> Section:
     """Return what a tool call returned, or what the model is told in its place."""
     name = result.call.name
     label = f"{name} returned" if result.error is None else f"{name} did not return; the model is told"
-    return Section("code", indent_json(result.content), label)
+    return Section("code", format_json(result.content) or result.content, label)
 
 
 def block_section(block: Block, reply: Reply) -> Section:
@@ -208,11 +209,12 @@ def block_section(block: Block, reply: Reply) -> Section:
             closed = block.closed or reply.status == "completed"
             return Section("thinking", block.text, facts.describe_thinking(reply.timing, reply.usage, closed=closed))
         case "text":
-            return Section("code", indent_json(block.text)) if is_json(block.text) else Section("text", block.text)
+            # Markdown would lose the indentation.
+            code = format_json(block.text)
+            return Section("text", block.text) if code is None else Section("code", code)
         case "tool_call":
-            return Section(
-                "code", _arguments(block), f"calls {block.name}" + ("" if block.valid else " (invalid JSON)")
-            )
+            arguments = json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
+            return Section("code", arguments, f"calls {block.name}" + ("" if block.valid else " (invalid JSON)"))
         case "refusal":
             return Section("text", block.text, "refused")
         case "image" if _PICTURE_DATA.match(block.text):
@@ -224,7 +226,7 @@ def block_section(block: Block, reply: Reply) -> Section:
             return Section("note", f"The log-probabilities of {len(block.entries)} tokens are in `reply.blocks`.")
         case _:
             text = _BINARY.sub(lambda match: f"{match[0][:16]}…", block.text)
-            return Section("code", indent_json(text) if block.entries else text, block.kind)
+            return Section("code", format_json(text) or text, block.kind)
 
 
 def picture_html(url: str) -> SafeHtml:
@@ -235,10 +237,6 @@ def picture_html(url: str) -> SafeHtml:
 def _describe_picture(url: str) -> str:
     kind, _, data = url.removeprefix("data:image/").partition(";base64,")
     return f"image, {kind}, {format_size(len(data) * 3 // 4)}"
-
-
-def _arguments(block: Block) -> str:
-    return json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
 
 
 def _html(section: Section) -> SafeHtml:
@@ -324,67 +322,11 @@ def _prefix_lines(prefix: str, lines: Iterable[str]) -> str:
     return "\n".join(f"{prefix}{line}".rstrip() for line in lines)
 
 
-_JSON_SPACE = " \t\r\n"
-_JSON_INDENT = "  "
-
-
-class JsonLayout:
-    """Indents JSON text that comes in pieces. Text that is not JSON loses only white space.
-
-    `json.dumps` would change numbers (1.0, 1e3) and needs the whole text; a tool call's arguments stream in fragments.
-    """
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._just_opened = False
-        """Whether the last character opened an object or a list, which may turn out to be empty."""
-
-    def add(self, piece: str) -> str:
-        """Return what a further piece adds to the text that is shown."""
-        return "".join(map(self._lay_out, piece))
-
-    def _lay_out(self, char: str) -> str:
-        """Return one character of the text with the line breaks and spaces around it."""
-        if self._in_string:
-            self._in_string = char != '"' or self._escaped
-            self._escaped = char == "\\" and not self._escaped
-            return char
-        if char in _JSON_SPACE:
-            return ""
-        just_opened, self._just_opened = self._just_opened, char in "{["
-        if char in "}]":
-            # Text that is not JSON may close more brackets than it has opened.
-            self._depth = max(0, self._depth - 1)
-            return char if just_opened else self._line_break() + char
-        before = self._line_break() if just_opened else ""
-        self._in_string = char == '"'
-        if self._just_opened:
-            self._depth += 1
-        match char:
-            case ",":
-                return before + char + self._line_break()
-            case ":":
-                return before + char + " "
-            case _:
-                return before + char
-
-    def _line_break(self) -> str:
-        return "\n" + _JSON_INDENT * self._depth
-
-
-def indent_json(text: str) -> str:
-    """Return a whole JSON text indented; text that is not a JSON object or list is returned unchanged."""
-    return JsonLayout().add(text) if is_json(text) else text
-
-
-def is_json(text: str) -> bool:
-    """Return whether a text is a JSON object or list, whose indentation Markdown would lose."""
+def format_json(text: str) -> str | None:
+    """Return a JSON object or list indented, its values as they were written; None for any other text."""
     if not text.lstrip().startswith(("{", "[")):
-        return False
+        return None
     try:
-        json.loads(text)
+        return str(msgspec.json.format(text, indent=2))
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None

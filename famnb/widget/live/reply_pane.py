@@ -21,7 +21,7 @@ from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Block, Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.facts import Tone, wants_json
-from famnb.widget.html.transcript import JsonLayout, Section, indent_json, picture_html, sections
+from famnb.widget.html.transcript import Section, format_json, picture_html, sections
 from famnb.widget.runtime.view import Growing, View
 
 # Rendering this much takes about 6 ms; a longer block is nearly always code, whose text looks the same.
@@ -240,10 +240,8 @@ class PaneView(View, frozen=True):
 class _Block:
     """One block of a stream while it grows."""
 
-    def __init__(self, key: str, kind: BlockKind, label: str, layout: JsonLayout | None, body: Markdown) -> None:
+    def __init__(self, key: str, kind: BlockKind, label: str, body: Markdown) -> None:
         self.view = BlockView(key=key, kind=kind, label=sanitize.visible(label), is_open=True, body=body)
-        self.layout = layout
-        """Indents JSON as it grows; None for any other text."""
         self.text: list[str] = []
         """All of the text, as it came in deltas."""
         self.unread: list[str] = []
@@ -259,7 +257,7 @@ class _Block:
             return
         added = sanitize.visible("".join(self.unread))
         self.unread.clear()
-        self.view.body.append(self.layout.add(added) if self.layout else added, is_markdown=self.view.kind != "code")
+        self.view.body.append(added, is_markdown=self.view.kind != "code")
 
     def close(self) -> None:
         """Show the block as finished, rendered as a whole."""
@@ -267,7 +265,7 @@ class _Block:
         self.read()
         text = sanitize.visible("".join(self.text))
         if self.view.kind == "code":
-            self.view.body.replace("", indent_json(text) if self.layout else text)
+            self.view.body.replace("", format_json(text) or text)
         else:
             self.view.body.close(text)
 
@@ -433,7 +431,6 @@ class ReplyPane:
                 str(len(self._blocks)),
                 "code" if is_json else shown,
                 label,
-                JsonLayout() if is_json else None,
                 Markdown(render=self._render_draft),
             )
         return block

@@ -186,6 +186,17 @@ def test_an_answer_in_json_keeps_its_indentation():
     assert text in bundle["text/plain"]
 
 
+@pytest.mark.parametrize("text", ["Hello, {you}: fine", '{"a": 1', "[" * 100_000, "12", ""])
+def test_what_is_no_json_object_is_not_indented(text: str):
+    assert transcript.format_json(text) is None
+
+
+def test_indented_json_keeps_every_value_as_it_was_written():
+    assert transcript.format_json('{"a":[1.0,1e3,"\\u00e9"],"b":{}}') == (
+        '{\n  "a": [\n    1.0,\n    1e3,\n    "\\u00e9"\n  ],\n  "b": {}\n}'
+    )
+
+
 @pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
 def test_an_empty_answer_is_said_to_be_empty(blocks: tuple[Block, ...]):
     assert "The answer is empty." in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]

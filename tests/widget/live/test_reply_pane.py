@@ -148,11 +148,13 @@ def test_a_closed_block_is_rendered_as_a_whole(pane: ReplyPane, stream: Scripted
     assert page.texts == [('<p dir="auto" style="text-align:start"><em>one</em></p>\n', "")]
 
 
-def test_a_tool_call_is_laid_out_and_stays_text(pane: ReplyPane, stream: ScriptedStream):
+def test_a_tool_call_stays_text_and_is_indented_once_it_is_whole(pane: ReplyPane, stream: ScriptedStream):
     page = Page(pane)
     stream.add(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
     (call,) = page.flush().blocks
-    assert (call.kind, call.label, page.texts) == ("code", "calls f", [("", '{\n  "a": "*b*"\n}')])
+    assert (call.kind, call.label, page.texts) == ("code", "calls f", [("", '{"a":\n\n"*b*"}')])
+    page.flush()
+    assert page.texts == [("", '{\n  "a": "*b*"\n}')]
 
 
 @given(

@@ -1,6 +1,5 @@
 // Where the points of a scatter plot lie on a page, and how they are painted.
 
-import { indexPlaces } from "./nearest.js";
 import { axisTicks } from "./ticks.js";
 
 export const HEIGHT = 380;
@@ -16,7 +15,7 @@ const MAX_LETTERS = 28; // of a text beside the vertical axis
  * @typedef {{toPixels: (value: number) => number, toValue: (pixels: number) => number}} Scale
  * @typedef {{left: number, top: number, width: number, height: number, x: Scale, y: Scale,
  *   xTicks: [number, string][], yTicks: [number, string][]}} Layout
- * @typedef {{xs: Float32Array, ys: Float32Array, find: (x: number, y: number, reach: number) => number}} Places
+ * @typedef {{xs: Float32Array, ys: Float32Array}} Places
  */
 
 /** @param {Span} limits @param {number} length @param {boolean} [isLog] @returns {Scale} */
@@ -64,7 +63,7 @@ export function writtenTicks({ left, x, xTicks }, wide) {
 }
 
 /** Returns where each point is; NaN for one that is hidden. @param {Points} points @param {Layout} layout @param {number[]} hidden groups @returns {Places} */
-export function placePoints({ xs, ys, codes }, { x, y, width, height }, hidden) {
+export function placePoints({ xs, ys, codes }, { x, y }, hidden) {
   const [left, top] = [new Float32Array(xs.length), new Float32Array(xs.length)];
   const isHidden = new Set(hidden);
   for (let index = 0; index < xs.length; index += 1) {
@@ -72,22 +71,31 @@ export function placePoints({ xs, ys, codes }, { x, y, width, height }, hidden) 
     left[index] = isGone ? NaN : x.toPixels(xs[index]);
     top[index] = isGone ? NaN : y.toPixels(ys[index]);
   }
-  return { xs: left, ys: top, find: indexPlaces(left, top, width, height) };
+  return { xs: left, ys: top };
 }
 
 /**
- * Returns the points that are shown in the order of x and in that of y, each with the position of a point in it.
- * @param {Places} places @param {Layout} layout
+ * Returns the point nearest to a place of the plot, the last of equals, which is painted on top; -1 if none is within reach.
+ * @param {Places} places @param {Layout} layout @param {Place} place @param {number} reach in pixels
  */
+export function findNearest({ xs, ys }, { width, height }, [x, y], reach) {
+  let nearest = -1;
+  let least = reach * reach;
+  for (let index = 0; index < xs.length; index += 1) {
+    const distance = (xs[index] - x) ** 2 + (ys[index] - y) ** 2;
+    if (distance <= least && xs[index] >= 0 && xs[index] <= width && ys[index] >= 0 && ys[index] <= height) {
+      least = distance;
+      nearest = index;
+    }
+  }
+  return nearest;
+}
+
+/** Returns the points that are shown in the order of x and in that of y. @param {Places} places @param {Layout} layout */
 export function sortPlaces({ xs, ys }, { width, height }) {
   const isShown = (index) => xs[index] >= 0 && xs[index] <= width && ys[index] >= 0 && ys[index] <= height;
   const shown = Uint32Array.from(xs.keys()).filter(isShown);
-  return [xs, ys].map((values) => {
-    const order = shown.slice().sort((one, other) => values[one] - values[other] || one - other);
-    const ranks = new Uint32Array(xs.length);
-    for (const [position, index] of order.entries()) ranks[index] = position;
-    return { order, ranks };
-  });
+  return [xs, ys].map((values) => shown.slice().sort((one, other) => values[one] - values[other] || one - other));
 }
 
 /** Paints all points on a canvas. @param {HTMLCanvasElement} canvas @param {Points} points @param {Places} places @param {Layout} layout @param {string} ink the colour of text */

@@ -5,10 +5,11 @@
 //   svg      the ring around the point that is pointed at and the brushed area
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { useWidth } from "../runtime/tool.js";
-import { HEIGHT, layOut, paintPoints, placePoints, sortPlaces, writtenTicks } from "./points.js";
+import { useTool, useWidth } from "../runtime/tool.js";
+import { findNearest, HEIGHT, layOut, paintPoints, placePoints, sortPlaces, writtenTicks } from "./points.js";
 
 const REACH = 14; // pixels from which the pointer finds a point
+const REST_MS = 30; // for which the pointer stays at a point before Python is asked about it
 const DRAG_PX = 4; // a press has to move so far to be no click
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, -1], ArrowDown: [1, 1], Home: [0, -Infinity], End: [0, Infinity] };
 
@@ -53,9 +54,9 @@ function Axes({ plot, layout, wide }) {
 }
 
 // Beside the point, on the side where there is more room.
-function Tip({ facts: { title, text, facts }, left, top, wide }) {
+function Tip({ pointed: { title, text, facts }, left, top, wide }) {
   const side = left > wide / 2 ? { right: `${wide - left + 14}px` } : { left: `${left + 14}px` };
-  return html`<div class="famnb-tip" role="status" style=${{ ...side, top: `${Math.max(Math.min(top - 20, 200), 0)}px` }}>
+  return html`<div class="famnb-tip" style=${{ ...side, top: `${Math.max(Math.min(top - 20, 200), 0)}px` }}>
     <strong>${title}</strong>${text && html`<p class="famnb-words">${text}</p>`}
     <dl class="famnb-facts">${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
   </div>`;
@@ -79,9 +80,10 @@ function Marks({ area, rings }) {
  * @param {Span[] | null} props.spans the brushed parts of x and y; null if all is chosen
  * @param {(spans: Span[] | null) => void} props.brush
  * @param {(index: number) => void} props.open
- * @param {(index: number) => import("./facts.js").PointFacts} props.describe
+ * @param {import("../protocol.js").PointView | null} props.described the point that Python has described last
  */
-export function Scatter({ points, limits, hidden, spans, brush, open, describe }) {
+export function Scatter({ points, limits, hidden, spans, brush, open, described }) {
+  const { outbox } = useTool();
   const frame = useRef(/** @type {any} */ (null));
   const wide = useWidth(frame);
   const { ink, read } = useInk(frame);
@@ -91,6 +93,11 @@ export function Scatter({ points, limits, hidden, spans, brush, open, describe }
   const [pointed, setPointed] = useState(-1);
   const [corner, setCorner] = useState(-1); // the point at the first corner of an area that is chosen by keys
   const [drag, setDrag] = useState(/** @type {Place[] | null} */ (null)); // two corners of an area
+  useEffect(() => {
+    if (pointed < 0 || described?.point === pointed) return undefined;
+    const timer = setTimeout(() => outbox.send("describe_point", { point: pointed }), REST_MS);
+    return () => clearTimeout(timer);
+  }, [pointed]);
   useLayoutEffect(() => paintPoints(canvas.current, points, places, layout, ink), [points, places, layout, ink]);
   const { x, y, left, top, width, height } = layout;
   const place = (one, other) => /** @type {Place} */ ([x.toPixels(one), y.toPixels(other)]);
@@ -126,7 +133,9 @@ export function Scatter({ points, limits, hidden, spans, brush, open, describe }
       onKeyDown=${keys.onKeyDown}
       onBlur=${keys.onBlur}
     ><${Marks} area=${area} rings=${rings} /></svg>
-    ${pointed >= 0 && html`<${Tip} facts=${describe(pointed)} left=${left + places.xs[pointed]} top=${top + places.ys[pointed]} wide=${wide} />`}
+    <div role="status">
+      ${described?.point === pointed && html`<${Tip} pointed=${described} left=${left + places.xs[pointed]} top=${top + places.ys[pointed]} wide=${wide} />`}
+    </div>
   </div>`;
 }
 
@@ -154,14 +163,14 @@ function usePointer({ places, layout, setPointed, isReached, drag, setDrag, open
       if (from && (drag || Math.hypot(place[0] - from[0], place[1] - from[1]) > DRAG_PX)) {
         setPointed(-1);
         setDrag([from, place]);
-      } else setPointed(places.find(...place, REACH));
+      } else setPointed(findNearest(places, layout, place, REACH));
     },
     onPointerUp: (event) => {
       if (!start.current) return;
       const place = placeOf(event);
       if (drag) choose(start.current, place);
       else {
-        const index = places.find(...place, REACH);
+        const index = findNearest(places, layout, place, REACH);
         setPointed(index);
         if (index >= 0) open(index);
       }
@@ -178,10 +187,10 @@ function useKeys({ places, layout, pointed, setPointed, corner, setCorner, isBru
   const sorted = useRef(/** @type {any} */ ({})); // made when it is needed
   const move = ([axis, step], isFast) => {
     if (sorted.current.places !== places) sorted.current = { places, orders: sortPlaces(places, layout) };
-    const { order, ranks } = sorted.current.orders[axis];
+    const order = sorted.current.orders[axis];
     if (!order.length) return;
     const last = order.length - 1;
-    const position = pointed >= 0 ? ranks[pointed] : step > 0 ? -1 : last + 1;
+    const position = pointed >= 0 ? order.indexOf(pointed) : step > 0 ? -1 : last + 1;
     const next = position + step * (isFast ? Math.max(Math.round(order.length / 50), 1) : 1);
     isReached.current = true;
     setPointed(order[Math.min(Math.max(next, 0), last)]);

@@ -1,7 +1,5 @@
 // The axes of a scatter plot: from where to where they go, and what is written beside them.
 
-import { writeMetric, writeTime } from "./facts.js";
-
 const DAY_S = 86_400;
 const MIN_BULK = 8; // of fewer values none is far from the others
 const YEAR_S = 364 * DAY_S; // in whole weeks
@@ -66,12 +64,6 @@ export function axisTicks({ kind, isLog, names, offset }, [low, high], count) {
   if (kind === "names") return names.map((name, index) => /** @type {Tick} */ ([index, name])).filter(([index]) => index >= low && index <= high);
   const ticks = (kind === "time" ? timeTicks : numberTicks)([low + offset, high + offset], count);
   return ticks.map(([value, text]) => [value - offset, text]);
-}
-
-/** Returns a value of an axis in words. @param {AxisView} axis @param {number} value */
-export function writeValue({ kind, names, offset }, value) {
-  if (kind === "names") return names[Math.round(value)];
-  return kind === "time" ? writeTime(value + offset) : writeMetric("", value);
 }
 
 /** Returns the ends of an axis that show all values. @param {AxisView} axis @param {Float32Array} values @returns {Span} */

@@ -1,12 +1,11 @@
 // The explorer: points to hover over, a legend that hides groups, the list of what is chosen, and a call that opens.
 
-import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { html, useMemo, useState } from "../vendor/preact.js";
 import { Button } from "../parts/button.js";
 import { OpenedCall } from "../parts/call.js";
-import { readFacts, readNumbers } from "../parts/facts.js";
 import { Scatter } from "../parts/scatter.js";
 import { Rows } from "../parts/tables.js";
-import { axisLimits, bulkLimits, writeValue } from "../parts/ticks.js";
+import { axisLimits, bulkLimits } from "../parts/ticks.js";
 import { defineTool, useHeld, useTool } from "../runtime/tool.js";
 
 /**
@@ -31,6 +30,9 @@ function Legend({ plot: { by, groups }, hidden }) {
   </div>`;
 }
 
+// A copy, since a part of a message may lie where no array of numbers can begin.
+const copyBytes = ({ buffer, byteOffset, byteLength }) => buffer.slice(byteOffset, byteOffset + byteLength);
+
 /** @param {{view: ExplorerView, plot: import("../protocol.js").PlotView}} props */
 function Plot({ view, plot: sent }) {
   const { outbox } = useTool();
@@ -39,8 +41,8 @@ function Plot({ view, plot: sent }) {
   const plot = useMemo(() => ({ ...sent, x: { ...sent.x, isLog: logs[0] }, y: { ...sent.y, isLog: logs[1] } }), [sent, ...logs]);
   const [brushed, hold] = useHeld(view.spans);
   const points = useMemo(() => {
-    const [xs, ys] = [plot.xs, plot.ys].map((bytes) => readNumbers(Float32Array, bytes));
-    return { plot, xs, ys, codes: readNumbers(Uint8Array, plot.codes) };
+    const [xs, ys] = [plot.xs, plot.ys].map((bytes) => new Float32Array(copyBytes(bytes)));
+    return { plot, xs, ys, codes: new Uint8Array(copyBytes(plot.codes)) };
   }, [plot]);
   const axes = [plot.x, plot.y];
   const [whole, bulk] = useMemo(
@@ -54,22 +56,10 @@ function Plot({ view, plot: sent }) {
     setZoom(null);
   };
   const canLog = (axis) => axes[axis].kind === "number" && [points.xs, points.ys][axis].some((value) => value > 0);
-  const facts = useMemo(() => view.facts && readFacts(view.facts, points.xs.length), [view.facts]);
-  // They are larger than the places, which are shown first.
-  useEffect(() => {
-    if (!view.facts) outbox.press("load_facts");
-  }, [!view.facts]);
   // Python's are the values; the page's have no offset, which its 32-bit numbers could not hold.
   const move = (spans, sign) => spans && spans.map((span, axis) => span.map((end) => end + sign * axes[axis].offset));
   const spans = useMemo(() => move(brushed, -1), [brushed]);
   const brush = (next) => hold(move(next, 1), outbox.send("brush", { spans: move(next, 1) }));
-  const describe = (index) => {
-    // Until the facts have come, what the page knows by itself: the group and the place.
-    const known = facts ? facts(index) : { title: plot.groups[points.codes[index]].key, text: "", facts: [] };
-    const places = [points.xs[index], points.ys[index]].map((value, axis) => [axes[axis].label, writeValue(axes[axis], value)]);
-    const isShown = ({ isComputed, kind }) => !facts || (isComputed && kind !== "names");
-    return { ...known, facts: [...places.filter((_, axis) => isShown(axes[axis])), ...known.facts] };
-  };
   const open = (row) => outbox.press("open_row", { row }, row);
   return html`
     <${Legend} plot=${plot} hidden=${view.hidden} />
@@ -80,7 +70,7 @@ function Plot({ view, plot: sent }) {
       spans=${spans}
       brush=${brush}
       open=${(point) => outbox.press("open_point", { point }, String(point))}
-      describe=${describe}
+      described=${view.pointed}
     />
     ${plot.notes.map((note) => html`<p class="famnb-help">${note}</p>`)}
     <${Rows} name="Rows" list=${view.chosen} opened=${view.opened} open=${open} sort=${(column) => outbox.press("sort_rows", { column }, String(column))}>
