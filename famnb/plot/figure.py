@@ -96,7 +96,7 @@ class Figure(matplotlib.figure.Figure):
             # A figure that the user's style made dark is dark on any page.
             bundle["text/html"] = _BOTH.format(
                 light=_data_uri(image),
-                dark=_data_uri(self.to_png(dark=True)),
+                dark=self.to_uri(dark=True),
                 alt=html.escape(self.alt),
                 width=round(width),
                 height=round(height),
@@ -109,6 +109,15 @@ class Figure(matplotlib.figure.Figure):
         # Two thirds of the time of zlib's own level for a twentieth more bytes.
         _limit_colours(self._draw_image(dark=dark)).save(buffer, "png", compress_level=4)
         return buffer.getvalue()
+
+    def to_uri(self, *, dark: bool = False) -> str:
+        """The PNG image as a data URI."""
+        return _data_uri(self.to_png(dark=dark))
+
+    def to_html(self) -> str:
+        """HTML with the image, for light pages and for dark ones unless the user's style made the figure dark."""
+        image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="{{}}">'
+        return self._repr_mimebundle_()[0].get("text/html") or image.format(self.to_uri())
 
     def _draw_image(self, *, dark: bool = False) -> Pixels:
         """Draw the image for a light or for a dark page."""

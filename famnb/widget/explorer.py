@@ -7,15 +7,12 @@ describe, open, brush, hide: a few numbers ◄──────────┘ 
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import traitlets
-from PIL import Image
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count, format_estimate, shorten
@@ -59,8 +56,6 @@ SHORT_NAMES = {
     "cost_usd": "cost",
 }
 """What columns are called where there is little room."""
-PICTURE_COLOURS = 64
-_PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
 
 
 class AxisView(View, frozen=True):
@@ -348,21 +343,11 @@ class Explorer(CallTool):
         if self.points.empty:
             return transcript.render([Section("head", self.points.title), Section("note", self.points.empty)])
         figure: Any = draw(self.points)
-        data, _ = figure._repr_mimebundle_()
-        url = f"data:image/png;base64,{base64.b64encode(_shrink(data['image/png'])).decode()}"
         # The picture has the title, the groups and the notes in it.
-        return {"text/html": _PICTURE.format(url, figure.alt), "text/plain": figure.alt, "text/markdown": figure.alt}
+        return {"text/html": SafeHtml(figure.to_html()), "text/plain": figure.alt, "text/markdown": figure.alt}
 
     def __repr__(self) -> str:
         return f"<Explorer {self.points.title}: {format_count(len(self.points.frame), 'row')}>"
-
-
-def _shrink(png: bytes) -> bytes:
-    """Return a picture in fewer colours: thousands of half transparent points have too many to be saved."""
-    buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as image:
-        image.quantize(PICTURE_COLOURS).save(buffer, "png")
-    return buffer.getvalue()
 
 
 def _view_axis(axis: Axis) -> AxisView:

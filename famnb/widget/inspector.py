@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 from collections.abc import Sequence
@@ -130,16 +129,11 @@ class CallPages:
     def draw_timeline(self, *, dark: bool) -> None:
         """Draw the timeline for a light or a dark page."""
         # Imported on first use: a dashboard, which opens calls too, does without it.
-        import matplotlib
-
         from famnb import plot
-        from famnb.plot.palette import DARK, LIGHT
 
-        with matplotlib.rc_context({"figure.facecolor": (DARK if dark else LIGHT).ground}):
-            figure: Any = plot.timeline(self.call.reply)
+        figure: Any = plot.timeline(self.call.reply)
         figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
-        bundle, _ = figure._repr_mimebundle_()
-        url = f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}"
+        url = figure.to_uri(dark=dark)
         self._view = msgspec.structs.replace(self._view, timeline=TimelineView(url=url, alt=figure.alt))
 
     def text_of(self, part: CallPart) -> str:

@@ -6,8 +6,6 @@ Experiment ── shuffled pairs ── Ballot ──┬── front/tools/ballo
 
 from __future__ import annotations
 
-import base64
-import html
 import math
 from typing import Any, Literal, get_args
 
@@ -29,14 +27,9 @@ from famnb.validation import check_integer
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.intent import intent
-from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.tool import RELOADED, BaseTool
 from famnb.widget.runtime.view import View
 
-_ANSWER_KINDS = ("text", "code", "picture", "failure", "note")
-"""The kinds of a reply's sections that are shown: none says which variant answered, or how long it took."""
-_RELOAD_NOTE = SafeHtml(
-    "<p>This page was reloaded; to save the result with the notebook, show the ballot in a new cell.</p>"
-)
 _HEAD = (
     "variant",
     "chosen over an average one",
@@ -48,7 +41,6 @@ _HEAD = (
     "mean cost",
 )
 _PARAGRAPH = SafeHtml("<p>{}</p>")
-_IMAGE = SafeHtml('<img style="width:100%;max-width:{width}px" alt="{alt}" src="data:image/png;base64,{image}">')
 _MISSING = "–"
 _WHICH_SHARE = (
     "Which share is which: a sentence compares two variants, in the votes that chose one of them; the table compares "
@@ -163,12 +155,13 @@ class Ballot(BaseTool):
     def view(self) -> BallotView:
         results = SafeHtml() if self._results is None else SafeHtml(self._results["text/html"])
         choices = ("left", "right", "tie", "skip") if self._current else ()
+        note = RELOADED.format(what="the result", tool="the ballot")
         return BallotView(
             status=self._describe_progress(),
             turn=self._turn,
             pair=self._pair,
             choices=(*choices, *(["undo"] if self._latest_vote() else ()), "results"),
-            results=results + _RELOAD_NOTE if results and self.reloaded else results,
+            results=results + (_PARAGRAPH.format(note) if results and self.reloaded else ""),
         )
 
     def saved(self) -> transcript.Bundle:
@@ -237,7 +230,7 @@ class Ballot(BaseTool):
         if pair is None:
             self.results()
             return
-        left, right = (_answer_html(self._reply(cell)) for cell in pair)
+        left, right = (transcript.answer_html(self._reply(cell)) for cell in pair)
         prompt = transcript.render([transcript.Section("prompt", pair[0].prompt.text, "user")])
         self._pair = PairView(prompt=SafeHtml(prompt["text/html"]), left=left, right=right)
         self.refresh()
@@ -263,12 +256,6 @@ def _pair_key(pair: tuple[Cell, Cell] | RecordedVote) -> frozenset[str]:
     return frozenset(
         (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (cell.key for cell in pair)
     )
-
-
-def _answer_html(reply: Reply) -> SafeHtml:
-    """An answer as HTML, without anything that says which variant gave it."""
-    parts = [part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS]
-    return SafeHtml(transcript.render(parts)["text/html"])
 
 
 def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.Bundle:
@@ -319,12 +306,4 @@ def _figure_html(rows: pd.DataFrame) -> SafeHtml:
     if rows.dropna(subset=[score, "cost_usd", "e2e_s"])["variant"].nunique() < 2:
         return SafeHtml()
     figure: Any = plot.pareto(rows, by="variant", score=score)
-    bundle, metadata = figure._repr_mimebundle_()
-    if "text/html" in bundle:
-        return SafeHtml(bundle["text/html"])
-    return _IMAGE.format(
-        width=metadata["image/png"]["width"],
-        # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
-        alt=SafeHtml(html.escape(figure.alt)),
-        image=base64.b64encode(bundle["image/png"]).decode(),
-    )
+    return SafeHtml(figure.to_html())

@@ -35,7 +35,6 @@ PERIOD_S = 0.5
 """Between two looks at what a run has answered."""
 Filter: TypeAlias = Literal["all", "not graded", "pass", "fail", "noted", "failed"]
 _GRADES = {"pass": 1.0, "fail": 0.0}
-_ANSWER_KINDS = ("text", "code", "picture", "failure", "note")
 
 
 class MatrixCellView(View, frozen=True):
@@ -295,8 +294,7 @@ class Matrix(BaseTool):
             return MatrixCellView(key=label, status=status, html=SafeHtml(), figures="", grade="", note="")
         reply, score = call.reply, self._grades.get(call.call_id)
         if call.call_id not in self._html:
-            parts = [part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS]
-            self._html[call.call_id] = SafeHtml(transcript.render(parts)["text/html"])
+            self._html[call.call_id] = transcript.answer_html(reply)
         return MatrixCellView(
             key=label,
             status="",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Callable, Iterable, Sequence
 
-import matplotlib
 import matplotlib.figure
 
 from famnb.plot.figure import Figure
-from famnb.plot.palette import DARK
 from famnb.widget.html.sanitize import SafeHtml
 
 _FACTS = SafeHtml('<dl class="facts">{}</dl>')
@@ -48,17 +45,9 @@ def _cell(text: str, side: str) -> SafeHtml:
 
 
 def figure_html(draw: Callable[[], matplotlib.figure.Figure]) -> SafeHtml:
-    """A figure of `famnb.plot`, drawn twice: for light pages and paper, and for dark ones."""
-    light, alt = _draw_image(draw)
-    with matplotlib.rc_context({"figure.facecolor": DARK.ground}):
-        dark, _ = _draw_image(draw)
-    # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
-    return _FIGURE.format(light=light, dark=dark, alt=SafeHtml(html.escape(alt)))
-
-
-def _draw_image(draw: Callable[[], matplotlib.figure.Figure]) -> tuple[str, str]:
-    """A figure as a data URI, and its description."""
+    """A figure of `famnb.plot`, for light pages and paper, and for dark ones."""
     figure = draw()
     assert isinstance(figure, Figure)
-    bundle, metadata = figure._repr_mimebundle_()
-    return f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", metadata["image/png"]["alt"]
+    # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
+    alt = SafeHtml(html.escape(figure.alt))
+    return _FIGURE.format(light=figure.to_uri(), dark=figure.to_uri(dark=True), alt=alt)

@@ -6,8 +6,7 @@ Run ── progress, twice a second ── RunView ── front/tools/run.js (ba
 
 from __future__ import annotations
 
-import collections
-import threading
+import time
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -23,7 +22,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
-from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.tool import RELOADED, BaseTool, keep_ended
 from famnb.widget.runtime.view import View
 from famnb.widget.tables import FigureView, LineView
 
@@ -35,14 +34,8 @@ MAX_VARIANTS = 12
 """Variants in the table; the others are counted."""
 MAX_ERRORS = 5
 """Classes of errors that are named; the others are counted."""
-# A widget that was closed is gone for a page that is reloaded later, and one that is never closed stays in memory.
-MAX_OPEN_VIEWS = 8
-"""Views of runs that are over and still open for a page that is reloaded."""
 _MISSING = "–"
-_RELOAD_NOTE = SafeHtml(
-    "<p>This page was reloaded, and a reloaded page cannot change outputs it already has. To save this with the "
-    "notebook, show the run in a new cell.</p>"
-)
+_PARAGRAPH = SafeHtml("<p>{}</p>")
 
 
 class ProgressView(View, frozen=True):
@@ -182,17 +175,17 @@ class RunView(BaseTool):
         """Follow a run to its end; closing the view ends that, not the run."""
         self._run = run
         self._outputs: list[Output] = []
-        self._is_over = not run.running
         self._is_stopping = False
+        self._next_look_s = 0.0
         super().__init__()
-        if not self._is_over:
-            threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
+        if run.running:
+            self.follow([self], on_end=self._end)
 
     def view(self) -> RunStateView:
-        if not self._is_over:
+        if self._run.running:
             return RunStateView(progress=view_progress(self._run, is_stopping=self._is_stopping), result=SafeHtml())
         # For a page that cannot change its outputs.
-        note = _RELOAD_NOTE if self.reloaded else SafeHtml()
+        note = _PARAGRAPH.format(RELOADED.format(what="this", tool="the run")) if self.reloaded else ""
         return RunStateView(progress=None, result=SafeHtml(self.saved()["text/html"]) + note)
 
     @intent(is_urgent=True)
@@ -209,7 +202,7 @@ class RunView(BaseTool):
         """Show the view under the cell that runs now, or the report if the run is over."""
         with self.lock:
             output = Output()
-            if self._is_over:
+            if not self._run.running:
                 output.show(self.saved())
                 return
             bundle, _ = self._repr_mimebundle_() or ({}, {})
@@ -217,25 +210,31 @@ class RunView(BaseTool):
             self._outputs.append(output)
             self.refresh()
 
-    def _watch(self) -> None:
-        while self._run.running:
+    # The run as a Source
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the run is under way."""
+        return self._run.running
+
+    def advance(self) -> bool:
+        """Have the progress shown again after a while."""
+        is_due = time.monotonic() >= self._next_look_s
+        self._next_look_s = time.monotonic() + PERIOD_S if is_due else self._next_look_s
+        return is_due
+
+    def finish(self) -> None:
+        """Do nothing: the view shows the report by itself."""
+
+    def _end(self) -> None:
+        """Put the report in the place of the view, which shows it too, for a page that cannot change its outputs."""
+        with self.lock:
             if self.comm is None:
                 return
-            self.refresh()
-            self._run.join(PERIOD_S)
-        # The report takes the place of the view, and stands in the view for a page that cannot change its outputs.
-        with self.lock:
-            self._is_over = True
-            self.refresh()
             for output in self._outputs:
                 if not output.captured:
                     output.replace(self.saved())
-        _open_views.append(self)
-        while len(_open_views) > MAX_OPEN_VIEWS:
-            _open_views.popleft().close()
-
-
-_open_views: collections.deque[RunView] = collections.deque()
+        keep_ended(self)
 
 
 class ShownRun(Run):

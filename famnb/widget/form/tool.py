@@ -29,13 +29,9 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
-from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.tool import RELOADED, BaseTool
 
 _STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
-    "notebook, show {} in a new cell."
-)
 ValueT = TypeVar("ValueT")
 SharedT = TypeVar("SharedT", bound=msgspec.Struct)
 
@@ -198,7 +194,7 @@ class FormTool(BaseTool):
         has_answers: bool,
     ) -> PromptBoxView:
         """Return the prompt's box; of a page that was reloaded, the remarks say so if there are answers."""
-        reload = _RELOADED.format(f"the {type(self).__name__}")
+        reload = RELOADED.format(what="these answers", tool=f"the {type(self).__name__}")
         return PromptBoxView(
             text=self._box.prompt,
             pictures=picture_views(self._box.pictures),

@@ -107,6 +107,12 @@ def stack_bundles(titled_bundles: Sequence[tuple[str, Bundle]]) -> Bundle:
     }
 
 
+def answer_html(reply: Reply) -> SafeHtml:
+    """Return an answer alone: nothing says which model gave it, how long it took, or what it cost."""
+    kinds = ("text", "code", "picture", "failure", "note")
+    return SafeHtml(render([section for section in sections(reply) if section.kind in kinds])["text/html"])
+
+
 def conversation_bundle(turns: Sequence[Turn]) -> Bundle:
     """Return turns that follow one another as one output: each prompt with its tool calls and its answer."""
     empty = render([Section("note", "Nothing has been said yet.")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -15,23 +14,14 @@ from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output, mark_as_shown
-from famnb.widget.runtime.tool import BaseTool, Flusher
+from famnb.widget.runtime.tool import RELOADED, BaseTool, Flusher, keep_ended
 from famnb.widget.runtime.view import View
 
 # Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
 GRACE_S = 2.0
 """Seconds for which a cell that is cancelled waits for its stopped call to end."""
-# A reloaded page still has the view in place of the transcript, and asks it for everything. Each open view keeps its
-# reply in memory.
-MAX_OPEN_VIEWS = 8
-"""Finished live views that stay open, for a page that was reloaded while they streamed."""
-
 UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
 """The text of a live view in a file that was saved while its reply streamed."""
-RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
-    "notebook, show it in a new cell (client.last, or the variable that holds it)."
-)
 
 
 class RepliesView(View, frozen=True):
@@ -56,7 +46,8 @@ class ReplyView(BaseTool):
     def view(self) -> RepliesView:
         pane = self._pane.view()
         if self.reloaded and not pane.is_running:
-            pane = msgspec.structs.replace(pane, notes=(*pane.notes, RELOADED))
+            note = RELOADED.format(what="this reply (client.last, or the variable that holds it)", tool="it")
+            pane = msgspec.structs.replace(pane, notes=(*pane.notes, note))
         return RepliesView(panes=() if self._is_hidden else (pane,))
 
     def saved(self) -> Bundle:
@@ -77,9 +68,6 @@ class ReplyView(BaseTool):
         with self.lock:
             self._is_hidden = True
             self.refresh()
-
-
-_open_views: collections.deque[ReplyView] = collections.deque()
 
 
 @contextlib.contextmanager
@@ -103,6 +91,5 @@ def viewer(stream: Stream) -> Iterator[None]:
         else:
             output.replace(bundle)
         mark_as_shown(stream.reply)
-        _open_views.append(view)
-        while len(_open_views) > MAX_OPEN_VIEWS:
-            _open_views.popleft().close()
+        # A reloaded page still has the view in place of the transcript, and asks it for everything.
+        keep_ended(view)

@@ -13,6 +13,7 @@ Nothing of this is in a trait, so no text of a user or a model is saved as widge
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import logging
 import re
@@ -42,6 +43,15 @@ PERIOD_S = 0.045
 # Rare, since the whole view has all of the text, where a patch has only what is new.
 UNHEARD_FLUSHES = 20
 """Flushes between two whole views to a page that never said `ready`: about a second."""
+
+# A widget that was closed is gone for a page that is reloaded later, and one that is never closed stays in memory.
+MAX_ENDED = 8
+"""Tools whose outputs were replaced when they ended, and which stay open for a page that is reloaded."""
+RELOADED = (
+    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save {what} with the "
+    "notebook, show {tool} in a new cell."
+)
+"""What a tool says whose saved output cannot follow it any more."""
 
 # The class is what the style sheet hides for as long as the tool above shows the same.
 _SAVED = SafeHtml('<div class="famnb-saved">{}</div>')
@@ -194,7 +204,7 @@ class BaseTool(anywidget.AnyWidget):
     @property
     def needs_flush(self) -> bool:
         """Whether the flusher has to come by again."""
-        return self.is_running or self._is_stale
+        return bool(self._sources) or self._is_stale
 
     def flush(self) -> None:
         """Send what has changed; while something else holds the lock nothing is done, and the flusher comes again."""
@@ -421,6 +431,16 @@ class BaseTool(anywidget.AnyWidget):
         """Return the widget with what shows where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         return {**data, **{kind: fallback[kind] for kind in ("text/html", "text/plain")}}, metadata
+
+
+_ended: collections.deque[BaseTool] = collections.deque()
+
+
+def keep_ended(tool: BaseTool) -> None:
+    """Keep a tool open that has ended, and close the one that ended MAX_ENDED tools before it."""
+    _ended.append(tool)
+    while len(_ended) > MAX_ENDED:
+        _ended.popleft().close()
 
 
 class Flusher:

@@ -1,7 +1,6 @@
 """The live view of a run: what it says on the way, that Stop ends it, and what it leaves behind."""
 
 import dataclasses
-import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import SimpleNamespace
@@ -180,7 +179,6 @@ def test_every_view_gives_way_to_ordinary_output(started, script, shell):
         assert "0.25 s" in text
         assert "nothing is billed" in text
     assert "| cold |" in first["text/markdown"]
-    wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_run_that_is_over_shows_what_it_came_to(started, script, shell):
@@ -230,7 +228,6 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(started, script, shel
     run = started()
     run._ipython_display_()
     run.view.close()
-    wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
     assert run.running
     script.ends(*[ANSWER] * 6)
     assert run.wait(WAIT_S).completed == 6
