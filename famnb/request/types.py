@@ -40,7 +40,8 @@ class ByShape:
     """Tells the members of a union apart, in its annotation: a text, a list, and objects by the words of their `type`.
 
     An object of another type is the member that takes any type, else the first object; one without a type is the first
-    that lacks no required field. `error` is the message for what is none of them; without it, it is the first member.
+    that lacks no required field. A value that matches no member is refused with the message `error`; without one, it is
+    validated as the first member, which says what is wrong with it.
     """
 
     error: str = ""

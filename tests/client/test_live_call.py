@@ -122,15 +122,6 @@ def test_an_interrupt_stops_the_call_and_says_so(serve, connect, recorder, wait)
     assert client.send(WHOLE).text == "Hello"
 
 
-def test_a_sync_call_inside_a_running_loop(serve, connect):
-    client = connect(serve(whole(body("web", "Hello"))))
-
-    async def cell() -> str:
-        return client.send(WHOLE).text
-
-    assert asyncio.run(cell()) == "Hello"
-
-
 def test_one_client_on_two_loops_and_four_threads(serve, connect):
     server = serve(chunked(*sse_stream("web", "Hel", "lo")))
     client = connect(server)

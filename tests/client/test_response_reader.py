@@ -120,27 +120,18 @@ def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
     assert reader.reply().text == "Hello ☃"
 
 
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ENDPOINTS)
-def test_a_recorded_stream_reads_the_same_again(name):
-    live = read_chunks(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
+def test_a_recorded_reply_reads_the_same_again(name, streamed):
+    stream = [(10, opening(name)[0]), (20, delta(name, "Hello")), (30, b"".join(closing(name, "Hello")))]
+    whole = [(10, lenient_json.encode(body(name, "Hello")))]
+    live = read_chunks(name, *(stream if streamed else whole), streamed=streamed)
     again = reply_from_reads(
-        endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
+        endpoint(name), streamed=streamed, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
     )
-    assert (again, again.timing, again.events, again.raw) == (
-        live.outcome(None),
-        live.reply().timing,
-        live.outcome(None).events,
-        live.outcome(None).raw,
-    )
-
-
-@pytest.mark.parametrize("name", ENDPOINTS)
-def test_a_recorded_whole_reply_reads_the_same_again(name):
-    live = read_chunks(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
-    again = reply_from_reads(
-        endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
-    )
-    assert (again, again.timing, again.text) == (live.outcome(None), live.reply().timing, "Hello")
+    first = live.outcome(None)
+    assert (again, again.timing, again.events, again.raw) == (first, first.timing, first.events, first.raw)
+    assert again.text == "Hello"
 
 
 @pytest.mark.parametrize(
