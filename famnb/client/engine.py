@@ -242,8 +242,6 @@ class _Service:
         self.sender = sender
         self.free = asyncio.Semaphore(connections)
         """Lets as many calls have a connection as there may be, first come first served."""
-        self.in_use = 0
-        """How many calls have one just now."""
         self.retry_budget = RetryBudget()
         self.batch_limiter = ConcurrencyLimiter(1)
         """Shared by all `send_many`, so that the next one begins with what the last one learned of the service."""
@@ -296,11 +294,6 @@ class CallEngine:
         self._services_before_fork: list[dict[str, _Service]] = []
         self._calls: set[LiveCall] = set()
         self._closed = False
-
-    @property
-    def in_use(self) -> int:
-        """Connections that carry a call just now."""
-        return sum(service.in_use for service in list(self._services.values()))
 
     @property
     def replays(self) -> bool:
@@ -603,23 +596,19 @@ class CallEngine:
         """Send the request once and read the response; raises unless that is a complete reply."""
         timer.expect_connection()
         async with service.free:
-            service.in_use += 1
-            try:
-                if call.streams:
-                    timer.expect_first_event()
-                else:
-                    timer.expect_end()
-                call.start_attempt()
-                async with service.sender.send(
-                    call.exchange.url,
-                    call.body,
-                    streams=call.streams,
-                    features=self.profile.feature_headers(call.body),
-                    on_sent=call.mark_sent,
-                ) as response:
-                    await self._read(call, timer, response)
-            finally:
-                service.in_use -= 1
+            if call.streams:
+                timer.expect_first_event()
+            else:
+                timer.expect_end()
+            call.start_attempt()
+            async with service.sender.send(
+                call.exchange.url,
+                call.body,
+                streams=call.streams,
+                features=self.profile.feature_headers(call.body),
+                on_sent=call.mark_sent,
+            ) as response:
+                await self._read(call, timer, response)
 
     async def _read(self, call: LiveCall, timer: DeadlineTimer, response: Response) -> None:
         """Read a response whose headers have come; raises unless it is a complete reply."""

@@ -117,11 +117,6 @@ def read(body: Any) -> list[Event]:
     ]
 
 
-def reader() -> ChatReader:
-    """Return a reader for one stream of chunks."""
-    return ChatReader()
-
-
 class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices only that of index 0, or else the first."""
 
@@ -215,6 +210,9 @@ class ChatReader(StreamReader):
         if choice.get("finish_reason"):
             events += self._content.close()
             events += self._content.end_of(choice)
+
+
+reader = ChatReader
 
 
 class _MessageReader:

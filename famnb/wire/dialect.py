@@ -16,16 +16,6 @@ from famnb.wire import lenient_json, sse
 from famnb.wire.lenient_json import amount, as_list, as_object, first_integer, integer, scalar_text
 
 
-class EventReader(Protocol):
-    """Reads the events of one stream, in order."""
-
-    def read(self, data: bytes, /) -> list[Event]:
-        """Return the events in one SSE `data`. Raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
-
-    def end(self) -> list[Event]:
-        """Return the events held back until the end of the stream was known."""
-
-
 class EventWriter(Protocol):
     """Writes one stream; leaves out what the dialect cannot carry."""
 
@@ -46,7 +36,7 @@ class Dialect(Protocol):
     def read(self, body: Any, /) -> list[Event]:
         """Return the events of a whole reply. Raises ResponseFormatError if the body is not one."""
 
-    def reader(self) -> EventReader:
+    def reader(self) -> StreamReader:
         """A reader for one stream."""
 
     def write(self, reply: Reply, /) -> dict[str, Any]:
@@ -116,6 +106,7 @@ class StreamReader(ABC):
         """Whether the terminator came; anything after it is ignored."""
 
     def read(self, data: bytes, /) -> list[Event]:
+        """Return the events in one SSE `data`. Raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
         if self._done:
             return []
         if data.strip() == sse.DONE:
@@ -125,6 +116,7 @@ class StreamReader(ABC):
         return self._read(event) if type(event) is dict else [Other()]
 
     def end(self) -> list[Event]:
+        """Return the events held back until the end of the stream was known."""
         return []
 
     @abstractmethod

