@@ -140,9 +140,8 @@ class EndpointApp:
 
     async def _read_body(self, http: HTTPRequest) -> bytes:
         options = self._context.options
-        return await self._context.shutdown.wait_for(
-            lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
-        )
+        with self._context.shutdown.interruptible():
+            return await read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
 
     async def _answer(
         self, send: Send, request: Request, faults: InjectedFaults, record: RequestRecord, *, named: bool
@@ -151,7 +150,8 @@ class EndpointApp:
         dialect = self._choose_dialect(request)
         async with aclosing(await self._open_events(record, request, faults, dialect)) as opened:
             events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
-            await self._context.shutdown.wait_for(faults.delay_or_refuse)
+            with self._context.shutdown.interruptible():
+                await faults.delay_or_refuse()
             if request.streams:
                 writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
                 await self._send_stream(writer, events, faults, send, record)
@@ -180,7 +180,8 @@ class EndpointApp:
                 return Response()
             request, ignored = self._parse_request(body)
             prompt = build_prompt(request)
-            count = await context.shutdown.wait_for(lambda: context.engine.count_tokens(prompt))
+            with context.shutdown.interruptible():
+                count = await context.engine.count_tokens(prompt)
         response = Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
         response.raw_headers += context.ignored_fields.headers(self._endpoint.name, ignored)
         return response
@@ -224,30 +225,23 @@ class EndpointApp:
     ) -> AsyncGenerator[Event]:
         """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
         has_started = False
-        shutdown = self._context.shutdown
         try:
             async with aclosing(self._context.engine.generate(prompt)) as source:
-                events = faults.fail_events(source)
-                with shutdown.interruptible() as waiter:
-                    shutdown.check()
-                    waiter.is_waiting = True
-                    async for event in events:
-                        waiter.is_waiting = False
-                        if type(event) is Delta:
-                            if record.first_token is None:
+                with self._context.shutdown.interruptible():
+                    async for event in faults.fail_events(source):
+                        match event:
+                            case Started():
+                                has_started = True
+                                record.ignored += tuple(prompt.left_out)
+                                new_id = self._endpoint.conventions.new_id()
+                                event = Started(new_id, prompt.model, int(time.time()), event.input_tokens)
+                            case Delta() if record.first_token is None:
                                 record.first_token = time.monotonic()
-                            yield event
-                        elif type(event) is Started:
-                            has_started = True
-                            record.ignored += tuple(prompt.left_out)
-                            new_id = self._endpoint.conventions.new_id()
-                            yield Started(new_id, prompt.model, int(time.time()), event.input_tokens)
-                        else:
-                            if type(event) is Usage:
+                            case Usage():
                                 record.usage = record.usage.merge(event)
-                            yield event
-                        shutdown.check()
-                        waiter.is_waiting = True
+                            case _:
+                                pass
+                        yield event
         except Exception as error:
             # Before the first event, and for a whole reply, there is still a status to answer with.
             if not (has_started and record.streams):

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from famnb.service.errors import ServiceError
-
-T = TypeVar("T")
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class Waiter:
-    """A request that may be waiting for something."""
-
-    task: asyncio.Task[Any]
-    is_waiting: bool = False
-    """Set around each wait: only a request that waits is interrupted, never one that handles what it waited for."""
-    is_interrupted: bool = False
 
 
 class Shutdown:
@@ -28,51 +15,36 @@ class Shutdown:
 
     def __init__(self) -> None:
         self.has_begun = False
-        self._waiters: set[Waiter] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def begin(self) -> None:
-        """Interrupt every request that waits, and every later attempt to wait."""
+        """Interrupt every request inside an `interruptible` block, and every later one that enters one."""
         self.has_begun = True
-        for waiter in self._waiters:
-            if waiter.is_waiting and not waiter.is_interrupted:
-                waiter.is_interrupted = True
-                waiter.task.cancel()
-
-    async def wait_for(self, wait: Callable[[], Awaitable[T]]) -> T:
-        """Return what `wait()` returns. Raises ServiceError 500 if the shutdown begins first."""
-        # `wait` is a function, since a coroutine that is never awaited would be reported as forgotten.
-        self.check()
-        with self.interruptible() as waiter:
-            waiter.is_waiting = True
-            return await wait()
-
-    def check(self) -> None:
-        """Raise ServiceError 500 if the shutdown has begun."""
-        if self.has_begun:
-            raise _shutdown_error()
+        for task in self._tasks:
+            task.cancel()
 
     @contextlib.contextmanager
-    def interruptible(self) -> Iterator[Waiter]:
-        """Have `begin` interrupt the current task inside the `with` block while `waiter.is_waiting` is set.
+    def interruptible(self) -> Iterator[None]:
+        """Raise ServiceError 500 where the `with` block waits when the shutdown begins, or at once if it has begun.
 
-        Raises ServiceError 500 where it is interrupted.
+        A generator that is suspended inside its block is not interrupted: its caller is, who handles what it yielded.
         """
         task = asyncio.current_task()
         assert task is not None
-        waiter = Waiter(task)
-        self._waiters.add(waiter)
+        if self.has_begun:
+            raise _shutdown_error()
+        self._tasks.add(task)
         try:
-            yield waiter
+            yield
         except asyncio.CancelledError:
             # A caller who disconnects cancels the task as well; then nobody is left to read an error.
-            if not waiter.is_interrupted or task.cancelling() > 1:
+            if not self.has_begun or task.cancelling() > 1:
                 raise
+            # It has been handled; asyncio.timeout and TaskGroup count those that have not.
+            task.uncancel()
             raise _shutdown_error() from None
         finally:
-            self._waiters.discard(waiter)
-            if waiter.is_interrupted:
-                # This cancellation has been handled; asyncio.timeout and TaskGroup count those that have not.
-                task.uncancel()
+            self._tasks.discard(task)
 
 
 def _shutdown_error() -> ServiceError:

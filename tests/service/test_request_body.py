@@ -387,7 +387,7 @@ def test_what_was_given_is_shown(api: ServiceClient, fields: Any, message: str):
     [
         ({"type": "object", "properties": [1]}, "not a valid JSON Schema (properties: [1] is not of type"),
         ({"type": "string", "minLength": "5"}, "not a valid JSON Schema (minLength"),
-        ({"type": True}, "true is no type of JSON Schema"),
+        ({"type": True}, "not a valid JSON Schema (type"),
     ],
 )
 def test_what_is_wrong_with_a_schema_is_said_in_its_own_terms(api: ServiceClient, schema: Any, message: str):
