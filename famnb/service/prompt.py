@@ -42,8 +42,6 @@ class GenerationPrompt(GenerationSettings):
     """Which of `cap`, `temperature` and `top_p` the request sets; the others are the endpoint's defaults."""
     has_default_cap: bool = False
     """Whether the document has a default for the cap of this request."""
-    is_kept: bool = False
-    """Whether the whole answer is held in memory while it comes."""
     seen_turns: int = 0
     """How many leading turns the engine has seen before, under the same system text: they count as cached tokens."""
     left_out: list[str] = dataclasses.field(default_factory=list, compare=False)
@@ -63,9 +61,7 @@ def read_turns(request: Request) -> tuple[PromptTurn, ...]:
     )
 
 
-def build_prompt(
-    request: Request, prior: PriorConversation = PriorConversation(), *, is_kept: bool = False
-) -> GenerationPrompt:
+def build_prompt(request: Request, prior: PriorConversation = PriorConversation()) -> GenerationPrompt:
     """Return the prompt of a request that continues `prior`."""
     turns = (*prior.turns, *read_turns(request))
     own_system = [request.system_turn.text] if request.system_turn else []
@@ -79,7 +75,6 @@ def build_prompt(
         turns=tuple(turn for turn in turns if turn.role != "system"),
         system=system,
         streams=request.streams,
-        is_kept=is_kept,
         shows_thinking=settings.thinking is not None or request.traits.shows_reasoning,
         has_default_cap=is_documented and type(request).model_fields[request.cap].default is not None,
         explicit=frozenset(

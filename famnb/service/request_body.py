@@ -60,14 +60,7 @@ async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> byte
             f"the body did not arrive within {timeout:g} s ({size:,} bytes did); send it faster or smaller",
             headers={"connection": "close"},
         ) from None
-    body = b"".join(chunks)
-    if not body and "upgrade" in request.headers:
-        # uvicorn (0.54) drops the body of such a request, which Java's HTTP client sends unless it is told otherwise.
-        message = (
-            "the body is lost, since the request offers another protocol (`Upgrade`); turn HTTP/2 off in the client"
-        )
-        raise ServiceError(400, message, code="invalid_json", param="upgrade", headers={"connection": "close"})
-    return body
+    return b"".join(chunks)
 
 
 def parse_request(
@@ -95,7 +88,7 @@ def parse_request(
         model = GATEWAY_MODELS[endpoint.request] if compat else endpoint.request
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
-        raise _validation_error(error, value) from None
+        raise _validation_error(error) from None
     ignored = [*foreign, *_ignored_fields(fields, request)]
     # As for nulls: hardly any request needs the second reading of its turns.
     if b"image" in body or b'"name"' in body:
@@ -188,55 +181,28 @@ def _without_nulls(value: Any) -> Any:
             return value
 
 
-def _is_deeper(value: dict[str, Any], limit: int) -> bool:
-    """Whether lists and objects are nested more than `limit` levels; level by level, since recursion has a limit."""
-    level: list[Any] = [value]
-    for _ in range(limit):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if type(node) is dict else node)
-            if type(child) is dict or type(child) is list
-        ]
-        if not level:
-            return False
-    return True
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether lists and objects are nested more than `limit` levels."""
+    children = value.values() if type(value) is dict else value if type(value) is list else None
+    return children is not None and (limit == 0 or any(_is_deeper(child, limit - 1) for child in children))
 
 
-def _validation_error(error: pydantic.ValidationError, body: dict[str, Any]) -> ServiceError:
+def _validation_error(error: pydantic.ValidationError) -> ServiceError:
     """Return the error for a body that is no valid request: `param` is the first wrong field, the message names all."""
     details = error.errors(include_url=False)
     fields = [format_location(detail["loc"]) for detail in details]
-    # A dict keeps the order and drops repetitions: alternatives of one field may report the same problem.
-    problems = list(
-        dict.fromkeys(
-            f"{field or 'the body'}: {_describe_problem(detail, body)}"
-            for field, detail in zip(fields, details, strict=True)
+    # In the terms of JSON, which the caller wrote; alternatives of one field may report the same problem.
+    problems = dict.fromkeys(
+        f"{field or 'the body'}: "
+        + describe_fault(detail, show=lambda value: lenient_json.encode(value).decode()).replace(
+            "a valid list", "an array"
         )
+        for field, detail in zip(fields, details, strict=True)
     )
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
     # Cut, since field names include keys of the caller's own, which may be as long as the body.
-    message = "; ".join(problems[:10])[:2000] + more
+    message = "; ".join(list(problems)[:10])[:2000] + more
     return ServiceError(400, message, code=_error_code(details[0]), param=fields[0][:200] or None)
-
-
-def _describe_problem(detail: Any, body: dict[str, Any]) -> str:
-    """Return what is wrong with a field in the terms of JSON, which the caller wrote."""
-    if detail["type"] == "missing" and _is_null(body, detail["loc"]):
-        return "required, but null"
-    problem = describe_fault(detail, show=lambda value: lenient_json.encode(value).decode())
-    return problem.replace("should be a valid list", "should be an array")
-
-
-def _is_null(value: Any, location: tuple[int | str, ...]) -> bool:
-    """Whether there is a null in a body at a location as pydantic gives it, with the names of alternatives in it."""
-    for step in location:
-        try:
-            value = value[step]
-        except (LookupError, TypeError):
-            if isinstance(step, int) or not step.startswith("<"):
-                return False
-    return value is None
 
 
 def _error_code(detail: Any) -> str:

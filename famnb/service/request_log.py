@@ -113,17 +113,9 @@ class JSONFormatter(logging.Formatter):
         return lenient_json.encode(line).decode()
 
 
-def log_settings(log_format: str) -> dict[str, Any]:
-    """Return the settings of the log, for `logging.config.dictConfig`: all of it goes to standard error."""
-    formatters = {
-        "text": {"format": "%(message)s"},
-        "json": {"()": "famnb.service.request_log.JSONFormatter"},
-    }
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"chosen": formatters[log_format]},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "chosen"}},
-        "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {_requests.name: {"level": "INFO" if log_format == "json" else "WARNING"}},
-    }
+def configure_log(log_format: str) -> None:
+    """Have all of the log written to standard error; as JSON with a line for each request, else warnings alone."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JSONFormatter() if log_format == "json" else logging.Formatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    _requests.setLevel(logging.INFO if log_format == "json" else logging.WARNING)

@@ -1,7 +1,6 @@
 """How a response is stored while its events pass, and how a request refers to what is stored.
 
-Started ── add(in_progress) ── events … ── Done ── finish        a stream; the id is known to the caller from the start
-Started ── events … ── Done ── add                               a whole reply
+Started ── add(in_progress) ── events … ── Done ── finish
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ async def store_events(
     *,
     endpoint: Endpoint,
     response: StoredResponse,
-    streams: bool,
 ) -> AsyncGenerator[Event]:
     """Yield the events unchanged while the response that they make is stored.
 
@@ -64,8 +62,7 @@ async def store_events(
     try:
         async for event in events:
             builder.add(event)
-            if type(event) is Started and streams:
-                # Only for streams: the id of a whole reply is unknown to its caller before it is complete.
+            if type(event) is Started:
                 # Set before: if the store fails halfway, the response has to be finished all the same.
                 is_added = True
                 empty = dialect.write(Reply(id=event.id, model=event.model, created=event.created))
@@ -75,7 +72,7 @@ async def store_events(
                 is_finished = True
                 final = _final_response(response, builder.reply(), dialect)
                 try:
-                    await (store.finish(key, final) if is_added else store.add(key, final))
+                    await store.finish(key, final)
                 except ServiceError as error:
                     yield Ended("error", status="failed", fault=error.to_fault(endpoint))
             yield event

@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.types import Receive, Scope, Send
 
 from famnb.errors import ConnectError
 from famnb.service.app import create_app, create_engine
-from famnb.service.request_log import log_settings
+from famnb.service.request_log import configure_log
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import MEMORY, ResponseStore
@@ -30,60 +29,63 @@ _log = logging.getLogger("famnb.service")
 # A caller who reads at all needs milliseconds, and closing the service, as at a notebook's end, takes this long.
 _GRACE_S = 1
 """How many seconds callers have to read the end of their streams, once the shutdown begins."""
-# macOS reports an unlimited maximum, which it refuses to set; 10,240 is its OPEN_MAX.
-_FILE_LIMITS = (65_536, 10_240)
-"""The numbers of open files to ask for, one after the other, where the system refuses its own maximum."""
 
 
-class ServiceApp:
-    """The application of the process, and what it holds from its start to its end."""
+class ServiceServer(uvicorn.Server):
+    """The web server of the service, with what it holds from its start to its end.
+
+    uvicorn would wait for open streams and cancel them; here they end in order.
+    """
 
     def __init__(
         self, options: Options, *, keys: tuple[str, ...], alt_port: int | None = None, first_line: bytes = b""
     ) -> None:
-        """`first_line` is written to standard output once requests are answered, if it is not empty.
+        """`first_line` is written to standard output once connections are accepted, if it is not empty.
 
         Raises InvalidRequest if the options cannot be followed.
         """
-        self.shutdown = Shutdown()
+        self._shutdown = Shutdown()
         self._first_line = first_line
         self._engine = create_engine(options)
         self._store = ResponseStore(options.store or MEMORY)
-        self._app = create_app(
-            options, keys=keys, engine=self._engine, store=self._store, shutdown=self.shutdown, alt_port=alt_port
+        app = create_app(
+            options, keys=keys, engine=self._engine, store=self._store, shutdown=self._shutdown, alt_port=alt_port
         )
-        self._tasks: set[asyncio.Task[Any]] = set()
-        """Those of the requests that are being answered."""
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,  # nothing uses the caller's address
+            server_header=False,
+            headers=[("server", "famnb")],
+            # Longer than clients keep idle connections (ours 30 s), so that it is they who close them: a request that
+            # crosses a server's close on its way is lost.
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        super().__init__(config)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._tasks.discard(task)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Start with the server, and end after its last connection, as uvicorn announces both."""
-        await receive()
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
         # Not awaited, since an upstream may take seconds to answer.
-        warning = asyncio.create_task(self._warn_about_engine())
-        await send({"type": "lifespan.startup.complete"})
+        self._warning = asyncio.create_task(self._warn_about_engine())
         if self._first_line:
             sys.stdout.buffer.write(self._first_line + b"\n")
             sys.stdout.buffer.flush()
-        await receive()
-        warning.cancel()
-        if self._tasks:
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._warning.cancel()
+        self._shutdown.begin()
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
             # uvicorn cancelled these just now, without waiting; they still have to store their responses' ends.
-            await asyncio.wait(self._tasks, timeout=_GRACE_S)
+            await asyncio.wait(self.server_state.tasks, timeout=_GRACE_S)
         await self._store.aclose()
         await self._engine.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _warn_about_engine(self) -> None:
         """Log why the engine cannot answer yet, if so; the service runs all the same."""
@@ -96,39 +98,6 @@ class ServiceApp:
                 )
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, which would wait for open streams and cancel them; here they end in order."""
-
-    def __init__(self, config: uvicorn.Config, shutdown: Shutdown) -> None:
-        super().__init__(config)
-        self._shutdown = shutdown
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._shutdown.begin()
-        await super().shutdown(sockets)
-
-
-def create_server(app: ServiceApp, *, log_config: dict[str, Any] | None = None) -> uvicorn.Server:
-    """Return the web server of an application; `log_config` is applied to the process unless it is None."""
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=log_config,
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,  # nothing uses the caller's address
-        server_header=False,
-        headers=[("server", "famnb")],
-        # Longer than clients keep idle connections (ours 30 s), so that it is they who close them: a request that
-        # crosses a server's close on its way is lost.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    return _Server(config, app.shutdown)
-
-
 def run(*, until_eof: bool = False, **fields: Any) -> int:
     """Serve until interrupted, with `until_eof` also until the end of standard input; returns the exit status.
 
@@ -137,6 +106,7 @@ def run(*, until_eof: bool = False, **fields: Any) -> int:
     `alt_url` is the `url` unless there is an `alt_port`. Raises InvalidRequest, CredentialError or ConnectError.
     """
     options = Options(**fields)
+    configure_log(options.log_format)
     _raise_file_limit()
     keys = options.keys() or (new_key(),)
     wanted_ports = (options.port,) if options.alt_port is None else (options.port, options.alt_port)
@@ -144,8 +114,8 @@ def run(*, until_eof: bool = False, **fields: Any) -> int:
     ports = [listener.getsockname()[1] for listener in sockets]
     url, alt_url = _url(options.host, ports[0]), _url(options.host, ports[-1])
     line = msgspec.json.encode({"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url})
-    app = ServiceApp(options, keys=keys, alt_port=None if options.alt_port is None else ports[-1], first_line=line)
-    server = create_server(app, log_config=log_settings(options.log_format))
+    alt_port = None if options.alt_port is None else ports[-1]
+    server = ServiceServer(options, keys=keys, alt_port=alt_port, first_line=line)
     for warning in options.warnings(keys):
         _log.warning("famnb: %s", warning)
     if until_eof:
@@ -181,10 +151,9 @@ def _raise_file_limit() -> None:
     if sys.platform == "win32":
         return  # there is no such limit
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    for limit in (hard_limit, *_FILE_LIMITS):
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard_limit))
-            return
+    # macOS reports an unlimited maximum, which it refuses to set.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 def _url(host: str, port: int) -> str:

@@ -29,10 +29,9 @@ class Shutdown:
 
         A generator that is suspended inside its block is not interrupted: its caller is, who handles what it yielded.
         """
+        self._check()
         task = asyncio.current_task()
         assert task is not None
-        if self.has_begun:
-            raise _shutdown_error()
         self._tasks.add(task)
         try:
             yield
@@ -45,6 +44,10 @@ class Shutdown:
             raise _shutdown_error() from None
         finally:
             self._tasks.discard(task)
+
+    def _check(self) -> None:
+        if self.has_begun:
+            raise _shutdown_error()
 
 
 def _shutdown_error() -> ServiceError:

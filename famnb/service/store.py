@@ -8,6 +8,7 @@ A service locks its file.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import hashlib
 import logging
@@ -30,14 +31,12 @@ MEMORY = ":memory:"
 # Bounds the memory, or the file, of a service that runs for weeks; a conversation goes on without its oldest responses.
 MAX_RESPONSES = 10_000
 """How many responses a key may have stored; beyond that its oldest is deleted."""
-# Thousands of usual conversations, and little beside what an engine takes.
-MAX_MEMORY_BYTES = 256_000_000
-"""How many bytes a store without a file may take; beyond that the oldest are deleted."""
 # Long enough for a service that is shutting down, which takes up to two seconds for its callers.
 _LOCK_TIMEOUT_S = 2.0
 """How many seconds to wait for another service to release the file."""
 _APPLICATION_ID = 0x46414D53
 """The `application_id` in SQLite's file header: FAMS."""
+_NO_STORE = "it is not a store of responses"
 _INTERRUPTED_ERROR = {"code": "server_error", "message": "the service ended before the response did"}
 """The `error` of a response that was running when its service died."""
 
@@ -65,15 +64,8 @@ class ResponseStore:
     InvalidRequest for a file that is not a store, or that another service uses.
     """
 
-    def __init__(
-        self,
-        path: Path | str = MEMORY,
-        *,
-        max_responses: int = MAX_RESPONSES,
-        max_memory_bytes: int = MAX_MEMORY_BYTES,
-    ) -> None:
+    def __init__(self, path: Path | str = MEMORY, *, max_responses: int = MAX_RESPONSES) -> None:
         self._max_responses = max_responses
-        self._max_bytes = max_memory_bytes if path == MEMORY else None
         self._connection = _open(path if path == MEMORY else Path(path).absolute())
         self._salt = bytes(self._connection.execute("SELECT value FROM salt").fetchone()[0])
         self._running: set[tuple[bytes, str]] = set()
@@ -89,7 +81,7 @@ class ResponseStore:
         def add(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO responses (owner, id, status, body, conversation) VALUES (?, ?, ?, ?, ?)",
-                (owner, _encode_id(response.id), *_encode_content(response)),
+                (owner, response.id, *_encode_content(response)),
             )
             connection.execute(
                 """
@@ -97,9 +89,6 @@ class ResponseStore:
                 (SELECT seq FROM responses WHERE owner = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)""",
                 (owner, self._max_responses),
             )
-            oldest = "DELETE FROM responses WHERE seq = (SELECT min(seq) FROM responses)"
-            while self._takes_too_much(connection) and connection.execute(oldest).rowcount:
-                pass
 
         await self._run(add)
 
@@ -107,7 +96,7 @@ class ResponseStore:
         """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
         owner = self._owner(key)
         sql = "UPDATE responses SET status = ?, body = ?, conversation = ? WHERE owner = ? AND id = ?"
-        values = (*_encode_content(response), owner, _encode_id(response.id))
+        values = (*_encode_content(response), owner, response.id)
         try:
             await self._run(lambda connection: connection.execute(sql, values))
         finally:
@@ -124,7 +113,7 @@ class ResponseStore:
 
     async def delete(self, key: str, id_: str, /) -> None:
         """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
-        values = (self._owner(key), _encode_id(id_))
+        values = (self._owner(key), id_)
         sql = "DELETE FROM responses WHERE owner = ? AND id = ?"
         if not await self._run(lambda connection: connection.execute(sql, values).rowcount):
             raise _not_found_error(id_)
@@ -155,18 +144,10 @@ class ResponseStore:
         """Whether a response runs according to the file, though this service does not generate it."""
         return status == "in_progress" and (owner, id_) not in self._running
 
-    def _takes_too_much(self, connection: sqlite3.Connection) -> bool:
-        """Whether a store without a file holds more than its limit."""
-        if self._max_bytes is None:
-            return False
-        names = ("page_count", "freelist_count", "page_size")
-        pages, free_pages, page_size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-        return bool((pages - free_pages) * page_size > self._max_bytes)
-
     async def _select(self, columns: str, owner: bytes, id_: str) -> Any:
         """Return these columns of a response; None if there is none."""
         sql = f"SELECT {columns} FROM responses WHERE owner = ? AND id = ?"  # noqa: S608 - own text
-        return await self._run(lambda connection: connection.execute(sql, (owner, _encode_id(id_))).fetchone())
+        return await self._run(lambda connection: connection.execute(sql, (owner, id_)).fetchone())
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` returns, in one transaction, once that is committed."""
@@ -199,94 +180,60 @@ def _not_continuable_error(id_: str, reason: str) -> ServiceError:
     )
 
 
-Step = Callable[[sqlite3.Connection], object]
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("""
-        CREATE TABLE responses (
-            seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id BLOB NOT NULL,
-            status TEXT NOT NULL, body BLOB NOT NULL, conversation BLOB NOT NULL
-        )""")
-    connection.execute("CREATE UNIQUE INDEX responses_by_id ON responses (owner, id)")
-    # For the oldest response of an owner, when it has too many.
-    connection.execute("CREATE INDEX responses_by_age ON responses (owner, seq)")
-    connection.execute("CREATE TABLE salt (value BLOB NOT NULL)")
-    connection.execute("INSERT INTO salt VALUES (randomblob(16))")
-
-
-MIGRATIONS: tuple[Step, ...] = (_create_tables,)
-"""Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
+_TABLES = """
+CREATE TABLE responses (
+    seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id TEXT NOT NULL,
+    status TEXT NOT NULL, body BLOB NOT NULL, conversation BLOB NOT NULL
+);
+CREATE UNIQUE INDEX responses_by_id ON responses (owner, id);
+CREATE INDEX responses_by_age ON responses (owner, seq);
+CREATE TABLE salt (value BLOB NOT NULL);
+INSERT INTO salt VALUES (randomblob(16));
+"""
+_VERSION = 2
+"""The `user_version` in SQLite's file header."""
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
     """Return a connection to a store, created if missing. Raises InvalidRequest if it cannot be used."""
-    try:
-        if path != MEMORY:
-            # SQLite would create the file readable for everybody; conversations are for its owner alone.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        # The connection is used by the store's thread, which is not the one that opens it.
-        connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, check_same_thread=False)
-    except (OSError, sqlite3.Error) as error:
-        raise _unusable_file_error(path, str(error)) from None
-    try:
-        _prepare(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        is_locked = "locked" in str(error)
-        reason = "another service uses it, or another program" if is_locked else str(error)
-        raise _unusable_file_error(path, reason) from None
-    except BaseException:
-        connection.close()
-        raise
+    with contextlib.ExitStack() as stack:
+        try:
+            if path != MEMORY:
+                # SQLite would create the file readable for everybody; conversations are for its owner alone.
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # The connection is used by the store's thread, which is not the one that opens it.
+            connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, check_same_thread=False)
+            stack.callback(connection.close)
+            _prepare(connection)
+        except (OSError, sqlite3.Error) as error:
+            is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+            reason = "another service uses it, or another program" if is_locked else str(error)
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+                reason = _NO_STORE
+            raise InvalidRequest(f"store: {path} cannot be used ({reason}); free it, or choose another file") from None
+        stack.pop_all()
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path | str) -> None:
-    """Lock the file, bring its tables up to date, and fail the responses that a dead service left running."""
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Lock the file, and create its tables in an empty one. Raises sqlite3.Error if it is no store."""
     # One service a file: only the service itself knows which of its responses run. The lock dies with its process.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    _check_file(connection, path)
+    (file_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    is_empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if not is_empty and file_id != _APPLICATION_ID:
+        raise sqlite3.DatabaseError(_NO_STORE)
+    if not is_empty and version != _VERSION:
+        raise sqlite3.DatabaseError(f"it has version {version}, this famnb knows {_VERSION}")
     connection.execute("PRAGMA journal_mode = WAL")
     # A commit is with the operating system when it returns. A power cut may lose the commits since the last checkpoint,
     # the latest first; the file stays sound.
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("BEGIN EXCLUSIVE")
-    for step in MIGRATIONS[_read_version(connection) :]:
-        step(connection)
     # Always written, so that a full disk and a file that is read-only show at once.
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    rows = connection.execute("SELECT seq, body FROM responses WHERE status = 'in_progress'").fetchall()
-    for seq, body in rows:
-        connection.execute("UPDATE responses SET status = 'failed', body = ? WHERE seq = ?", (_fail_body(body), seq))
-    connection.commit()
-
-
-def _check_file(connection: sqlite3.Connection, path: Path | str) -> None:
-    """Raise InvalidRequest for a file that is not a store, or that a newer famnb wrote."""
-    try:
-        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        is_empty = connection.execute("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        # OperationalError (the file is locked, the disk fails) is a subclass, but not about the content.
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _unusable_file_error(path, "it is not a store of responses") from None
-    if application_id != _APPLICATION_ID and not is_empty:
-        raise _unusable_file_error(path, "it is not a store of responses")
-    version = _read_version(connection)
-    if version > len(MIGRATIONS):
-        reason = f"it has version {version}, this famnb knows up to {len(MIGRATIONS)}: update famnb"
-        raise _unusable_file_error(path, reason)
-
-
-def _read_version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _unusable_file_error(path: Path | str, reason: str) -> InvalidRequest:
-    return InvalidRequest(f"store: {path} cannot be used ({reason}); free it, or choose another file")
+    tables = _TABLES if is_empty else ""
+    pragmas = f"PRAGMA user_version = {_VERSION}; PRAGMA application_id = {_APPLICATION_ID};"
+    connection.executescript(f"BEGIN EXCLUSIVE; {tables} {pragmas} COMMIT;")
 
 
 def _encode_content(response: StoredResponse) -> tuple[str, bytes, bytes]:
@@ -298,8 +245,3 @@ def _encode_content(response: StoredResponse) -> tuple[str, bytes, bytes]:
 def _fail_body(body: bytes) -> bytes:
     """Return the response object of a response that was running when its service died."""
     return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": _INTERRUPTED_ERROR})
-
-
-def _encode_id(id_: str) -> bytes:
-    """Return an id as stored: a caller's may hold lone surrogates, which SQLite refuses as text."""
-    return id_.encode("utf-8", "surrogatepass")

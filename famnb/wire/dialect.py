@@ -90,8 +90,6 @@ class Conventions:
     sdk: Sdk
     counts_tokens: bool = False
     """Whether the vendor's API counts the tokens of a prompt, at `{path}/count_tokens`."""
-    repeats_text: bool = False
-    """Whether the end of a stream repeats its text, which is therefore held in memory."""
 
     def error_type(self, status: int) -> str:
         """Return the `type` of an error with this status."""

@@ -53,7 +53,6 @@ CONVENTIONS = Conventions(
         answer="reply.output_text",
         print_event='    if event.type == "response.output_text.delta":\n        print(event.delta, end="")',
     ),
-    repeats_text=True,
 )
 
 

@@ -1,6 +1,6 @@
 """What the service's tests share: a caller of the service, and each endpoint in turn."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,20 +22,6 @@ def api(server: Server) -> Iterator[ServiceClient]:
 def endpoint(request: pytest.FixtureRequest) -> str:
     """Each of the four endpoints in turn."""
     return str(request.param)
-
-
-@pytest.fixture
-def make_client() -> Iterator[Callable[[Server], ServiceClient]]:
-    """Makes callers of further services, closed at the end of the test."""
-    clients: list[ServiceClient] = []
-
-    def make(server: Server) -> ServiceClient:
-        clients.append(ServiceClient(server))
-        return clients[-1]
-
-    yield make
-    for caller in clients:
-        caller.close()
 
 
 @pytest.fixture(scope="session")

@@ -93,17 +93,6 @@ def test_an_agent_on_responses_works_through_its_rounds(engine: FaultServer):
     assert len(engine.requests) == ROUNDS + 1
 
 
-def test_settings_that_only_some_engines_have_are_passed_on(engine: FaultServer):
-    settings = {"seed": 7, "top_k": 40, "min_p": 0.1, "frequency_penalty": 0.5, "logit_bias": {"50256": -100}}
-    engine.choose = lambda _: chunked(*stream_chunks("Yes."))
-    with start_gateway(engine, compat=True) as api:
-        assert api.ask("web", "Hello", model="m", stream=True, **settings).status_code == 200
-        assert api.ask("messages", "Hello", model="m", stream=True, top_k=40).status_code == 200
-    chat_body, messages_body = [json.loads(received.body) for received in engine.requests]
-    assert settings.items() <= chat_body.items()
-    assert messages_body["top_k"] == 40
-
-
 @pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
 def test_what_the_engine_wants_back_is_returned_to_it(endpoint: str):
     """No caller carries an engine's own fields: the gateway knows them by the ids of the calls."""

@@ -9,14 +9,11 @@ import pytest
 from jsonschema import validate
 
 from famnb.endpoints import ENDPOINTS
-from famnb.events import COUNTS
 from tests.support.fault_server import FaultServer
-from tests.support.service_requests import PATHS, ServiceClient
+from tests.support.service_requests import CAPS, CONVERSATION, ServiceClient
 from tests.support.upstream_servers import fetch_reply
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
-CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
-CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
 
 
 def shape(value: Any) -> Any:
@@ -87,33 +84,18 @@ def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient):
     assert [block["type"] for block in plain["content"]] == ["text"]
 
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+EFFORTS, SUMMARIES = ("none", "minimal", "low", "medium", "high", "xhigh"), ("none", "auto", "concise", "detailed")
 ALLOWED: list[tuple[str, dict[str, Any]]] = [
     *((name, {"reasoning": {"effort": word}}) for name in ("chat", "responses", "web") for word in EFFORTS),
-    *(
-        (name, {"reasoning": {"summary": word}})
-        for name in ("chat", "responses", "web")
-        for word in ("none", "auto", "concise", "detailed")
-    ),
+    *((name, {"reasoning": {"summary": word}}) for name in ("chat", "responses", "web") for word in SUMMARIES),
     *(("responses", {"text": {"verbosity": word}}) for word in ("low", "medium", "high")),
-    *(("responses", {"text": {"format": {"type": word}}}) for word in ("text", "json", "json_object")),
-    *(
-        (name, {"response_format": {"type": word}})
-        for name in ("chat", "web")
-        for word in ("text", "json", "json_object")
-    ),
-    *(("web", {"tool_choice": word}) for word in ("none", "auto")),
-    *((name, {"model": model}) for name in ("responses", "web", "messages") for model in ENDPOINTS[name].models),
-    *(("responses", {"store": word}) for word in (True, False)),
-    *((name, {"stream": word}) for name in ENDPOINTS for word in (True, False)),
-    ("web", {"stream_options": {"include_usage": False}}),
+    *((name, {"response_format": {"type": word}}) for name in ("chat", "web") for word in ("text", "json_object")),
 ]
 
 
 @pytest.mark.parametrize(("name", "fields"), ALLOWED, ids=repr)
 def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields: dict[str, Any]):
-    reply = fetch_reply(api, name, "Say hello in one sentence.", **fields)
-    assert (reply.finish_reason, reply.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
+    assert fetch_reply(api, name, "Say hello in one sentence.", **fields).finish_reason == "stop"
 
 
 @pytest.mark.parametrize(
@@ -190,35 +172,6 @@ def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient):
         assert all(set(piece) == {"index", "function"} for piece in pieces)
         assert json.loads("".join(piece["function"]["arguments"] for piece in pieces)) == {"city": "Paris"}
     assert [call["index"] for call in calls] == sorted(call["index"] for call in calls)
-
-
-def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceClient):
-    counts = {}
-    for name in PATHS:
-        reply = fetch_reply(api, name, "Write 30 words.")
-        usage = reply.usage.with_total()
-        assert usage.total_tokens == (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        counts[name] = (reply.text, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
-    assert len(set(counts.values())) == 1
-
-
-def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient):
-    counted = {
-        "web": ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "total_tokens"),
-        "responses": ("input_tokens", "output_tokens", "total_tokens"),
-        "messages": ("output_tokens",),
-        "chat": (),
-    }
-    for name, counts in counted.items():
-        thought = {"thinking": {"type": "enabled", "budget_tokens": 50}} if name == "messages" else {}
-        effort = {} if name == "messages" else {"reasoning": {"effort": "low"}}
-        options = {"stream_options": {"include_usage": True}} if name == "web" else {}
-        whole = fetch_reply(api, name, "Write 30 words.", **thought, **effort).usage
-        streamed = fetch_reply(api, name, "Write 30 words.", stream=True, **thought, **effort, **options).usage
-        assert {count: getattr(streamed, count) for count in counts} == {
-            count: getattr(whole, count) for count in counts
-        }
-        assert all(getattr(streamed, count) is None for count in set(COUNTS) - set(counts))
 
 
 def test_reasoning_is_counted_and_not_shown(api: ServiceClient):

@@ -7,11 +7,10 @@ import sys
 import threading
 
 import httpx
-import psutil
 import pytest
 
 from famnb.service import serve
-from tests.support.service_requests import PATHS, is_answering, minimal_body, own_address, start_python
+from tests.support.service_requests import PATHS, is_answering, minimal_body, start_python
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are told by Linux alone")
@@ -78,22 +77,3 @@ def test_it_listens_where_it_is_told_and_says_how_to_reach_it():
         port = free.getsockname()[1]
     with serve(port=port) as server:
         assert server.url == f"http://127.0.0.1:{port}"
-
-
-def test_one_process_listens_at_both_and_ends_for_both():
-    with serve(alt_port=0) as server:
-        ports = sorted(int(url.rpartition(":")[2]) for url in (server.url, server.alt_url))
-        listening = psutil.Process(server.pid).net_connections("tcp")
-        assert sorted(entry.laddr.port for entry in listening if entry.status == psutil.CONN_LISTEN) == ports
-        client = httpx.Client(headers={"authorization": f"Bearer {server.key}"})
-        streams = []
-        for name in ("chat", "messages"):
-            body = minimal_body(name, "count to 9999", stream=True)
-            request = client.build_request("POST", own_address(server, name) + PATHS[name], json=body)
-            streams.append(client.send(request, stream=True).iter_bytes())
-            next(streams[-1])
-    assert not psutil.pid_exists(server.pid)
-    for port in ports:
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0
-    client.close()

@@ -4,28 +4,9 @@ import httpx
 import pytest
 
 from famnb.endpoints import ENDPOINTS
-from famnb.service.settings import is_loopback, names_this_machine
+from famnb.service.settings import names_this_machine
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.thread_service import run_service
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("Famnb.Localhost.", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("", False),
-        ("192.168.1.7", False),
-        ("localhost.example.com", False),
-    ],
-)
-def test_loopback_is_known_by_address_and_name(host: str, expected: bool):
-    assert is_loopback(host) is expected
 
 
 @pytest.mark.parametrize(

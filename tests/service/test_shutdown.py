@@ -14,18 +14,17 @@ import psutil
 import pytest
 
 from famnb.service import Server, serve
-from tests.support.fault_server import Action, FaultServer, chunked
-from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
-from tests.support.upstream_servers import HELLO, MODEL
+from tests.support.fault_server import Action, FaultServer
+from tests.support.service_requests import CAPS, PATHS, ServiceClient, decode_stream, error_of, minimal_body
+from tests.support.upstream_servers import MODEL
 from tests.support.waiting import wait_until
 
 KEY = "the-key-of-these-tests"
-CAP = {"chat": "max_tokens", "responses": "max_output_tokens", "web": "max_new_tokens", "messages": "max_tokens"}
 
 
 def endless(endpoint: str, **fields: Any) -> dict[str, Any]:
     """A request whose answer takes minutes."""
-    return minimal_body(endpoint, "count to 99999", **{CAP[endpoint]: 16_000, **fields})
+    return minimal_body(endpoint, "count to 99999", **{CAPS[endpoint]: 16_000, **fields})
 
 
 class Call(threading.Thread):
@@ -49,11 +48,6 @@ class Call(threading.Thread):
                         self.content += chunk
                         if self.content.count(b"data:") > 5:
                             self.begun.set()
-
-
-def runs(other: ServiceClient, endpoint: str) -> bool:
-    """Whether a call has the one place that there is; asked by a request that would hold it for a moment only."""
-    return other.post(PATHS[endpoint], content=b"no JSON").status_code == 429
 
 
 def terminate(server: Server) -> None:
@@ -102,16 +96,6 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
         assert has_ended(server)
 
 
-def test_a_stream_of_an_engine_behind_ends_as_well():
-    with FaultServer(chunked(*HELLO, Action.STALL, end=False)) as upstream:
-        with serve(upstream=upstream.url, upstream_model=MODEL) as server:
-            call = Call(server, "messages", stream=True)
-            wait_until(lambda: b"world" in call.content)
-            server.close()
-            call.join(60)
-        assert "the service is ending" in failure("messages", call.content)
-
-
 def test_whole_calls_are_answered_with_an_error():
     with FaultServer([Action.STALL]) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
@@ -151,7 +135,7 @@ def unread(server: Server, endpoint: str) -> socket.socket:
     """A connection whose stream fills every buffer, since nobody reads it."""
     connection = connect(server)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    body = httpx.Request("POST", server.url, json=endless(endpoint, stream=True, **{CAP[endpoint]: 200_000})).content
+    body = httpx.Request("POST", server.url, json=endless(endpoint, stream=True, **{CAPS[endpoint]: 200_000})).content
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
     connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
     return connection
@@ -186,15 +170,3 @@ def test_an_idle_connection_does_not_hold_up_the_end():
         assert caller.get("/health").status_code == 200
         terminate(server)
         assert has_ended(server)
-
-
-def test_a_call_that_is_only_to_begin_is_refused():
-    with serve(fault="delay=600", concurrency=1) as server:
-        call = Call(server, "web", stream=True)
-        with ServiceClient(server) as other:
-            wait_until(lambda: runs(other, "web"))
-        server.close()
-        call.join(60)
-    assert call.answer is not None
-    assert call.answer.status_code == 500
-    assert b"the service is ending" in call.content

@@ -48,30 +48,6 @@ def test_chat_completions(chat: tuple[openai.OpenAI, str]):
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_a_tool_is_called_and_its_result_read(server: Server):
-    weather: openai.types.chat.ChatCompletionToolParam = {"type": "function", "function": {"name": "get_weather"}}
-    with openai.OpenAI(base_url=f"{server.url}/v1/web", api_key=server.key) as client:
-        asked: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "What weather?"}]
-        first = client.chat.completions.create(
-            model="fam-2-5-pro", messages=asked, tools=[weather], tool_choice="required"
-        )
-        message = first.choices[0].message
-        (call,) = message.tool_calls or ()
-        assert first.choices[0].finish_reason == "tool_calls"
-        back: openai.types.chat.ChatCompletionAssistantMessageParam = {
-            "role": "assistant",
-            "tool_calls": [{"id": call.id, "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}],
-        }
-        result: openai.types.chat.ChatCompletionToolMessageParam = {
-            "role": "tool",
-            "tool_call_id": call.id,
-            "content": "11 degrees",
-        }
-        second = client.chat.completions.create(model="fam-2-5-pro", messages=[*asked, back, result], tools=[weather])
-    assert second.choices[0].finish_reason == "stop"
-    assert "11 degrees" in (second.choices[0].message.content or "")
-
-
 def test_responses(responses: openai.OpenAI):
     first = responses.responses.create(model="fam-2-5-pro", input="My name is Ada.", instructions="Be kind.")
     assert first.status == "completed"
@@ -126,13 +102,6 @@ def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: 
         assert whole.content[0].type == "thinking"
         assert len(whole.content[0].signature) > 20
         assert [event.signature for event in events if event.type == "signature"] == [whole.content[0].signature]
-
-
-def test_a_signed_thinking_block_is_taken_back(strict: anthropic.Anthropic):
-    first = strict.messages.create(**ASK, **THINK)
-    answer: Any = {"role": "assistant", "content": [block.model_dump() for block in first.content]}
-    later: Any = [*ASK["messages"], answer, {"role": "user", "content": "And now?"}]
-    assert strict.messages.create(**{**ASK, "messages": later}, **THINK).stop_reason == "end_turn"
 
 
 def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClient):

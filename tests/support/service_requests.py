@@ -15,6 +15,10 @@ from famnb.wire.sse import Decoder
 from tests.support.thread_service import ThreadService
 
 PATHS = {name: endpoint.path for name, endpoint in ENDPOINTS.items()}
+CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
+"""The field that limits the tokens of an answer."""
+CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
+"""The field of the prompt."""
 
 
 class ServiceClient(httpx.Client):

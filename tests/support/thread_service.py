@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from famnb.service.server import ServiceApp, create_server
+from famnb.service.server import ServiceServer
 from famnb.service.settings import Options, new_key
 from tests.support.waiting import wait_until
 
@@ -23,8 +23,7 @@ def run_service(**fields: Any) -> Iterator[ThreadService]:
     """A service with these options, on a free port of this machine, while the block runs."""
     options = Options(**fields)
     keys = options.keys() or (new_key(),)
-    app = ServiceApp(options, keys=keys)
-    server = create_server(app)
+    server = ServiceServer(options, keys=keys)
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

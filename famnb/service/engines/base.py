@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Any, Protocol
 
 from famnb.events import Event
@@ -27,9 +27,11 @@ class Engine(Protocol):
 
     async def state(self) -> dict[str, Any]:
         """Return what `/health` reports of the engine beside its name; nothing secret, for it needs no key."""
+        return {}
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of its models beside the document's."""
+        return ()
 
     async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
         """Return how many tokens a prompt has. Raises ServiceError if that cannot be found out."""
@@ -65,3 +67,13 @@ class StopMatcher:
         """Return what was held back, once no more can follow."""
         rest, self._held = self._held, ""
         return rest
+
+    def cut(self, pieces: Iterable[str]) -> Iterator[str]:
+        """Yield the pieces of a whole text up to a stop text."""
+        for piece in pieces:
+            if text := self.feed(piece):
+                yield text
+            if self.stop:
+                return
+        if rest := self.end():
+            yield rest

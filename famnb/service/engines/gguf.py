@@ -8,11 +8,11 @@ The package `gguf` makes an object of each word of a vocabulary: 14 s for a mode
 from __future__ import annotations
 
 import dataclasses
-import mmap
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from famnb.errors import InvalidRequest
 
@@ -68,66 +68,56 @@ class GGUFHeader:
 def read_header(path: Path) -> GGUFHeader:
     """Read the head of a model's file. Raises InvalidRequest if it cannot be read or is not GGUF."""
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if data[: len(_MAGIC)] == _MAGIC:
-                return _Reader(data).read()
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+            if start == _MAGIC:
+                return _read_fields(file, path.stat().st_size)
     except OSError as error:
         raise InvalidRequest(f"the model {path} cannot be read: {error.strerror or error}") from None
-    # `mmap` refuses an empty file; a file that was cut ends in the middle of a value.
-    except (ValueError, KeyError, IndexError, struct.error):
-        raise InvalidRequest(f"the model {path} is incomplete or broken: get it again") from None
+    # A file that was cut ends in the middle of a value, and one that is broken may announce a text of any length.
+    except (ValueError, KeyError, OverflowError, MemoryError, struct.error):
+        start = b""
+    if not start:
+        raise InvalidRequest(f"the model {path} is incomplete or broken: get it again")
     raise InvalidRequest(f"{path} is not a model in llama.cpp's format: expected a GGUF file, which begins with GGUF")
 
 
-class _Reader:
-    """Reads values one after the other."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self._offset = len(_MAGIC)
-
-    def read(self) -> GGUFHeader:
-        version, _tensors, count = self._unpack("IQQ")
-        # Version 1 had counts of 32 bits; files of another byte order have a version in the millions.
-        if not 2 <= version <= 0xFFFF:
-            raise ValueError(version)
-        fields, vocabulary = {}, 0
-        for _ in range(count):
-            name = self._read_string()
-            value = self._read_value(*self._unpack("I"))
-            if name == "tokenizer.ggml.tokens":
-                vocabulary = value if isinstance(value, int) else len(value)
-            elif value is not None:
-                fields[name] = value
-        return GGUFHeader(fields, vocabulary, len(self._data))
-
-    def _read_value(self, kind: int) -> Any:
-        """Return a value; of a long array, its length."""
-        if kind == _STRING:
-            return self._read_string()
-        if kind != _ARRAY:
-            return self._unpack(_SCALARS[kind])[0]
-        item, count = self._unpack("IQ")
-        if count <= _READ_ITEMS:
-            return [self._read_value(item) for _ in range(count)]
-        if item == _STRING:
-            for _ in range(count):
-                self._offset += 8 + int.from_bytes(self._data[self._offset : self._offset + 8], "little")
+def _read_fields(file: BinaryIO, size: int) -> GGUFHeader:
+    version, _tensors, count = _unpack(file, "IQQ")
+    # Version 1 had counts of 32 bits; files of another byte order have a version in the millions.
+    if not 2 <= version <= 0xFFFF:
+        raise ValueError(version)
+    fields, vocabulary = {}, 0
+    for _ in range(count):
+        name = _read_string(file)
+        value = _read_value(file, *_unpack(file, "I"))
+        if name == "tokenizer.ggml.tokens":
+            vocabulary = value if isinstance(value, int) else len(value)
         else:
-            self._offset += count * struct.calcsize(f"<{_SCALARS[item]}")
-        if self._offset > len(self._data):
-            raise IndexError(self._offset)
-        return count
+            fields[name] = value
+    return GGUFHeader(fields, vocabulary, size)
 
-    def _read_string(self) -> str:
-        (size,) = self._unpack("Q")
-        text = self._data[self._offset : self._offset + size]
-        if len(text) < size:
-            raise IndexError(size)
-        self._offset += size
-        return text.decode(errors="replace")
 
-    def _unpack(self, layout: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{layout}", self._data, self._offset)
-        self._offset += struct.calcsize(f"<{layout}")
-        return values
+def _read_value(file: BinaryIO, kind: int) -> Any:
+    """Return a value; of a long array, its length."""
+    if kind == _STRING:
+        return _read_string(file)
+    if kind != _ARRAY:
+        return _unpack(file, _SCALARS[kind])[0]
+    item, count = _unpack(file, "IQ")
+    if count <= _READ_ITEMS:
+        return [_read_value(file, item) for _ in range(count)]
+    for _ in range(count) if item == _STRING else ():
+        file.seek(_unpack(file, "Q")[0], os.SEEK_CUR)
+    if item != _STRING:
+        file.seek(count * struct.calcsize(f"<{_SCALARS[item]}"), os.SEEK_CUR)
+    return count
+
+
+def _read_string(file: BinaryIO) -> str:
+    (size,) = _unpack(file, "Q")
+    return file.read(size).decode(errors="replace")
+
+
+def _unpack(file: BinaryIO, layout: str) -> tuple[Any, ...]:
+    return struct.unpack(f"<{layout}", file.read(struct.calcsize(f"<{layout}")))

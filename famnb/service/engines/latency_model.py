@@ -18,12 +18,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from statistics import NormalDist
-from types import MappingProxyType
 
 # Each step is clearly slower than the one before, yet `xhigh` delays the first token by some 10 s only (448 × 21 ms).
-EFFORT_TOKENS: Mapping[str, int] = MappingProxyType(
-    {"minimal": 16, "low": 48, "medium": 112, "high": 224, "xhigh": 448}
-)
+EFFORT_TOKENS: Mapping[str, int] = {"minimal": 16, "low": 48, "medium": 112, "high": 224, "xhigh": 448}
 """The typical number of reasoning tokens of each effort, for which the first token waits; `none` has none."""
 # A real prompt is read far faster than an answer is written: 100,000 tokens of it take 2 s.
 PROMPT_TOKEN_S = 0.00002
@@ -63,13 +60,11 @@ class LatencyProfile:
 
 
 # Chosen to be lifelike: 0.1 to 1 s to the first token, then 40 to 85 tokens a second, larger models slower.
-PROFILES: Mapping[str, LatencyProfile] = MappingProxyType(
-    {
-        "fam-2-5-pro": LatencyProfile(LogNormal(0.45, 0.30), LogNormal(0.021, 0.45)),
-        "fam-2-5-mini": LatencyProfile(LogNormal(0.24, 0.35), LogNormal(0.012, 0.45)),
-        "fam-mini": LatencyProfile(LogNormal(0.30, 0.30), LogNormal(0.015, 0.45)),
-    }
-)
+PROFILES: Mapping[str, LatencyProfile] = {
+    "fam-2-5-pro": LatencyProfile(LogNormal(0.45, 0.30), LogNormal(0.021, 0.45)),
+    "fam-2-5-mini": LatencyProfile(LogNormal(0.24, 0.35), LogNormal(0.012, 0.45)),
+    "fam-mini": LatencyProfile(LogNormal(0.30, 0.30), LogNormal(0.015, 0.45)),
+}
 """The latency of each model for an empty prompt without reasoning."""
 OTHER_PROFILE = LatencyProfile(LogNormal(0.35, 0.30), LogNormal(0.018, 0.45))
 """The same for provider-prefixed models."""

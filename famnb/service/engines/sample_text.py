@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from famnb.formatting import format_count, shorten
 from famnb.request.neutral import PromptTurn
@@ -56,22 +56,7 @@ _POINTS = (
     "a lower cap ends the text early, with the reason `length`",
     "larger models are simulated as slower ones",
 )
-_SNIPPETS = (
-    ("python", "with client.stream(request) as stream:\n    for event in stream:\n        print(event)"),
-    (
-        "python",
-        "replies = client.send_many(requests, concurrency=4)\nprint([reply.timing.ttft_s for reply in replies])",
-    ),
-    ("python", "frame = famnb.calls()\nframe.groupby('model')['ttft_s'].median()"),
-    ("python", "reply = client.send(request)\nprint(reply.text, reply.usage, sep='\\n')"),
-)
 _LINES_OF_CODE = ("client.send(request).usage", "famnb.calls().tail(1)", "famnb.plot.timeline(client.last)")
-_CLOSINGS = (
-    "Point `FAM_BASE_URL` at a real service to have the question itself answered.",
-    "The timings are lifelike; the words are not worth quoting.",
-    "Ask for “500 words” or to “count to 500” to see a longer stream.",
-    "Send the same request again: the text stays, the timings vary.",
-)
 _SENTENCES = (
     "A stream arrives in small pieces, and every piece has its moment.",
     "The first token takes the longest, because the whole prompt is read before it.",
@@ -110,8 +95,8 @@ def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) 
     if prompt.verbosity == "low" or _BRIEF_DEMAND.search(question):
         return iter((rng.choice(_BRIEF_ANSWERS),))
     if prompt.verbosity == "high" or _DETAIL_DEMAND.search(question):
-        return _page(prompt, prompt_tokens, rng)
-    return _few_lines(prompt, prompt_tokens, rng)
+        return _describe(prompt, prompt_tokens, rng, is_long=True)
+    return _describe(prompt, prompt_tokens, rng, is_long=False)
 
 
 def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
@@ -163,35 +148,20 @@ def _text_of_length(amount: int, unit: str, rng: random.Random) -> Iterator[str]
             return (f"{' '.join(itertools.islice(sentences, 4))}\n\n" for _ in range(amount))
 
 
-def _few_lines(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
-    """Yield what fits on a screen beside whatever else is shown, each kind of Markdown once."""
+def _describe(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random, *, is_long: bool) -> Iterator[str]:
+    """Yield how the request was understood, each kind of Markdown once; by default what fits on a screen."""
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
-    yield from _earlier_turns(prompt.turns)
-    yield "| Fact | Value |\n|:--|:--|\n"
-    yield from _rows(fact for fact in _facts(prompt, prompt_tokens) if fact[1] not in _UNSET or fact[0] == "Token cap")
-    yield "\n"
-    for point in rng.sample(_POINTS, 2):
-        yield f"- {point}\n"
-    yield f"\n```python\n{rng.choice(_LINES_OF_CODE)}\n```"
-
-
-def _rows(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for name, value in facts:
-        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"  # chr(92): Python 3.11 has no \ inside an f-string
-
-
-def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
-    yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
-    if question := _last_text(prompt, "user"):
+    if is_long and (question := _last_text(prompt, "user")):
         yield f"> {_quote_line(question, 160)}\n\n"
     yield from _earlier_turns(prompt.turns)
     yield "| Fact | Value |\n|:--|:--|\n"
-    yield from _rows(_facts(prompt, prompt_tokens))
-    yield "\n### About this stream\n\n"
-    for point in rng.sample(_POINTS, 5):
+    for name, value in _facts(prompt, prompt_tokens):
+        if is_long or name == "Token cap" or value not in _UNSET:
+            yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"  # Python 3.11 has no \ inside an f-string
+    yield "\n"
+    for point in rng.sample(_POINTS, 6 if is_long else 2):
         yield f"- {point}\n"
-    language, code = rng.choice(_SNIPPETS)
-    yield f"\n```{language}\n{code}\n```\n\n{rng.choice(_CLOSINGS)}"
+    yield f"\n```python\n{rng.choice(_LINES_OF_CODE)}\n```"
 
 
 def _earlier_turns(turns: tuple[PromptTurn, ...]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.request.neutral import Function, PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.service.engines import sample_text
-from famnb.service.engines.base import StopMatcher
+from famnb.service.engines.base import Engine, StopMatcher
 from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
@@ -39,28 +39,13 @@ _MAX_THINKING = 20_000
 # Some two megabytes: one digest and one number a request.
 _MAX_REMEMBERED = 10_000
 """The number of different requests whose repetitions are counted."""
-_GENERIC_WORDS = {
-    "get",
-    "set",
-    "find",
-    "list",
-    "search",
-    "look",
-    "up",
-    "fetch",
-    "run",
-    "do",
-    "make",
-    "create",
-    "current",
-    "the",
-    "to",
-    "for",
-}
+_GENERIC_WORDS = frozenset(
+    "get set find list search look up fetch run do make create current the to for".split()  # noqa: SIM905
+)
 """Words of a tool's name that do not show that a prompt asks for it."""
 
 
-class SimulatedEngine:
+class SimulatedEngine(Engine):
     """Answers without a model; the same model, prompt and seed give the same answer.
 
     The waits repeat as well: the same request gets the same ones in a new service, but others the second time than the
@@ -109,8 +94,8 @@ class SimulatedEngine:
         for block in blocks:
             opened_at = self._clock()
             yield Opened(block.at, block.kind, block.id, block.name)
-            cutter = StopCutter(block.pieces, prompt.stop) if prompt.stop and block.kind == "text" else None
-            for piece in cutter or block.pieces:
+            stops = StopMatcher(prompt.stop if block.kind == "text" else ())
+            for piece in stops.cut(block.pieces):
                 if spent == prompt.cap:
                     finish_reason = "length"
                     break
@@ -123,8 +108,8 @@ class SimulatedEngine:
             yield Closed(block.at, latency_ms=round(duration * 1000) if block.kind == "thinking" else None)
             if finish_reason == "length":
                 break
-            if cutter is not None and cutter.stop:
-                finish_reason, stop_sequence = "stop_sequence", cutter.stop
+            if stops.stop:
+                finish_reason, stop_sequence = "stop_sequence", stops.stop
         yield Ended(finish_reason, stop_sequence=stop_sequence)
         yield Usage(
             input_tokens=plan.prompt_tokens,
@@ -136,17 +121,11 @@ class SimulatedEngine:
         )
         yield Done()
 
-    async def state(self) -> dict[str, Any]:
-        return {}
-
-    async def models(self) -> tuple[str, ...]:
-        return ()
-
     async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
         return count_prompt_tokens(prompt)[0]
 
     async def aclose(self) -> None:
-        pass
+        """Close nothing."""
 
     def _latency_rng(self, plan: ReplyPlan) -> random.Random:
         """Return the random numbers for a reply's waits: they depend on the request and how often it came before."""
@@ -305,29 +284,6 @@ def split_tokens(chunks: Iterable[str]) -> Iterator[str]:
         yield from final
     if rest:
         yield rest
-
-
-class StopCutter:
-    """The pieces of a text up to the first of some stop texts."""
-
-    def __init__(self, pieces: Iterable[str], stops: tuple[str, ...]) -> None:
-        self._pieces = pieces
-        self._matcher = StopMatcher(stops)
-
-    @property
-    def stop(self) -> str:
-        """The stop text that was met; empty before."""
-        return self._matcher.stop
-
-    def __iter__(self) -> Iterator[str]:
-        matcher = self._matcher
-        for piece in self._pieces:
-            if text := matcher.feed(piece):
-                yield text
-            if matcher.stop:
-                return
-        if rest := matcher.end():
-            yield rest
 
 
 def count_tokens(text: str) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, check_address
-from famnb.client.engine import drain, read_error_body
+from famnb.client.engine import read_error_body
 from famnb.client.transport import RequestSender, Response, origin_of
 from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
@@ -32,10 +32,9 @@ from famnb.errors import (
     StreamError,
     StreamInterrupted,
 )
-from famnb.events import Done, Ended, Event, Started, Usage
-from famnb.service.engines.upstream_reply import ReplyTranslator, ToolChoiceIgnored, UpstreamReader
+from famnb.events import Done, Ended, Event, Usage
+from famnb.service.engines.upstream_reply import ReplyTranslator, UpstreamReader
 from famnb.service.engines.upstream_request import (
-    REQUIRED_CHOICE,
     RefusedField,
     UpstreamRequest,
     build_upstream_request,
@@ -55,18 +54,15 @@ _ERROR_CODE = re.compile(r"[a-z][a-z_]*")
 # A large model may think for minutes before its first token, and the caller has deadlines of its own.
 SILENCE_S = 600.0
 """How many seconds an upstream may send nothing before it counts as gone."""
-# The answer itself is complete by then, and its caller waits for the end: servers send usage right behind it.
+# The answer itself is complete by then, and its caller waits for the end: servers send usage and the end right behind.
 _TAIL_TIMEOUT_S = 0.4
-"""How many seconds usage may take once the answer has ended."""
+"""How many seconds the rest of the body may take once the answer has ended."""
 # A call whose model's name is not known yet waits for it, and so does `/health`.
 _PROBE_TIMEOUT_S = 2.0
 """How many seconds the upstream may take to list its models."""
 # Anyone may call `/health`, as often as they like, without a key.
 _STATE_VALID_S = 1.0
 """For how many seconds the state of the upstream is not asked for again."""
-# It answers with a text as long as the cap before that shows, and does not stop when nobody reads it (0.3.36).
-_LLAMA_CPP_PYTHON = "me"
-"""The owner of its models, according to a server that is known to ignore a choice of tool in a word."""
 MAX_OPAQUE = 10_000
 """Of how many calls is kept what the upstream wants back with them."""
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
@@ -118,56 +114,30 @@ class UpstreamEngine:
         """How many answers are coming from it."""
         self._opaque: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         """What it wants back with the answers that made calls, by the call's id: with the answer, and with the call."""
-        self._drains: set[asyncio.Task[None]] = set()
-        """What still reads the ends of bodies; kept, since a task without a reference may vanish."""
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         try:
-            async with aclosing(self._relay(prompt)) as events:
-                async for event in events:
-                    yield event
-        except ToolChoiceIgnored:
-            # Nothing but a `Started` was yielded yet.
-            async with aclosing(self._relay(prompt, refused=frozenset({REQUIRED_CHOICE}))) as events:
-                async for event in events:
-                    if type(event) is not Started:
-                        yield event
-
-    async def _relay(
-        self, prompt: GenerationPrompt, *, refused: frozenset[RefusedField] = frozenset()
-    ) -> AsyncGenerator[Event]:
-        """Yield the events of the answer to a request without the `refused` fields. Raises ToolChoiceIgnored."""
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                answer, request = await stack.enter_async_context(self._open_answer(prompt, refused))
-                chunks = await stack.enter_async_context(aclosing(answer.chunks()))
+            async with self._open_answer(prompt) as (answer, request), aclosing(answer.chunks()) as chunks:
                 # Some servers answer a request for a stream with one JSON object.
                 streams = request.body["stream"] and not answer.content_type.endswith("json")
                 reader = UpstreamReader(
                     streamed=streams or answer.content_type == "text/event-stream",
                     mask=self._credential.mask_bytes if self._credential else bytes,
                 )
-                translator = ReplyTranslator(prompt, awaits_call=request.requires_in_a_word)
+                translator = ReplyTranslator(prompt)
                 async for chunk in chunks:
                     for event in translator.translate(reader.feed(chunk), streamed=True):
                         yield event
                     if translator.has_ended:
-                        tail = await _read_tail(chunks, reader) if translator.may_get_usage else []
-                        for event in translator.translate(tail, streamed=True):
-                            yield event
+                        tail = [] if translator.is_cut else await _read_tail(chunks, reader)
                         break
                 else:
-                    rest = list(reader.end())
-                    for event in translator.translate(rest, streamed=reader.streamed):
-                        yield event
+                    tail = list(reader.end())
+                for event in translator.translate(tail, streamed=reader.streamed):
+                    yield event
                 self._remember_opaque(translator)
                 for event in translator.translate_end():
                     yield event
-                if translator.has_calls:
-                    # Now it is known that the other way to ask for a tool works better.
-                    self._remember_refused(request, refused)
-                if not translator.is_cut:
-                    self._drain_later(answer, stack.pop_all())
         except FamnbError as error:
             raise to_service_error(error, hide=self._hide) from None
 
@@ -181,29 +151,23 @@ class UpstreamEngine:
     async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
         # Chat completions count a prompt only with an answer: the shortest is one token.
         shortest = dataclasses.replace(prompt, cap=1, explicit=prompt.explicit | {"cap"}, thinking=None, streams=False)
-        async with aclosing(self._relay(shortest)) as events:
+        async with aclosing(self.generate(shortest)) as events:
             counts = [event.input_tokens async for event in events if isinstance(event, Usage)]
         if not counts or counts[-1] is None:
             raise ServiceError(500, "the engine behind this service does not count the tokens of a prompt")
         return counts[-1]
 
     async def aclose(self) -> None:
-        await asyncio.gather(*self._drains)
         await self._sender.aclose()
 
     @contextlib.asynccontextmanager
-    async def _open_answer(
-        self, prompt: GenerationPrompt, refused: frozenset[RefusedField]
-    ) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
-        """Open the answer to a request without the `refused` fields, sent again without those the upstream refuses.
-
-        Raises APIStatusError if it refuses more than that.
-        """
+    async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
+        """Open the answer to a request, sent again without what the upstream refuses; raises APIStatusError."""
         model = await self._find_model(prompt.model)
         known = self._refused.get(model, frozenset())
         first_error = None
         while True:
-            request = build_upstream_request(prompt, model=model, refused=known | refused)
+            request = build_upstream_request(prompt, model=model, refused=known)
             self._return_opaque(request.body["messages"])
             fields = self._opening_fields if len(prompt.turns) == 1 else {}
             body, streams = lenient_json.encode({**request.body, **fields}), request.body["stream"]
@@ -248,17 +212,6 @@ class UpstreamEngine:
         model = request.body["model"]
         self._refused[model] = self._refused.get(model, frozenset()) | refused
 
-    def _drain_later(self, answer: Response, stack: contextlib.AsyncExitStack) -> None:
-        """Read a body to its end, so that its connection can be used again; the caller does not wait for that."""
-
-        async def finish() -> None:
-            async with stack:
-                await drain(answer)
-
-        task = asyncio.create_task(finish())
-        self._drains.add(task)
-        task.add_done_callback(self._drains.discard)
-
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
         configured = self._model_names.get(ours) or self._model_names.get("")
@@ -294,13 +247,7 @@ class UpstreamEngine:
                 # A server without a list of models (404) is up all the same.
                 state = "unauthorized" if answer.status in (401, 403) else "down" if answer.status >= 500 else "up"
         if state == "up":
-            models = _listed_models(body)
-            self._listed_models = tuple(models)
-            self._refused |= {
-                name: self._refused.get(name, frozenset()) | {REQUIRED_CHOICE}
-                for name, owner in models.items()
-                if owner == _LLAMA_CPP_PYTHON
-            }
+            self._listed_models = _listed_models(body)
         return state
 
     def _hide(self, text: str) -> str:
@@ -321,30 +268,28 @@ def _parse_model(option: str) -> tuple[str, str]:
 
 
 async def _read_tail(chunks: AsyncIterator[bytes], reader: UpstreamReader) -> list[Event]:
-    """Return what follows the finish reason, up to the usage; an answer without it is complete all the same."""
+    """Return what follows the finish reason, such as usage; an answer without it is complete all the same.
+
+    A body that is read to its end leaves a connection that can be used again.
+    """
     tail: list[Event] = []
     with contextlib.suppress(FamnbError, TimeoutError):
         async with asyncio.timeout(_TAIL_TIMEOUT_S):
             async for chunk in chunks:
                 # Without content: an engine that goes on after its own end would fill the memory with it.
                 tail += [event for event in reader.feed(chunk) if isinstance(event, Usage | Ended | Done)]
-                if any(isinstance(event, Usage | Done) for event in tail):
-                    return tail
             tail += reader.end()
     return tail
 
 
-def _listed_models(body: bytes) -> dict[str, str]:
-    """Return the ids in a list of models, each with its owner; empty if the body is no such list."""
+def _listed_models(body: bytes) -> tuple[str, ...]:
+    """Return the ids in a list of models; none if the body is no such list."""
     try:
         models = lenient_json.as_list(lenient_json.as_object(lenient_json.decode(body)).get("data"))
     except ValueError:
-        return {}
-    owners = {}
-    for fields in map(lenient_json.as_object, models):
-        if id_ := lenient_json.scalar_text(fields.get("id")):
-            owners[id_] = lenient_json.scalar_text(fields.get("owned_by"))
-    return owners
+        return ()
+    ids = (lenient_json.scalar_text(lenient_json.as_object(model).get("id")) for model in models)
+    return tuple(filter(None, ids))
 
 
 def _address_pattern(base: str) -> re.Pattern[str]:
@@ -357,50 +302,38 @@ def _address_pattern(base: str) -> re.Pattern[str]:
 
 def to_service_error(error: FamnbError, *, hide: Callable[[str], str]) -> ServiceError:
     """Return the error that the caller gets; `hide` removes the upstream's key and address from a text."""
+    message = hide(_TRACEBACK.split(error.args[0])[0].strip())
+    status = 500
     match error:
-        case APIStatusError(status=int() as status):
-            return _error_by_status(error, status, hide(_TRACEBACK.split(error.args[0])[0].strip()))
-        case ConnectError():
-            return ServiceError(500, "the engine behind this service does not answer; try again later")
         case StreamError() if is_prompt_too_long(error):
-            return ServiceError(400, hide(str(error)), code="context_length_exceeded")
+            return ServiceError(400, message, code="context_length_exceeded")
+        case APIStatusError() if is_invalid_request(error):
+            code = error.code if error.code and _ERROR_CODE.fullmatch(error.code) else None
+            return ServiceError(400, message, code="context_length_exceeded" if is_prompt_too_long(error) else code)
+        case APIStatusError(status=429):
+            status, what = 429, "has too many requests; try again later"
+        case APIStatusError(status=401 | 403):
+            # Not the caller's key: a 401 would have the caller change it.
+            what = "refuses the service's own key; its operator can set it"
+        case APIStatusError(status=404):
+            what = f"does not know the model, or has no chat completions: {message}"
+        case APIStatusError():
+            what = f"failed ({error.status}): {message}"
+        case ConnectError():
+            what = "does not answer; try again later"
         case StreamError():
-            return ServiceError(500, f"the engine behind this service failed: {hide(str(error))}")
+            what = f"failed: {message}"
         case StreamInterrupted():
-            return ServiceError(500, "the engine behind this service broke off; what was sent so far is incomplete")
+            what = "broke off; what was sent so far is incomplete"
         case _:
-            return ServiceError(500, "the engine behind this service sent something that is no chat completion")
+            what = "sent something that is no chat completion"
+    wait = getattr(error, "retry_after", None)
+    headers = (
+        {} if wait is None else {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
+    )
+    return ServiceError(status, f"the engine behind this service {what}", headers=headers)
 
 
 def is_prompt_too_long(error: APIStatusError | StreamError) -> bool:
     """Whether an error reports that the prompt does not fit into the model's context."""
     return bool(_CONTEXT.search(f"{error.type} {error.code} {error.args[0]}"))
-
-
-def _error_by_status(error: APIStatusError, status: int, message: str) -> ServiceError:
-    wait = error.retry_after
-    headers = (
-        {} if wait is None else {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
-    )
-    match status:
-        case _ if is_invalid_request(error) and is_prompt_too_long(error):
-            return ServiceError(400, message, code="context_length_exceeded")
-        case _ if is_invalid_request(error):
-            return ServiceError(
-                400, message, code=error.code if error.code and _ERROR_CODE.fullmatch(error.code) else None
-            )
-        case 429:
-            return ServiceError(
-                429, "the engine behind this service has too many requests; try again later", headers=headers
-            )
-        case 401 | 403:
-            # Not the caller's key: a 401 would have the caller change it.
-            return ServiceError(
-                500, "the engine behind this service refuses the service's own key; its operator can set it"
-            )
-        case 404:
-            return ServiceError(
-                500, f"the engine behind this service does not know the model, or has no chat completions: {message}"
-            )
-        case _:
-            return ServiceError(500, f"the engine behind this service failed ({status}): {message}", headers=headers)

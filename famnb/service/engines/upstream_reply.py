@@ -88,15 +88,6 @@ _FINISH_REASONS = {"length", "content_filter", "tool_calls", "stop_sequence"}
 """Finish reasons that are passed on; any other that is no failure becomes `stop`."""
 _FAILURE_REASONS = {"abort", "error", "cancelled"}
 """Finish reasons with which some servers report a failure."""
-# Some 300,000 tokens of a word each, about twice as long as any model's longest answer.
-_MAX_KEPT_BYTES = 30_000_000
-"""How much memory a reply may take that is held as a whole, about."""
-# A string of its own and its place in two lists; beside that a letter is up to six bytes long in the JSON of the end.
-_PIECE_BYTES, _LETTER_BYTES = 64, 6
-
-
-class ToolChoiceIgnored(Exception):
-    """The upstream answers with text where a tool must be called; nothing of it has been passed on."""
 
 
 class ReplyTranslator:
@@ -104,38 +95,22 @@ class ReplyTranslator:
 
     Thinking and log-probabilities pass only if the prompt shows them, an end only with a finish reason; tool calls get
     ids where they have none. A reply that is longer than the prompt allows is cut there, and one that comes to a stop
-    text before it, for engines ignore what they do not know. The clock, in seconds, measures how long a streamed
-    thinking block took.
-
-    With `awaits_call` nothing but the start passes before a tool call, and ToolChoiceIgnored is raised if a text comes
-    instead.
+    text before it, for engines ignore what they do not know.
     """
 
-    def __init__(
-        self,
-        prompt: GenerationPrompt,
-        *,
-        awaits_call: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, prompt: GenerationPrompt) -> None:
         shown = {"thinking": prompt.shows_thinking, "logprobs": prompt.sampling.get("logprobs")}
         self._kinds = _COMMON_KINDS | {kind for kind, is_shown in shown.items() if is_shown}
-        self._clock = clock
         self.is_cut = False
         """Whether the reply was ended here, while the engine would go on."""
         self._cap = math.inf if prompt.enforced_cap is None else prompt.enforced_cap
         self._tokens = self._reported_tokens = 0
-        self._free_bytes = _MAX_KEPT_BYTES if prompt.is_kept else math.inf
-        self._stops = StopMatcher(prompt.stop) if prompt.stop else None
+        self._stops = StopMatcher(prompt.stop)
         self._text_at: Address | None = None
         """The text of which the stop texts' matcher may hold some back."""
         self._end = ReplyBuilder()
         """The end of the reply, without its content."""
-        self._has_final_usage = False
         self._has_started = False
-        self._awaits_call = awaits_call
-        self._held: list[Event] = []
-        """What came before the call that is awaited."""
         self._withheld: set[Address] = set()
         self._thinking_since: dict[Address, float] = {}
         self._tool_calls: set[Address] = set()
@@ -149,46 +124,15 @@ class ReplyTranslator:
         """Whether a finish reason, a terminator or the prompt's own limit has ended the reply."""
         return self.is_cut or self._end.done or self._end.ended is not None
 
-    @property
-    def may_get_usage(self) -> bool:
-        """Whether the usage may still come, though the reply has ended."""
-        return not (self.is_cut or self._end.done or self._has_final_usage)
-
-    @property
-    def has_calls(self) -> bool:
-        """Whether the reply has called a tool so far."""
-        return bool(self._tool_calls)
-
     def translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         """Yield the content among these events, a `Started` before the first; the end follows from `translate_end`."""
-        translated = self._translate(events, streamed=streamed)
-        return self._hold_until_call(translated) if self._awaits_call else translated
-
-    def _hold_until_call(self, events: Iterator[Event]) -> Iterator[Event]:
-        for event in events:
-            match event:
-                case Started():
-                    yield event
-                case Opened(kind="tool_call"):
-                    self._awaits_call = False
-                    yield from self._held
-                    self._held.clear()
-                    yield event
-                    yield from events
-                case Delta(kind="text") if event.text.strip():
-                    raise ToolChoiceIgnored
-                case _:
-                    self._held.append(event)
-
-    def _translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         for event in events:
             match event:
                 case Delta(kind="logprobs"):
                     # It says something about tokens that have been counted.
                     if "logprobs" in self._kinds:
-                        self._free_bytes -= _PIECE_BYTES + len(event.text)
                         yield event
-                case Delta() if self._tokens >= self._cap or self._free_bytes < 0:
+                case Delta() if self._tokens >= self._cap:
                     self.is_cut = True
                     return
                 case Delta():
@@ -196,22 +140,23 @@ class ReplyTranslator:
                     if event.kind not in self._kinds:
                         self._withheld.add(event.at)
                         continue
-                    if self._stops is not None and event.kind == "text":
-                        yield from self._pass_until_stop(event, self._stops)
-                        if self.is_cut:
-                            return
-                        continue
-                    self._free_bytes -= _PIECE_BYTES + _LETTER_BYTES * len(event.text)
-                    if not self._has_started:
-                        yield from self._start()
+                    yield from self._start()
                     if streamed and event.kind == "thinking":
-                        self._thinking_since.setdefault(event.at, self._clock())
-                    yield event
+                        self._thinking_since.setdefault(event.at, time.monotonic())
+                    if event.kind != "text":
+                        yield event
+                        continue
+                    self._text_at = event.at
+                    if text := self._stops.feed(event.text):
+                        yield Delta(event.at, "text", text)
+                    if self._stops.stop:
+                        self.is_cut = True
+                        return
                 case Started():
                     yield from self._start()
                 case Opened() | Closed() if self._text_at is not None:
                     yield from self._release_text()
-                    yield from self._translate([event], streamed=streamed)
+                    yield from self.translate([event], streamed=streamed)
                 case Opened() if event.kind not in self._kinds:
                     self._withheld.add(event.at)
                 case Opened():
@@ -223,11 +168,9 @@ class ReplyTranslator:
                     if since is None:
                         yield event
                     else:
-                        yield Closed(event.at, event.text, round((self._clock() - since) * 1000))
+                        yield Closed(event.at, event.text, round((time.monotonic() - since) * 1000))
                 case Usage():
                     self._end.add(event)
-                    # One that came before the finish reason is a running count.
-                    self._has_final_usage = self._end.ended is not None
                     # A count of zero, or one that stands still, is ignored; content since the last one is added.
                     if (event.output_tokens or 0) > self._reported_tokens:
                         self._reported_tokens = self._tokens = event.output_tokens or 0
@@ -238,31 +181,19 @@ class ReplyTranslator:
                 case _:
                     pass
 
-    def _pass_until_stop(self, event: Delta, stops: StopMatcher) -> Iterator[Event]:
-        """Yield what comes before a stop text, with which the reply ends."""
-        self._text_at = event.at
-        text = stops.feed(event.text)
-        self._free_bytes -= _PIECE_BYTES + _LETTER_BYTES * len(text)
-        yield from self._start()
-        if text:
-            yield Delta(event.at, event.kind, text)
-        self.is_cut = bool(stops.stop)
-
     def _release_text(self) -> Iterator[Event]:
         """Yield what was held back of a text, for it could have been the start of a stop text."""
-        if self._text_at is not None and self._stops is not None and (rest := self._stops.end()):
+        if self._text_at is not None and (rest := self._stops.end()):
             yield Delta(self._text_at, "text", rest)
         self._text_at = None
 
     def translate_end(self) -> Iterator[Event]:
         """Yield the end of the reply: its finish reason and its usage, as far as the upstream reported it.
 
-        Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure,
-        ToolChoiceIgnored if the call that is awaited did not come.
+        Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure.
         """
-        stop = self._stops.stop if self._stops is not None else ""
         ended = Ended("length") if self.is_cut else self._end.ended
-        if stop:
+        if stop := self._stops.stop:
             ended = Ended("stop_sequence", stop_sequence=stop)
         if ended is None:
             # A terminator proves nothing: some servers send it when they drop an answer for the next request.
@@ -272,9 +203,6 @@ class ReplyTranslator:
         reason = ended.finish_reason or "stop"
         if reason in _FAILURE_REASONS:
             raise StreamError(f"the upstream gave up ({reason})")
-        if self._awaits_call and reason == "stop":
-            raise ToolChoiceIgnored
-        yield from self._held
         yield from self._release_text()
         # Some servers end a reply with tool calls with `stop`.
         if self._tool_calls and reason not in _FINISH_REASONS:

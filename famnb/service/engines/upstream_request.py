@@ -29,8 +29,6 @@ _FORMAT = "response_format"
 _CHOICE = "tool_choice"
 _TOOLS = "tools"
 _REQUIRED = "required"
-REQUIRED_CHOICE: RefusedField = (_CHOICE, repr(_REQUIRED))
-"""The choice of a tool in a word, as a field that an upstream refuses or ignores."""
 _CALLERS_OWN = {
     "reasoning_effort": "reasoning_effort",
     "verbosity": "verbosity",
@@ -61,11 +59,6 @@ class UpstreamRequest:
             names.discard(_FORMAT)  # the schema itself may be wrong, which the caller should learn
         return {_mark(name, self.body[name]) for name in names}
 
-    @property
-    def requires_in_a_word(self) -> bool:
-        """Whether the only tool must be called, and the request demands it with `required` rather than by its name."""
-        return _CHOICE in self.dispensable
-
 
 def build_upstream_request(
     prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()
@@ -78,7 +71,7 @@ def build_upstream_request(
     body = {"model": model, "messages": messages, "stream": stream, **_tools(prompt)}
     dispensable, left_out = {**_hints(prompt), **prompt.sampling}, list[str]()
     if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
-        # The word first: llama.cpp's server takes the name for `auto`, its Python one and others the word.
+        # The word first, since llama.cpp's server takes the name for `auto`; by the name where the word is refused.
         dispensable[_CHOICE] = _REQUIRED
         function = {"name": body["tools"][0]["function"]["name"]}
         body[_CHOICE] = {"type": "function", "function": function}

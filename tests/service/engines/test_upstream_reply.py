@@ -1,15 +1,9 @@
 """Whatever an upstream sends, all four endpoints answer properly; its failures never look like an end."""
 
-import asyncio
-
 import pytest
 
-from famnb.events import Done, Event, Usage
-from famnb.request.neutral import PromptTurn
-from famnb.service.engines.upstream import UpstreamEngine
-from famnb.service.prompt import GenerationPrompt
 from tests.support.fault_server import DONE, Action, FaultServer, chunked, event, whole
-from tests.support.service_requests import ServiceClient
+from tests.support.service_requests import CAPS, ServiceClient
 from tests.support.upstream_servers import (
     COUNTS,
     HELLO,
@@ -223,19 +217,10 @@ def test_a_busy_upstream_is_a_429_with_its_retry_after(gateway, upstream, endpoi
     assert (response.status_code, response.headers.get("retry-after")) == (429, seconds)
 
 
-def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(gateway: ServiceClient, upstream: FaultServer):
-    answer_with(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
-    response = gateway.ask("web", stream=True)
-    assert (response.status_code, response.json()["error"]["code"]) == (400, "context_length_exceeded")
-
-
 def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: FaultServer, endpoint: str):
     answer_with(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.finish_reason, reply.status) == ("length", "incomplete")
-
-
-CAPS = {"chat": "max_tokens", "web": "max_new_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 
 
 def running(tokens: int) -> dict[str, int]:
@@ -270,55 +255,7 @@ def test_a_reply_as_long_as_its_cap_ends_as_the_upstream_says(gateway, upstream,
     assert fetch_reply(gateway, endpoint, stream=stream, **{CAPS[endpoint]: 2}).finish_reason == "stop"
 
 
-def test_without_a_cap_the_first_endpoint_has_no_limit(gateway: ServiceClient, upstream: FaultServer):
-    answer_with(upstream, chunked(*stream_chunks(*(["word "] * 20_000))))
-    reply = fetch_reply(gateway, "chat", stream=True)
-    assert (len(reply.text), reply.finish_reason) == (100_000, "stop")
-
-
-OPEN_ENDS = {
-    "usage on the finish chunk": [chunk({}, "stop", usage=COUNTS)],
-    "usage behind it": [chunk({}, "stop"), chunk(None, usage=COUNTS)],
-    "[DONE]": [chunk({}, "stop"), DONE],
-    "the running usage again": [chunk({"content": ""}, usage=COUNTS), chunk({}, "stop", usage=COUNTS)],
-}
-
-
-@pytest.mark.parametrize("tail", OPEN_ENDS.values(), ids=OPEN_ENDS.keys())
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_body_that_stays_open_after_its_end_is_not_waited_for(monkeypatch, tail, stream):
-    """Here the wait for usage would be ten minutes: it is not begun, since the usage is there, or will not come."""
-    monkeypatch.setattr("famnb.service.engines.upstream._TAIL_TIMEOUT_S", 600)
-    prompt = GenerationPrompt(model="m", cap=100, turns=(PromptTurn("user", "Hello"),), streams=stream)
-
-    async def generate(url: str) -> list[Event]:
-        engine = UpstreamEngine(url, models="m")
-        events = [event async for event in engine.generate(prompt)]
-        assert upstream.open == 1  # the body is read on behind the caller's back
-        await engine.aclose()
-        return events
-
-    with FaultServer(chunked(*HELLO, *tail, Action.STALL, end=False)) as upstream:
-        events = asyncio.run(generate(upstream.url))
-    usage = [event.output_tokens for event in events if isinstance(event, Usage)]
-    assert (events[-1], usage) == (Done(), [5] if DONE not in tail else [])
-
-
 def test_an_upstream_that_ends_without_usage_is_not_waited_for_long(gateway, upstream, endpoint):
     answer_with(upstream, chunked(*HELLO, chunk({}, "stop"), Action.STALL, end=False))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.text, reply.complete, reply.usage.output_tokens) == ("Hello, world.", True, None)
-
-
-def test_a_connection_is_used_again_though_its_body_ends_late(endpoint: str):
-    script = chunked(*HELLO, chunk({}, "stop", usage=COUNTS), 0.02, DONE)
-    writes = sum(isinstance(step, bytes) for step in script)
-    with FaultServer(script) as upstream, start_gateway(upstream) as api:
-        counts = []
-        for number in (1, 2, 3):
-            assert fetch_reply(api, endpoint, stream=True).complete is True
-            wait_until(lambda number=number: len(upstream.sent) == number * writes)
-            api.get("/health")  # the service has read the rest by the time that it answers another call
-            counts.append(upstream.connections)
-    assert len(upstream.requests) == 3
-    assert counts[0] == counts[2]

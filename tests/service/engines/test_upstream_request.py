@@ -67,10 +67,6 @@ def test_fields_are_forwarded(gateway_and_upstream, endpoint, fields, expected):
     assert {name: body.get(name) for name in expected} == expected
 
 
-def test_what_nobody_set_is_not_sent(gateway_and_upstream: tuple[ServiceClient, FaultServer]):
-    assert forwarded_body(gateway_and_upstream, "chat").keys() == {"model", "messages", "stream"}
-
-
 SYSTEMS: list[tuple[str, dict[str, Any]]] = [
     ("responses", {"instructions": "Be brief."}),
     ("messages", {"system": [{"type": "text", "text": "Be brief."}]}),
@@ -87,29 +83,6 @@ SYSTEMS: list[tuple[str, dict[str, Any]]] = [
 def test_system_text_is_one_system_message(gateway_and_upstream, endpoint, fields):
     messages = forwarded_body(gateway_and_upstream, endpoint, **fields)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
-
-
-def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str):
-    url = "https://pictures.example/cat.png"
-    image = {"type": "image_url", "image_url": {"url": url}}
-    content = [{"type": "text", "text": "What is this?"}, image]
-    field = "input" if endpoint == "responses" else "messages"
-    body = forwarded_body(gateway_and_upstream, endpoint, **{field: [{"role": "user", "content": content}]})
-    assert body["messages"] == [{"role": "user", "content": content}]
-
-
-def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer]):
-    tools = [
-        {"type": "function", "function": {"name": name, "description": "d", "parameters": SCHEMA}} for name in "ab"
-    ]
-    call = {"id": "call_7", "type": "function", "function": {"name": "a", "arguments": '{"sky":"blue"}'}}
-    messages = [
-        {"role": "user", "content": "Why?"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": "because", "tool_call_id": "call_7"},
-    ]
-    body = forwarded_body(gateway_and_upstream, "web", messages=messages, tools=tools)
-    assert (body["messages"], body["tools"], "tool_choice" in body) == (messages, tools, False)
 
 
 NAMED = {"type": "function", "function": {"name": "b"}}
@@ -141,8 +114,8 @@ def declare(names: str) -> list[Any]:
     return [{"type": "function", "function": {"name": name}} for name in names]
 
 
-def understands(choices: str, unknown: str) -> Any:
-    """A server that calls a tool for a choice in words, or by name; for the other it says something, or refuses it."""
+def understands(choices: str) -> Any:
+    """A server that calls a tool for a choice in words, or by name, and refuses the other."""
 
     def choose(request: Received) -> Script:
         body = decode_body(request)
@@ -151,18 +124,15 @@ def understands(choices: str, unknown: str) -> Any:
                 call = chunk({"tool_calls": [{"index": 0, **CALL}]})
                 return chunked(chunk({"content": "\n\n"}), call, chunk({}, "stop"))
             return whole(completion(None, tool_calls=[CALL]))
-        if unknown == "refuses":
-            return whole({"error": {"message": "tool_choice: Input should be an object"}}, 422)
-        return answer_hello(request)
+        return whole({"error": {"message": "tool_choice: Input should be an object"}}, 422)
 
     return choose
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("unknown", ["refuses", "ignores"])
 @pytest.mark.parametrize("choices", ["words", "names"])
-def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, unknown: str, stream: bool):
-    with FaultServer(choose=understands(choices, unknown)) as upstream, start_gateway(upstream) as api:
+def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, stream: bool):
+    with FaultServer(choose=understands(choices)) as upstream, start_gateway(upstream) as api:
         for _ in range(3):
             reply = fetch_reply(api, "web", stream=stream, tools=declare("ab"), tool_choice=NAMED)
             assert [call.name for call in reply.tool_calls] == ["b"]
@@ -174,11 +144,8 @@ def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, u
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_upstream_that_calls_no_tool_at_all_answers_as_it_can(stream: bool):
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as api:
-        for _ in range(2):
-            reply = fetch_reply(api, "web", stream=stream, tools=declare("b"), tool_choice="required")
-            assert (reply.text, reply.finish_reason) == ("Hello, world.", "stop")
-        sent = [decode_body(request)["tool_choice"] for request in upstream.requests]
-    assert sent == ["required", NAMED, "required", NAMED]
+        reply = fetch_reply(api, "web", stream=stream, tools=declare("b"), tool_choice="required")
+    assert (reply.text, reply.finish_reason) == ("Hello, world.", "stop")
 
 
 @pytest.mark.parametrize("stream", [False, True])
