@@ -177,7 +177,7 @@ async def open_agent(
 
     Raises CredentialError if there is no key.
     """
-    credential = _read_credential(variable, key, settings)
+    credential = read_credential(variable, key, settings)
     client = BaseClient(**settings, api_key=credential)
     AGENTS[run_id] = RemoteAgent(run_id, client, concurrency=concurrency)
 
@@ -189,7 +189,7 @@ async def ask_agent(run_id: str, method: Callable[..., Coroutine[Any, Any, Any]]
     return await method(agent, *arguments)
 
 
-def _read_credential(variable: str, key: Callable[[], str] | None, settings: Mapping[str, Any]) -> Credential:
+def read_credential(variable: str, key: Callable[[], str] | None, settings: Mapping[str, Any]) -> Credential:
     """Return the key of this process; raises CredentialError, which says what to do, if it has none."""
     profile, fault = check_profile(settings["profile"]), None
     try:

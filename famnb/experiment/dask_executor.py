@@ -96,22 +96,13 @@ class DaskExecutor:
         Raises InvalidRequest if `dask_client` is not a Dask client or the `scale` extra is missing, CredentialError if
         a worker has no key, FamnbError if no worker can make calls.
         """
-        _check(dask_client)
-        if client.engine.replays:
-            raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
-        if client.engine.credential.has_more_secrets:
-            raise InvalidRequest(
-                "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
-                "the workers reach the service by its key alone"
-            )
+        settings, variable = worker_settings(dask_client, client)
         self._dask = dask_client
         self._client = client
         self._recording = SafeRecorder(recorder)
         self._run_id = secrets.token_hex(8)
-        is_embedded = client.base_url() == os.getenv(SERVICE_URL)
-        variable = KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
         retries = client.engine.retries.with_max_wait(BRIEF_WAIT_S)
-        settings = {**client.engine.settings(), "connections": concurrency, "retries": retries}
+        settings = {**settings, "connections": concurrency, "retries": retries}
         self._open_arguments = (settings, variable, key, concurrency)
         self._workers: dict[str, _Worker] = {}
         self._left_alone: dict[str, float] = {}
@@ -356,6 +347,23 @@ def _unsent_outcome(failure: FamnbError | None = None) -> CallOutcome:
     """Return the outcome of a call that no worker got; with a failure, its cell is tried again by the next run."""
     error = None if failure is None else type(failure).__name__
     return CallOutcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)
+
+
+def worker_settings(dask_client: Any, client: BaseClient) -> tuple[dict[str, Any], str]:
+    """Return what makes a client like this one on a worker, and the environment variable of its key there.
+
+    Raises InvalidRequest, saying what to do, unless workers of this Dask client can make calls as it would.
+    """
+    _check(dask_client)
+    if client.engine.replays:
+        raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
+    if client.engine.credential.has_more_secrets:
+        raise InvalidRequest(
+            "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
+            "the workers reach the service by its key alone"
+        )
+    is_embedded = client.base_url() == os.getenv(SERVICE_URL)
+    return client.engine.settings(), KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
 
 
 def _check(dask_client: Any) -> None:

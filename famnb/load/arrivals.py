@@ -11,13 +11,14 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 from famnb.errors import InvalidRequest
 from famnb.validation import check_number
@@ -63,6 +64,28 @@ def draw_arrivals(rate: float, duration_s: float, arrivals: Arrivals, rng: np.ra
     count = rate * duration_s
     times = rng.exponential(1 / rate, math.ceil(count + 10 * math.sqrt(count) + 10)).cumsum()
     return np.asarray(times[times < duration_s])
+
+
+def draw_lengths(name: str, source: Any, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return `count` numbers of tokens: from those given, one or several, or from a distribution.
+
+    That is a frozen one of `scipy.stats`, or a table such as `{"distribution": "lognorm", "s": 0.5, "scale": 200}`;
+    what it draws below 1 becomes 1. Raises InvalidRequest.
+    """
+    expected = "numbers of at least 1, or a distribution of scipy.stats such as stats.lognorm(0.5, scale=200)"
+    try:
+        if isinstance(source, Mapping):
+            parameters = {key: value for key, value in source.items() if key != "distribution"}
+            source = getattr(stats, source["distribution"])(**parameters)
+        if hasattr(source, "rvs"):
+            values = np.maximum(source.rvs(size=count, random_state=rng), 1)
+        else:
+            values = rng.choice(np.atleast_1d(np.asarray(source, dtype=float)), count)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InvalidRequest(f"{name}: expected {expected}; got {source!r:.80} ({error})") from None
+    if not (values >= 1).all() or not np.isfinite(values).all():
+        raise InvalidRequest(f"{name}: expected {expected}; got {source!r:.80}")
+    return np.asarray(np.rint(values), dtype=np.int64)
 
 
 def is_growing(begun: Times, ended: Times, now: float, z: float = GROWTH_Z) -> bool:

@@ -33,7 +33,8 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.frame.calls import calls
-from famnb.load.arrivals import Arrivals, Trace, draw_arrivals, parse_duration, read_trace
+from famnb.load.arrivals import Arrivals, Trace, draw_arrivals, draw_lengths, parse_duration, read_trace
+from famnb.load.dask_step import run_step_on_workers
 from famnb.load.measure import (
     OF_STREAMS,
     STEP_COLUMNS,
@@ -44,7 +45,7 @@ from famnb.load.measure import (
     step_rows,
 )
 from famnb.load.search import search_peak
-from famnb.load.step import EndReason, SpendingLimit, Step, run_step
+from famnb.load.step import EndReason, MakeRequest, SpendingLimit, Step, run_step
 from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.validation import check_integer, check_number
@@ -53,6 +54,12 @@ Requests: TypeAlias = "Request | Sequence[Request] | Source"
 """A request or several, or prompts as an experiment takes them."""
 # One token in four characters of English; a word of this text is one token of most vocabularies.
 FILLER = "one two three four five six seven eight nine ten of and to in is it on as at by"
+TALKS = 10
+"""How many talks go on at once where a load has several turns."""
+TURN_TOKENS = 100
+"""The length of an answer earlier in a talk, in words, where none is asked for."""
+CLOSED_LENGTHS = 10_000
+"""How many lengths are drawn for a closed load, whose number of calls is not known; they are used again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -149,6 +156,9 @@ class Load:
     and a call begins when one ends, which hides from the figures how long others would have waited. `trace` is a `.csv`
     or `.jsonl` file, a frame or seconds, of calls as they came elsewhere: `timestamp`, and `input_tokens` and
     `output_tokens`, by which prompts are padded and answers capped.
+    `input_tokens` and `output_tokens` do that without a trace: a number, several to draw from, or a distribution such
+    as `scipy.stats.lognorm(0.5, scale=200)`. With `turns` each call but the first of a talk repeats the turns before
+    it, as a prompt cache is there for; since no call waits for another, the answers in between are filler.
     `slo` are the most that columns of `famnb.calls` may be, `share` how many calls are to keep them; times to first
     token and end count from when a call was due. Calls are not retried. After the last one has begun, `drain` is how
     long the others may take. A step in which more calls begin than end is ended early, and one in which this process
@@ -163,6 +173,9 @@ class Load:
         rate: float | Iterable[float] = (),
         arrivals: Arrivals = "poisson",
         trace: Any = None,
+        input_tokens: Any = None,
+        output_tokens: Any = None,
+        turns: int = 1,
         duration: float | str = "30s",
         warmup: float | str | None = None,
         drain: float | str = "60s",
@@ -188,6 +201,17 @@ class Load:
         if self.trace is None and self.warmup_s >= self.duration_s:
             raise InvalidRequest(f"warmup: expected less than the duration of {self.duration_s:g} s; got {warmup!r}")
         self.drain_s = parse_duration("drain", drain)
+        self.turns = check_integer("turns", turns, minimum=1)
+        self._lengths = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        sample = [
+            draw_lengths(name, source, 8, np.random.default_rng(0)).tolist()
+            for name, source in self._lengths.items()
+            if source is not None
+        ]
+        if sample and self.trace is not None:
+            raise InvalidRequest("input_tokens, output_tokens: a trace has lengths of its own; leave them out")
+        self._shape = (self.turns, sample)
+        """What of the requests' lengths tells one load from another."""
         self.slo = dict(slo or {})
         self.share = check_number("share", share, above=0, expected="a share of calls between 0 and 1")
         self.seed = check_integer("seed", seed)
@@ -217,7 +241,9 @@ class Load:
         """What finds its calls in the ledger: the given name, or one that the content makes."""
         if self._name is None:
             content = [request.body_json() for request in self.requests]
-            settings = repr((self.arrivals, self.duration_s, self.warmup_s, self.seed, self.client.base_url()))
+            settings = repr(
+                (self.arrivals, self.duration_s, self.warmup_s, self.seed, self.client.base_url(), self._shape)
+            )
             self._name = f"load-{hashlib.sha256(b''.join([*content, settings.encode()])).hexdigest()[:8]}"
         return self._name
 
@@ -228,21 +254,28 @@ class Load:
         return f"{limits} in {format_share(self.share)} of calls" if limits else ""
 
     def run(
-        self, *, budget_usd: float | str | Decimal | None = None, again: bool = False, progress: bool | None = None
+        self,
+        *,
+        budget_usd: float | str | Decimal | None = None,
+        again: bool = False,
+        progress: bool | None = None,
+        on: Any = None,
+        key: Callable[[], str] | None = None,
     ) -> LoadReport:
         """Carry out the steps that have not been measured yet, or all of them (`again`), and return what they met.
 
         Calls are started when they are due, whether or not earlier ones have been answered. A step in which more calls
         begin than end is ended early. `budget_usd` is held against the most that the calls in flight can cost. An
-        interrupt keeps what has come; running again goes on with the step that it cut off. Raises InvalidRequest,
-        BudgetExceeded if not one call fits.
+        interrupt keeps what has come; running again goes on with the step that it cut off. `on` is a Dask client: its
+        workers start the calls together, each from a common moment on and with its own API key, as `key()` returns it
+        there or its environment has it. Raises InvalidRequest, BudgetExceeded if not one call fits.
         """
         self._check_objective()
         steps = self._steps()
         budget = self._make_budget(budget_usd)
         measured = {} if again else self._find_measured(steps)
         for step in steps:
-            if step.label not in measured and self._carry(step, budget, progress) == "budget":
+            if step.label not in measured and self._carry(step, budget, progress, on, key) == "budget":
                 break
         frame = self.frame()
         results = tuple(self._measure(step, frame) for step in steps if (frame["step"] == step.label).any())
@@ -259,13 +292,15 @@ class Load:
         tolerance: float = 0.05,
         budget_usd: float | str | Decimal | None = None,
         progress: bool | None = None,
+        on: Any = None,
+        key: Callable[[], str] | None = None,
     ) -> Peak:
         """Search the highest rate, or number of calls at once in a closed load, that keeps an objective.
 
         `slo` are the most that columns may be, such as {"ttft_s": 0.5}, since each call was due; `share` of the calls
         are to keep them. From `start`, else the first rate, the load doubles until it is missed, or halves until it is
-        kept; then the distance is halved until the ends are within `tolerance`. Raises InvalidRequest without an
-        objective, or if this client was the bottleneck.
+        kept; then the distance is halved until the ends are within `tolerance`. `on` and `key` are those of `run`.
+        Raises InvalidRequest without an objective, or if this client was the bottleneck.
         """
         self.slo, self.share = dict(slo or self.slo), share or self.share
         if not self.slo:
@@ -278,7 +313,7 @@ class Load:
 
         def keeps(amount: float) -> bool:
             step = self._step(amount)
-            end = self._carry(step, budget, progress)
+            end = self._carry(step, budget, progress, on, key)
             if end == "budget":
                 raise BudgetExceeded(
                     f"budget_usd: {format_usd(budget.counted)} are spent after {format_count(len(results), 'step')} of "
@@ -347,13 +382,19 @@ class Load:
             due = draw_arrivals(amount, self.duration_s, self.arrivals, rng)
         return Step(f"{amount:.6g}{self._unit}", amount, due, self.duration_s, self.warmup_s, self.drain_s)
 
-    def _carry(self, step: Step, budget: SpendingLimit, progress: bool | None) -> EndReason:
+    def _carry(
+        self, step: Step, budget: SpendingLimit, progress: bool | None, on: Any, key: Callable[[], str] | None
+    ) -> EndReason:
         recorded = calls(self.client.ledger, experiment=self.name, variant=step.label, columns=["repeat"])["repeat"]
         attempt = 0 if recorded.empty else int(recorded.max()) + 1
         labels = {"experiment": self.name, "variant": step.label, "repeat": str(attempt)}
-        is_shown = is_watched() if progress is None else progress
         self._ends.pop(step.label, None)
-        reason = run_step(step, self._request_at(), self.client, labels, budget, progress=is_shown)
+        make_request = self._request_at(step)
+        if on is None:
+            is_shown = is_watched() if progress is None else progress
+            reason = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
+        else:
+            reason = run_step_on_workers(step, make_request, self.client, labels, budget, on, key)
         self._ends[step.label] = reason
         if reason == "budget" and not budget.counted:
             raise BudgetExceeded(
@@ -361,25 +402,44 @@ class Load:
             )
         return reason
 
-    def _request_at(self) -> Callable[[int], Request]:
-        """The function that gives the n-th request of a step: in turn, or with the lengths of the trace."""
-        trace, requests = self.trace, self.requests
-        if trace is None or (trace.input_tokens is None and trace.output_tokens is None):
-            return lambda number: requests[number % len(requests)]
-        words = FILLER.split()
+    def _request_at(self, step: Step) -> MakeRequest:
+        """The function that gives the n-th request: in turn, with the lengths asked for, after those of its talk."""
+        requests, trace, words = self.requests, self.trace, FILLER.split()
+        count = CLOSED_LENGTHS if step.due is None else len(step.due)
+        rng = np.random.default_rng([self.seed, round(step.amount * 1000), 1])
+        drawn = {
+            name: None if source is None else draw_lengths(name, source, count, rng)
+            for name, source in self._lengths.items()
+        }
+        inputs = drawn["input_tokens"] if trace is None else trace.input_tokens
+        outputs = drawn["output_tokens"] if trace is None else trace.output_tokens
+        at_once = 1 if self.turns == 1 else TALKS
+
+        def place(number: int) -> tuple[int, int]:
+            # Talks take turns, so that an answer has time to end before its talk goes on.
+            block, rest = divmod(number, self.turns * at_once)
+            turn, talk = divmod(rest, at_once)
+            return (block * at_once + talk) * self.turns + turn, turn
+
+        def write(number: int, tokens: int) -> str:
+            # It begins with its number: no two are one to a prompt cache.
+            return " ".join([str(number), *(words[index % len(words)] for index in range(tokens - 1))])
+
+        def ask(number: int) -> Request:
+            request = requests[place(number)[0] % len(requests)]
+            return request if inputs is None else request.with_content(write(number, int(inputs[number % len(inputs)])))
 
         def make(number: int) -> Request:
-            first = requests[number % len(requests)]
-            prompt = first.turns()[-1].text
-            if trace.input_tokens is not None:
-                count = int(trace.input_tokens[number])
-                prompt = " ".join(words[(number + place) % len(words)] for place in range(count))
-            cap = None if trace.output_tokens is None else int(trace.output_tokens[number])
-            return self.client.compose(
-                first.endpoint,
-                prompt,
-                **{**self._fields, "stream": True, **({} if cap is None else {"max_tokens": cap})},
-            )
+            request, turn = ask(number), place(number)[1]
+            earlier: list[dict[str, Any]] = []
+            for before in range(number - turn * at_once, number, at_once):
+                tokens = TURN_TOKENS if outputs is None else int(outputs[before % len(outputs)])
+                text = ask(before).turns()[-1].text
+                earlier += [request.user_message(text), {"role": "assistant", "content": write(before, tokens)}]
+            if earlier:
+                request = request.with_earlier(earlier)
+            cap = None if outputs is None else int(outputs[number % len(outputs)])
+            return request if cap is None else request.replace(**{request.cap: cap})
 
         return make
 

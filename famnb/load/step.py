@@ -72,14 +72,15 @@ class SpendingLimit:
         self.limit = limit
         self.counted = Decimal()
         """What ended calls count for, in USD."""
-        self._worst_of = worst_of
+        self.worst_of = worst_of
+        """The most that a request can cost, in USD."""
         self._reserved = Decimal()
 
     def reserve(self, request: Request) -> Decimal | None:
         """Set aside the most that a call can cost; None if that would pass the limit."""
         if self.limit is None:
             return Decimal()
-        worst = self._worst_of(request)
+        worst = self.worst_of(request)
         if self.counted + self._reserved + worst > self.limit:
             return None
         self._reserved += worst
@@ -101,10 +102,12 @@ def run_step(
     budget: SpendingLimit,
     *,
     progress: bool,
+    start: float | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> EndReason:
     """Carry one step and return why it ended early; all of its calls are over and recorded then.
 
+    It begins at `start` by the clock `now`, which may be yet to come; None begins at once.
     An interrupt stops the calls in flight, waits until they are recorded, and is raised as Interrupted.
     """
     over: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -114,7 +117,7 @@ def run_step(
     connections = client.engine.connections
     due = iter(step.due) if step.due is not None else _slots(step, running)
     next_due = next(due, math.inf)
-    start = now()
+    start = now() if start is None else start
     next_look = LOOK_S
 
     def begin(at: float, request: Request, worst: Decimal) -> None:

@@ -260,8 +260,8 @@ class Request(BaseModel):
         *lead, last = self._messages()
         return self.replace(**{self.prompt_field: [*lead, *messages, last]})
 
-    def with_content(self, content: Sequence[Mapping[str, Any]]) -> Self:
-        """Return this request with parts as its last message."""
+    def with_content(self, content: str | Sequence[Mapping[str, Any]]) -> Self:
+        """Return this request with a text or parts as its last message."""
         *lead, _ = self._messages()
         return self.replace(**{self.prompt_field: [*lead, self.user_message(content)]})
 

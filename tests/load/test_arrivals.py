@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from famnb.errors import InvalidRequest
-from famnb.load.arrivals import draw_arrivals, is_growing, parse_duration, read_trace
+from famnb.load.arrivals import draw_arrivals, draw_lengths, is_growing, parse_duration, read_trace
 
 
 @pytest.mark.parametrize("rate", [0.5, 8, 300])
@@ -35,6 +35,23 @@ def test_durations_are_read(text: str | float, seconds: float):
 def test_what_is_no_duration_is_refused(text: object):
     with pytest.raises(InvalidRequest, match="duration: expected a duration above 0"):
         parse_duration("duration", text)
+
+
+def test_lengths_follow_their_distribution():
+    law = stats.lognorm(0.5, scale=200)
+    lengths = draw_lengths("input_tokens", law, 20_000, np.random.default_rng(1))
+    assert stats.kstest(lengths + np.random.default_rng(2).uniform(-0.5, 0.5, 20_000), law.cdf).pvalue > 0.01
+    table = {"distribution": "lognorm", "s": 0.5, "scale": 200}
+    assert (draw_lengths("input_tokens", table, 20_000, np.random.default_rng(1)) == lengths).all()
+    given = draw_lengths("output_tokens", [5, 50], 1000, np.random.default_rng(1))
+    assert set(given.tolist()) == {5, 50}
+    assert abs((given == 5).mean() - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("source", [0, [10, -1], [], "many", {"distribution": "no such"}, {"mean": 5}, float("nan")])
+def test_what_gives_no_lengths_is_refused(source: object):
+    with pytest.raises(InvalidRequest, match="input_tokens: expected numbers of at least 1, or a distribution"):
+        draw_lengths("input_tokens", source, 5, np.random.default_rng(1))
 
 
 def queue_times(rate: float, servers: int, mean_s: float, seconds: float) -> tuple[Any, Any]:

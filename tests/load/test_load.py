@@ -4,7 +4,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import distributed
 import pandas as pd
 import pytest
 
@@ -110,12 +112,81 @@ def test_a_trace_keeps_its_times_and_lengths(make_load: Callable[..., famnb.Load
     assert [len(request.turns()[-1].text.split()) for request in bodies if request is not None] == [4, 40, 8]
 
 
+def prompts_of(load: famnb.Load) -> list[list[str]]:
+    """The texts of each call's conversation, in the order in which they were due."""
+    calls = load.frame().sort_values("due_s")["call_id"]
+    requests = [load.client.ledger.call(call_id).request for call_id in calls]
+    return [[turn.text for turn in request.turns()] for request in requests if request is not None]
+
+
+def test_prompts_and_answers_have_the_lengths_asked_for(make_load: Callable[..., famnb.Load]):
+    load = make_load(rate=20, arrivals="constant", duration=1, input_tokens=[4, 40], output_tokens=7)
+    load.run()
+    texts = [text for (text,) in prompts_of(load)]
+    assert {len(text.split()) for text in texts} == {4, 40}
+    assert len(set(texts)) == 20, "no prompt cache has seen one of them before"
+    request = load.client.ledger.call(load.frame()["call_id"].iloc[0]).request
+    assert request is not None
+    assert request.body()[request.cap] == 7
+
+
+def test_later_turns_of_a_talk_repeat_the_earlier_ones(make_load: Callable[..., famnb.Load]):
+    """Ten talks take turns: the eleventh call goes on with the first talk, the 31st begins a new one."""
+    load = make_load(rate=32, arrivals="constant", duration=1, turns=3, input_tokens=4, output_tokens=5)
+    load.run()
+    talks = prompts_of(load)
+    assert [len(talk) for talk in talks] == [*[1] * 10, *[3] * 10, *[5] * 10, 1, 1]
+    assert talks[10][:1] == talks[0]
+    assert talks[20][:3] == talks[10]
+    assert [len(text.split()) for text in talks[20]] == [4, 5, 4, 5, 4]
+
+
+@pytest.fixture(scope="module")
+def dask_client() -> Iterator[Any]:
+    """A client of a cluster of two worker processes."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def workers_key() -> str:
+    return "k"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("options", "calls"), [({"rate": 40, "arrivals": "constant"}, 80), ({"rate": 40}, None)])
+def test_workers_start_one_plan_together(dask_client: Any, make_load, options: dict[str, Any], calls: int | None):
+    load = make_load(**options)
+    report = load.run(on=dask_client, key=workers_key)
+    frame = load.frame().sort_values("due_s")
+    here = make_load(**options, name="here")
+    here.run()
+    assert frame["due_s"].tolist() == pytest.approx(here.frame()["due_s"].sort_values().tolist())
+    assert frame["status"].eq("completed").all()
+    assert calls is None or len(frame) == calls
+    assert report.steps[0].n == int((~frame["warmup"]).sum())
+    assert load.run(on=dask_client, key=workers_key).skipped == 1
+
+
+@pytest.mark.full
+def test_a_closed_load_is_shared_among_workers(dask_client: Any, make_load):
+    load = make_load(rate=3, arrivals="closed", duration=1)
+    load.run(on=dask_client, key=workers_key)
+    frame = load.frame().sort_values("due_s")
+    ends, starts = frame["end_s"].to_numpy(dtype=float), frame["due_s"].to_numpy(dtype=float)
+    assert max(int(((starts <= at) & (ends > at)).sum()) for at in starts) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"rate": 0}, "rate: expected numbers above 0"),
         ({"rate": 1, "arrivals": "steady"}, "arrivals: expected one of poisson, constant, closed"),
         ({"rate": 1, "warmup": 2}, "warmup: expected less than the duration of 2 s"),
+        ({"rate": 1, "turns": 0}, "turns: expected an integer of at least 1"),
+        ({"trace": [1, 2], "output_tokens": 5}, "a trace has lengths of its own"),
         ({"rate": 1.5, "arrivals": "closed"}, "rate: expected an integer"),
     ],
 )

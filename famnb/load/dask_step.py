@@ -1,0 +1,131 @@
+"""One step of a load from several machines: each Dask worker starts its share of the calls from a common moment on.
+
+this process ── a share of the calls, a moment ──► worker: run_step, into a ledger of its own
+    ledger   ◄── the calls, as Parquet ───────────
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from famnb.client.client import BaseClient
+from famnb.client.dask_worker import read_credential
+from famnb.errors import InvalidRequest
+from famnb.experiment.dask_executor import worker_settings
+from famnb.load.step import EndReason, MakeRequest, SpendingLimit, Step, run_step
+from famnb.record.ledger import Ledger
+from famnb.request import Request
+
+# A worker has loaded everything by then, and needs little more than to read its share.
+START_IN_S = 1.0
+"""Seconds until the calls begin; clocks of several machines should agree far better."""
+CLOSED_REQUESTS = 1000
+"""How many requests a worker gets in a closed load, which it sends in turn."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Share:
+    """What one worker is to do of a step."""
+
+    step: Step
+    requests: tuple[Request, ...]
+    """In their order, to be begun again at the end."""
+    labels: Mapping[str, str]
+    worst: tuple[Decimal, ...]
+    """The most that each request can cost, in USD; empty without a limit."""
+    limit: Decimal | None
+    """The most that all of them may cost, in USD."""
+    settings: Mapping[str, Any]
+    """Of the client."""
+    variable: str
+    """The environment variable of the key, unless a function tells it."""
+    key: Callable[[], str] | None
+
+
+def run_step_on_workers(
+    step: Step,
+    make_request: MakeRequest,
+    client: BaseClient,
+    labels: dict[str, str],
+    budget: SpendingLimit,
+    dask_client: Any,
+    key: Callable[[], str] | None,
+) -> EndReason:
+    """Carry one step from every worker of a cluster and return why it ended early, as `run_step` does.
+
+    `key` tells the API key on a worker; None reads it from the environment there. Every worker may spend an equal share
+    of the budget. Raises InvalidRequest without a worker, CredentialError if one has no key.
+    """
+    settings, variable = worker_settings(dask_client, client)
+    addresses = sorted(dask_client.nthreads())
+    if not step.is_open:
+        addresses = addresses[: int(step.amount)]
+    if not addresses:
+        raise InvalidRequest("on: the cluster has no worker yet: dask_client.wait_for_workers(1)")
+    dask_client.run(is_ready, workers=addresses)
+    limit = None if budget.limit is None else (budget.limit - budget.counted) / len(addresses)
+    shares = []
+    for index in range(len(addresses)):
+        due = None if step.due is None else step.due[index :: len(addresses)]
+        count = CLOSED_REQUESTS if due is None else len(due)
+        requests = tuple(make_request(index + number * len(addresses)) for number in range(count))
+        worst = () if limit is None else tuple(map(budget.worst_of, requests))
+        amount = step.amount / len(addresses) if step.is_open else len(range(index, int(step.amount), len(addresses)))
+        own_step = dataclasses.replace(step, due=due, amount=amount)
+        shares.append(Share(own_step, requests, labels, worst, limit, settings, variable, key))
+    at = time.time() + START_IN_S
+    futures = [
+        dask_client.submit(carry_share, share, at, workers=[address], pure=False)
+        for address, share in zip(addresses, shares, strict=True)
+    ]
+    outcomes = dask_client.gather(futures)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "share.parquet"
+        for _, spent, data in outcomes:
+            budget.counted += spent
+            if data:
+                path.write_bytes(data)
+                client.ledger.load(path)
+    reasons: list[EndReason] = [reason for reason, _, _ in outcomes if reason]
+    return reasons[0] if reasons else ""
+
+
+def is_ready() -> bool:
+    """Whether a worker has loaded what it needs: to call this function loads it."""
+    return True
+
+
+def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
+    """Carry a share, on a worker, from a moment on in seconds since the epoch.
+
+    Returns why it ended early, what it counts for in USD, and its calls as Parquet; no bytes if there were none.
+    """
+    worst = dict(zip(map(id, share.requests), share.worst, strict=False))
+    budget = SpendingLimit(share.limit, lambda request: worst[id(request)])
+    credential = read_credential(share.variable, share.key, share.settings)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "share.sqlite")
+        client = BaseClient(**share.settings, api_key=credential, ledger=ledger)
+        try:
+            reason = run_step(
+                share.step,
+                lambda number: share.requests[number % len(share.requests)],
+                client,
+                dict(share.labels),
+                budget,
+                progress=False,
+                start=time.monotonic() + at - time.time(),
+            )
+            ledger.flush()
+            path = Path(folder) / "share.parquet"
+            count = ledger.export(path)
+            return reason, budget.counted, path.read_bytes() if count else b""
+        finally:
+            client.engine.shut_down().result()
+            ledger.close()
