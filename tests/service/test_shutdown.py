@@ -145,7 +145,7 @@ def refuses(server: Server) -> bool:
     """Whether new connections are refused."""
     try:
         connect(server).close()
-    except ConnectionRefusedError:
+    except ConnectionError:
         return True
     return False
 
