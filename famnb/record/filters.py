@@ -49,21 +49,19 @@ def where(filters: Filters) -> tuple[str, list[Any]]:
             raise TypeError(f"{name!r} is not a filter of calls; there are {', '.join(Filters.__annotations__)}")
         if value is None:
             continue
-        if name in _COMPARISONS:
-            conditions.append(f"started_us {_COMPARISONS[name]} ?")
+        if name in ("since", "until"):
+            conditions.append(f"started_us {'>=' if name == 'since' else '<'} ?")
             values.append(serialize.microseconds(parse_moment(name, cast("Moment", value))))
         else:
             allowed = _parse_texts(name, cast("OneOrMore", value))
-            conditions.append(f"{_COLUMNS.get(name, name)} IN {sql.placeholders(allowed)}")
+            # A call whose process died is stored as running.
+            conditions.append(f"{'standing' if name == 'status' else name} IN {sql.placeholders(allowed)}")
             values += allowed
     return " AND ".join(conditions), values
 
 
-_COMPARISONS = {"since": ">=", "until": "<"}
 _VALUES = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
 """Filters whose values are known: another can never match, which is a slip rather than a filter."""
-_COLUMNS = {"status": "standing"}
-"""Where a filter's column has another name: a call whose process died is stored as running."""
 
 
 def _parse_texts(name: str, texts: OneOrMore) -> list[str]:

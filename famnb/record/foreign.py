@@ -156,7 +156,7 @@ def load(ledger: Any, path: Path) -> int:
     """
     modified_at = datetime.fromtimestamp(math.floor(path.stat().st_mtime), UTC)
     records = []
-    for format_, row in read_rows(path):
+    for format_, row in _read_rows(path):
         exchange, known = _make_call(format_, row, modified_at)
         exchange.reply = dataclasses.replace(exchange.reply, cost=ledger.cost(exchange, exchange.reply))
         records.append((exchange.id, serialize.import_call(exchange, this_process(), known)))
@@ -175,19 +175,15 @@ def load(ledger: Any, path: Path) -> int:
     return added
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file that are calls, each with the name of its format. Raises LedgerError if it has none."""
-    found = False
-    for value in _read_values(path):
-        for format_, rows in _expand(value):
-            for row in rows:
-                found = True
-                yield format_, row
-    if not found:
+def _read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rows of a file that are calls, each with the name of its format. Raises LedgerError if it has none."""
+    rows = [(format_, row) for value in _read_values(path) for format_, rows in _expand(value) for row in rows]
+    if not rows:
         raise LedgerError(
             f"{path} holds no calls; expected a file that famnb ledger export wrote, or of one of the formats "
             f"{', '.join(_PATHS)}"
         )
+    return rows
 
 
 def _read_values(path: Path) -> Iterator[Any]:

@@ -124,11 +124,9 @@ class Ledger:
 
     def call(self, call_id: str) -> RecordedCall:
         """Return a recorded call. KeyError if no call has that id, LedgerError if the file cannot be read."""
-        self.settle()
-        rows = self.fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
-        if not rows:
-            raise UnknownName(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
-        return self._call(rows[0])
+        for call in self.each([call_id]):
+            return call
+        raise UnknownName(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
 
     def note(self, call: str | Reply | RecordedCall, text: str) -> None:
         """Note something on a call, by its id or its reply, in place of an earlier note; an empty text deletes it.
@@ -154,13 +152,20 @@ class Ledger:
         for ids in sql.iter_chunks(call_ids):
             query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id IN {sql.placeholders(ids)}"  # noqa: S608 - placeholders
             rows = {row["id"]: row for row in self.fetch(query, ids)}
-            keys = list({row["request_key"] for row in rows.values()})
-            query = f"SELECT key, body FROM requests WHERE key IN {sql.placeholders(keys)}"  # noqa: S608 - placeholders
-            bodies = {row["key"]: row["body"] for row in self.fetch(query, keys)}
-            reads = dict(self.reads(rows))
-            for row in (rows[call_id] for call_id in ids if call_id in rows):
-                load = functools.partial(tuple, reads.get(row["id"], ()))
-                yield self._recorded_call(row, bodies.get(row["request_key"]), load)
+            yield from self._read_calls([rows[call_id] for call_id in ids if call_id in rows])
+
+    def _read_calls(self, rows: list[sqlite3.Row]) -> Iterator[RecordedCall]:
+        keys = list({row["request_key"] for row in rows})
+        query = f"SELECT key, body FROM requests WHERE key IN {sql.placeholders(keys)}"  # noqa: S608 - placeholders
+        bodies = {row["key"]: row["body"] for row in self.fetch(query, keys)}
+        reads = dict(self.reads(row["id"] for row in rows))
+        for row in rows:
+            yield RecordedCall(
+                row={**dict(row), "status": row["standing"]},
+                body=serialize.decode_body(row["id"], bodies.get(row["request_key"])),
+                reads=reads.get(row["id"], ()),
+                ledger=self,
+            )
 
     def select(self, where: str = "1", values: Sequence[Any] = (), *, limit: int | None = None) -> list[sqlite3.Row]:
         """Return rows of the calls table, newest last, at most the `limit` newest; none if there is no file yet.
@@ -216,7 +221,7 @@ class Ledger:
         dead_rows = self.fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead_rows:
             try:
-                reply = self._call(row).reply
+                reply = next(self._read_calls([row])).reply
             except Exception as error:  # a damaged row must not keep the other calls from being read
                 serialize.warn_damaged(row["id"], "what had arrived", error)
                 reply = Reply(status="interrupted", complete=False)
@@ -391,16 +396,6 @@ class Ledger:
         # In SQL, so that a filter by status, its limit and its order are right for calls of dead processes too.
         connection.create_function("standing", 3, _standing_of_running)
         return connection
-
-    def _call(self, row: sqlite3.Row) -> RecordedCall:
-        call_id, key = row["id"], row["request_key"]
-        requests = self.fetch("SELECT body FROM requests WHERE key = ?", (key,))
-        body = requests[0]["body"] if requests else None
-        return self._recorded_call(row, body, lambda: next((reads for _, reads in self.reads([call_id])), ()))
-
-    def _recorded_call(self, row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
-        values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-        return RecordedCall(row=values, body=serialize.decode_body(row["id"], body), load=load, ledger=self)
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
         """Return the cost of a call with this reply, finished or not, by the price book and the latest fit.

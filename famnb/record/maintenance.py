@@ -99,6 +99,7 @@ def info(path: Path, connection: sqlite3.Connection | None) -> LedgerInfo:
         query = f"SELECT {expression}, COUNT(*) FROM calls WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - own text
         return {str(name): count for name, count in connection.execute(query)}
 
+    first, last = connection.execute("SELECT MIN(started_us), MAX(started_us) FROM calls").fetchone()
     return LedgerInfo(
         path=path,
         version=schema.version(connection),
@@ -106,8 +107,8 @@ def info(path: Path, connection: sqlite3.Connection | None) -> LedgerInfo:
         payload_bytes=value("SELECT IFNULL(SUM(LENGTH(reads)), 0) FROM pieces"),
         request_bytes=value("SELECT IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM requests"),
         calls=value("SELECT COUNT(*) FROM calls"),
-        first=_moment(value("SELECT MIN(started_us) FROM calls")),
-        last=_moment(value("SELECT MAX(started_us) FROM calls")),
+        first=None if first is None else serialize.moment(first),
+        last=None if last is None else serialize.moment(last),
         by_status=count_by("status"),
         by_model=count_by("IFNULL(model, 'unnamed')"),
         by_endpoint=count_by("endpoint"),
@@ -179,7 +180,3 @@ def _on_disk(path: Path) -> int:
     """Bytes of the file and of its write-ahead log."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(file.stat().st_size for file in files if file.exists())
-
-
-def _moment(us: int | None) -> datetime | None:
-    return None if us is None else serialize.moment(us)

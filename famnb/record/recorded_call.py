@@ -38,8 +38,8 @@ class RecordedCall:
     """The stored columns."""
     body: dict[str, Any]
     """The request's JSON body."""
-    load: Callable[[], tuple[Read, ...]]
-    """Fetches what came from the socket, on first use."""
+    reads: tuple[Read, ...] = ()
+    """What came from the socket, and when."""
     ledger: NoteBook | None = None
     """The ledger that it was read from."""
 
@@ -95,11 +95,6 @@ class RecordedCall:
     def request(self) -> Request:
         """The request that was sent; raises InvalidRequest where today's limits would refuse it."""
         return self.endpoint.request.from_body(self.body)
-
-    @cached_property
-    def reads(self) -> tuple[Read, ...]:
-        """What came from the socket, and when."""
-        return self.load()
 
     @cached_property
     def reply(self) -> Reply:

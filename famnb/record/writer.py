@@ -8,7 +8,6 @@ submit ── queue ── prepare (encode, compress) ── backlog ── one 
 from __future__ import annotations
 
 import atexit
-import collections
 import contextlib
 import dataclasses
 import os
@@ -57,6 +56,8 @@ class _WriteJob:
     urgent: bool
     """Whether its caller wants an attempt now, and to wait for it."""
     then: Callable[[], object] | None
+    is_prepared: bool = False
+    """Whether its record is in the backlog."""
     future: Future[None] = dataclasses.field(default_factory=Future)
 
 
@@ -69,14 +70,11 @@ class LedgerWriter:
         self._backlog = Backlog(path, warn=self._warn_once)
         """Records that are not written yet."""
         self._changed = threading.Condition()
-        """Guards and announces the queue, the threads and `_closing`."""
-        self._queue: collections.deque[_WriteJob] = collections.deque()
-        self._prepared: list[_WriteJob] = []
-        """Jobs whose records are in the backlog, and that the thread has still to see."""
-        self._current: list[_WriteJob] = []
-        """Jobs that the thread works on."""
+        """Guards and announces the jobs, the threads and `_closing`."""
+        self._jobs: list[_WriteJob] = []
+        """Those whose futures are not done."""
         self._preparing = threading.Lock()
-        """Held from taking jobs to keeping their records, so that two threads keep the order."""
+        """Held while records are made and kept, so that two threads keep the order."""
         self._thread: threading.Thread | None = None
         self._second_thread: threading.Thread | None = None
         self._closing = False
@@ -99,7 +97,7 @@ class LedgerWriter:
         job = _WriteJob(prepare, urgent, then)
         job.future.set_running_or_notify_cancel()  # so that a cancelled waiter cannot cancel the writing
         with self._changed:
-            self._queue.append(job)
+            self._jobs.append(job)
             self._changed.notify_all()
             if self._thread is None:
                 self._thread = _start_thread(self._run)
@@ -117,7 +115,9 @@ class LedgerWriter:
     @property
     def behind(self) -> int:
         """Records that wait since the file cannot be written; 0 while it can."""
-        return len(self._backlog) + len(self._queue) if self._failed_at is not None or self.is_stuck else 0
+        if self._failed_at is None and not self.is_stuck:
+            return 0
+        return len(self._backlog) + sum(not job.is_prepared for job in self._jobs)
 
     def flush(self) -> None:
         """Wait until all that was submitted is written, or could not be.
@@ -171,7 +171,7 @@ class LedgerWriter:
     def _await_work(self) -> bool:
         """Wait for jobs, or for the time to try again; return False, the file closed, when there was nothing to do."""
         with self._changed:
-            while not self._has_jobs() and not self._is_attempt_due():
+            while not self._jobs and not self._is_attempt_due():
                 has_failed = self._failed_at is not None
                 is_idle = not self._closing and not self._changed.wait(RETRY_S if has_failed else IDLE_S)
                 if self._closing or (is_idle and not has_failed):
@@ -182,14 +182,10 @@ class LedgerWriter:
             self._disconnect()
         # Again under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
         with self._changed:
-            if self._has_jobs():
+            if self._jobs:
                 return True
             self._thread, self._closing = None, False
             return False
-
-    def _has_jobs(self) -> bool:
-        """Whether there are jobs whose futures are not done, those that the second thread has prepared included."""
-        return bool(self._queue or self._prepared)
 
     def _is_attempt_due(self) -> bool:
         return bool(self._backlog) and (self._failed_at is None or time.monotonic() - self._failed_at >= RETRY_S)
@@ -197,48 +193,40 @@ class LedgerWriter:
     def _work(self) -> None:
         """Prepare what is in the queue, and write all that waits; the futures are done, whatever happens."""
         self._prepare()
-        with self._changed:
-            jobs, self._prepared = self._prepared, []
-            self._current = jobs
-        is_asked_for = any(job.urgent for job in jobs)
-        if self._backlog and (is_asked_for or self._is_attempt_due()):
+        jobs = [job for job in self._jobs if job.is_prepared]
+        if self._backlog and (any(job.urgent for job in jobs) or self._is_attempt_due()):
             self._write()
         for job in jobs:
             if job.then is not None and self._failed_at is None:
                 with self._note_use():
                     job.then()
-            self._finish(job)
+        self._finish(jobs)
 
     def _stand_in(self) -> None:
         """Prepare jobs in the place of the thread that is stuck, so that nobody waits and memory is counted."""
         while self.is_stuck:
             self._prepare()
-            with self._changed:
-                jobs = [job for job in (*self._current, *self._prepared) if not job.urgent]
-                self._prepared = [job for job in self._prepared if job.urgent]
-            for job in jobs:
-                self._finish(job)
+            self._finish([job for job in self._jobs if job.is_prepared and not job.urgent])
             if self._busy_s() > HANG_S:
                 self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
             with self._changed:
-                if not self._queue:
+                if all(job.is_prepared for job in self._jobs):
                     self._changed.wait(STUCK_S)
         with self._changed:
             self._second_thread = None
 
-    def _finish(self, job: _WriteJob) -> None:
-        """Set a job's future, which another thread may have done."""
+    def _finish(self, jobs: list[_WriteJob]) -> None:
+        """Set the futures of jobs, which another thread may have done."""
         with self._changed:
-            if not job.future.done():
-                job.future.set_result(None)
+            for job in jobs:
+                if not job.future.done():
+                    job.future.set_result(None)
+            self._jobs = [job for job in self._jobs if not job.future.done()]
 
     def _prepare(self) -> None:
-        """Make the records of what is in the queue."""
+        """Make the records of new jobs."""
         with self._preparing:
-            with self._changed:
-                jobs = list(self._queue)
-                self._queue.clear()
-            for job in jobs:
+            for job in [job for job in self._jobs if not job.is_prepared]:
                 try:
                     record = job.prepare()
                 except Exception as error:  # whatever a strange reply does here, it must not end the thread
@@ -246,8 +234,7 @@ class LedgerWriter:
                 else:
                     if record:
                         self._backlog.append(record)
-            with self._changed:
-                self._prepared += jobs
+                job.is_prepared = True
 
     def _write(self) -> None:
         """Write the backlog, a transaction for each batch; if the file cannot be written, the rest stays."""

@@ -118,7 +118,6 @@ def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def test_false_is_no_ledger():
-    """It would record in the user's own, where whoever wrote it expects that nothing is recorded."""
     with pytest.raises(InvalidArgument, match="ledger: expected a path, got False; every call is recorded"):
         Ledger(False)  # type: ignore[arg-type]  # what a user may write
 

@@ -91,19 +91,16 @@ def each_filter(test: Any) -> Any:
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=filters)
 def test_exported_files_give_the_frame_of_their_ledger(ledger: Ledger, files: str, chosen: dict[str, Any]):
-    """Same rows, columns, types, estimates and costs, whatever the filters; a call in two files counts once."""
     assert_frame_equal(famnb.calls(files, **chosen), famnb.calls(ledger, **chosen))
 
 
 def test_the_other_frames_read_exported_files_too(ledger: Ledger, files: str):
-    """Events, runs and spending are those of the ledger."""
     assert_frame_equal(famnb.deltas(ledger=files), famnb.deltas(ledger=ledger))
     assert_frame_equal(famnb.runs(files, tag="t"), famnb.runs(ledger, tag="t"))
     assert_frame_equal(famnb.spend(files, by=["hour", "model"]), famnb.spend(ledger, by=["hour", "model"]))
 
 
 def test_more_rows_than_are_read_at_once_stay_in_order(tmp_path: Path):
-    """Pieces join to one frame, oldest first, its words intact."""
     ids, count = [f"{place:06}" for place in range(50_000)], 50_000
     columns = {"id": ids[::-1], "started_us": list(range(count))[::-1], "status": ["completed"] * count}
     columns |= {"endpoint": ["chat", "web"] * (count // 2), "request_body": [None] * count, "pieces": [[]] * count}
@@ -117,19 +114,16 @@ def test_more_rows_than_are_read_at_once_stay_in_order(tmp_path: Path):
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path: Path):
-    """With what was looked for, and what writes such files."""
     with pytest.raises(LedgerError, match=r"no file matches .*/\*\.parquet: .*famnb ledger export"):
         famnb.calls(f"{tmp_path}/*.parquet")
 
 
 def test_a_folder_is_refused_with_what_to_name_in_it(tmp_path: Path):
-    """Rather than taken for a broken ledger."""
     with pytest.raises(LedgerError, match=r"is a folder: .*/\*\.parquet"):
         famnb.calls(tmp_path)
 
 
 def test_a_parquet_file_that_holds_no_ledger_is_refused(ledger: Ledger, tmp_path: Path):
-    """The file is named; so is one that a newer famnb wrote, and one that is no Parquet at all."""
     ledger.export(tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "b.parquet")
     with pytest.raises(LedgerError, match=r"b\.parquet holds no ledger"):
@@ -145,7 +139,6 @@ def test_a_parquet_file_that_holds_no_ledger_is_refused(ledger: Ledger, tmp_path
 
 
 def test_without_the_extra_the_error_names_it(files: str, monkeypatch: pytest.MonkeyPatch):
-    """DuckDB is not everybody's; who needs it learns what to install."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(LedgerError, match=r'pip install "famnb\[scale\]"'):
         famnb.calls(files)

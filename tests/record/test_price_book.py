@@ -132,7 +132,6 @@ def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook)
 
 
 def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: PriceBook):
-    """What its API cannot do costs nothing; whether input was read from the cache is another question."""
     book.set("m", input=10, output=0, cache_write=12)
     assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(10), Decimal(12))
     assert book.cost("m", make_usage(MILLION, 0), has_cache_writes=False).exact

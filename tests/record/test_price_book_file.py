@@ -33,14 +33,12 @@ until_context = 200000
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where FAMNB_PRICES points."""
-    path = tmp_path / "own" / "prices.toml"
+    path = tmp_path / "prices.toml"
     monkeypatch.setenv("FAMNB_PRICES", str(path))
     return path
 
 
 def test_prices_of_the_file_hold_from_the_first_question(file: Path) -> None:
-    """Dates, tiers and cached prices as they stand there, with the file as their source."""
-    file.parent.mkdir()
     file.write_text(FILE)
     book = PriceBook(use_file=True)
     before, after = datetime(2026, 2, 28, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
@@ -54,8 +52,6 @@ def test_prices_of_the_file_hold_from_the_first_question(file: Path) -> None:
 
 
 def test_what_is_set_in_the_process_wins_over_the_file(file: Path) -> None:
-    """And the file over what is built in."""
-    file.parent.mkdir()
     file.write_text('[[price]]\nmodel = "fam-mini"\ninput = 1\noutput = 1\n')
     book = PriceBook(use_file=True)
     assert book.price("fam-mini").input == 1  # type: ignore[union-attr]
@@ -64,7 +60,6 @@ def test_what_is_set_in_the_process_wins_over_the_file(file: Path) -> None:
 
 
 def test_every_field_of_a_price_is_kept_to_the_last_digit_beside_what_the_file_held(file: Path) -> None:
-    file.parent.mkdir()
     file.write_text(FILE)
     book = PriceBook(use_file=True)
     moment = "2026-05-01T12:30:00+02:00"
@@ -106,8 +101,6 @@ GOOD = '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 2026-01-01\n'
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: str, words: str) -> None:
-    """Asked to load it; a call meanwhile is priced without it, with one warning."""
-    file.parent.mkdir()
     file.write_text(text)
     book = PriceBook(use_file=True)
     with pytest.raises(InvalidRequest, match=words):
@@ -118,14 +111,11 @@ def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: s
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(file: Path) -> None:
-    """As some editors write it."""
-    file.parent.mkdir()
     file.write_text(GOOD, encoding="utf-8-sig")
     assert [price.model for price in PriceBook((), use_file=True)] == ["a"]
 
 
 def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> None:
-    """Most users have none."""
     book = PriceBook(use_file=True)
     assert book.price("fam-mini") is not None
     with pytest.raises(FileNotFoundError):
@@ -133,16 +123,12 @@ def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> 
 
 
 def test_a_price_may_be_of_one_service(file: Path) -> None:
-    """It stands beside that for all services."""
-    file.parent.mkdir()
     plain = '[[price]]\nmodel = "m"\ninput = 1\noutput = 1\n'
     file.write_text(f'{plain}\n{plain}service = "openrouter"\n'.replace("1\nservice", "5\nservice"))
     assert PriceBook(use_file=True).price("m", service="openrouter").output == 5  # type: ignore[union-attr]
 
 
 def test_what_is_set_is_kept_for_the_next_process_with_its_date(file: Path) -> None:
-    """Before all other prices of the file, and unless told not to; what is forgotten is gone there, too."""
-    file.parent.mkdir()
     file.write_text(FILE)
     book = PriceBook(use_file=True)
     book.set("fam-2-5-pro", input=7, output=8, since="2026-02-01", keep=True)
@@ -166,7 +152,6 @@ def test_the_environment_says_whether_prices_are_kept(file: Path, monkeypatch: p
 
 
 def test_a_file_that_cannot_be_read_is_left_alone_and_the_price_holds(file: Path) -> None:
-    file.parent.mkdir()
     file.write_text("[[price")
     book = PriceBook(use_file=True)
     with pytest.warns(RuntimeWarning, match="the price is not kept"):

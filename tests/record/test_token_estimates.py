@@ -116,7 +116,6 @@ def test_a_message_is_longer_than_its_text(fields: dict[str, str], chars: int | 
 
 
 def test_an_image_makes_the_text_no_measure_of_the_input():
-    """How many tokens an image is cannot be told from its address."""
     parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "http://127.0.0.1/cat.png"}]
     assert input_chars(ChatRequest(model="fam-mini", messages=[{"role": "user", "content": parts}])) is None
 

@@ -237,7 +237,7 @@ def _search(ledger: Ledger, text: str) -> list[Any]:
 
 def _row_view(row: Any) -> CallRowView:
     # For the row alone: this reads neither the body nor the recorded reads.
-    started_at = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
+    started_at = RecordedCall(row=row, body={}).started_at.astimezone()
     duration = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
     return CallRowView(
         key=row["id"],
