@@ -1,4 +1,4 @@
-"""Profiles: the APIs of vendors as values, each in a file of its own.
+"""Profiles: the APIs of vendors as values, in a file each, and one for those that follow OpenAI.
 
     famnb.connect("openai")                                # with the key of OPENAI_API_KEY
     famnb.Client(profile="open", base_url="http://gpu:8080")     # any server that speaks one of the dialects
@@ -42,9 +42,9 @@ from famnb.profiles.profile import vendor_endpoints as vendor_endpoints
 
 DEFAULT = "fam"
 """The profile of a client that names none."""
-_COMPATIBLE = ("deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex")
+_COMPATIBLE = ("gemini", "azure", "deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex")
 NAMES = (
-    *("fam", "openai", "anthropic", "openrouter", "gemini", "azure", *_COMPATIBLE),
+    *("fam", "openai", "anthropic", "openrouter", *_COMPATIBLE),
     *("ollama", "vllm", "local", "open"),
 )
 """The names of famnb's own that `famnb.Client(profile=…)` takes."""

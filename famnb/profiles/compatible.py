@@ -1,5 +1,12 @@
-"""Vendors whose API is OpenAI's but for a few fields: DeepSeek, Groq, Mistral, xAI, Together, Bedrock and Vertex.
+"""Vendors whose API is OpenAI's but for a few fields: Gemini, Azure, DeepSeek, Groq, Mistral, xAI, Together and others.
 
+gemini      refuses a field that it does not know, so those of OpenAI that Google does not name are not offered here.
+            What Gemini alone has stands in its own `extra_body`:
+            `extra_body={"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}}`. Google's own tools
+            stand beside functions: `extra_body={"tools": [{"google_search": {}}]}`.
+            https://ai.google.dev/gemini-api/docs/openai
+azure       `model` is the name of a deployment; a token of Entra goes into `headers={"authorization": "Bearer …"}`,
+            `query={"api-version": "preview"}` is for a preview; https://learn.microsoft.com/en-us/azure/foundry/openai
 deepseek    `thinking` goes into extra_body; https://api-docs.deepseek.com
 groq        https://console.groq.com/docs/api-reference
 mistral     usage is in every stream; https://docs.mistral.ai/api
@@ -14,18 +21,28 @@ vertex      at https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/lo
 import dataclasses
 from typing import Literal
 
-from famnb.profiles.gemini import GeminiChatRequest
 from famnb.profiles.open import SERVER_CHAT, ServerChatRequest, ServerResponsesRequest
+from famnb.profiles.openai import MODELS as OPENAI_MODELS
 from famnb.profiles.openai import OpenAIChatRequest, OpenAIResponsesRequest
 from famnb.profiles.profile import Profile, vendor_endpoints
 from famnb.request.fields import Row, pick
-from famnb.request.vendor_fields import CHAT_TRAITS, MIN_P, OWN_CHAT_TOOLS, TOP_K, Count, chat_request
+from famnb.request.vendor_fields import CHAT, CHAT_TRAITS, MIN_P, OWN_CHAT_TOOLS, TOP_K, Count, chat_request
 
 _COMMON = (
     "model messages stream response_format tools tool_choice stop extra_body temperature top_p reasoning_effort "
     "frequency_penalty presence_penalty"
 )
 
+GeminiChatRequest = chat_request(
+    "GeminiChatRequest",
+    "Chat completions at Gemini.",
+    pick(
+        CHAT,
+        "model messages stream max_tokens response_format max_completion_tokens stream_options tools tool_choice stop "
+        "extra_body temperature top_p reasoning_effort seed",
+    ),
+    module=__name__,
+)
 DeepSeekChatRequest = chat_request(
     "DeepSeekChatRequest",
     "Chat completions at DeepSeek.",
@@ -71,20 +88,25 @@ TogetherChatRequest = chat_request(
 )
 
 # fmt: off
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 _ROWS = (
-    ("deepseek", "DeepSeek", "https://api.deepseek.com", "/v1", "DEEPSEEK_API_KEY",
+    ("gemini", "Gemini", _GOOGLE, "", ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+     ("gemini-3.5-flash", "gemini-3.8-flash"), (GeminiChatRequest,)),
+    ("azure", "Azure OpenAI", "AZURE_OPENAI_ENDPOINT", "/openai/v1", ("AZURE_OPENAI_API_KEY",),
+     OPENAI_MODELS, (OpenAIResponsesRequest, OpenAIChatRequest)),
+    ("deepseek", "DeepSeek", "https://api.deepseek.com", "/v1", ("DEEPSEEK_API_KEY",),
      ("deepseek-chat", "deepseek-reasoner"), (DeepSeekChatRequest,)),
-    ("groq", "Groq", "https://api.groq.com", "/openai/v1", "GROQ_API_KEY",
+    ("groq", "Groq", "https://api.groq.com", "/openai/v1", ("GROQ_API_KEY",),
      ("openai/gpt-oss-120b", "llama-3.3-70b-versatile"), (GroqChatRequest,)),
-    ("mistral", "Mistral", "https://api.mistral.ai", "/v1", "MISTRAL_API_KEY",
+    ("mistral", "Mistral", "https://api.mistral.ai", "/v1", ("MISTRAL_API_KEY",),
      ("mistral-medium-latest", "magistral-medium-latest"), (MistralChatRequest,)),
-    ("xai", "xAI", "https://api.x.ai", "/v1", "XAI_API_KEY",
+    ("xai", "xAI", "https://api.x.ai", "/v1", ("XAI_API_KEY",),
      ("grok-4.5", "grok-4-fast"), (ServerResponsesRequest, ServerChatRequest)),
-    ("together", "Together", "https://api.together.xyz", "/v1", "TOGETHER_API_KEY",
+    ("together", "Together", "https://api.together.xyz", "/v1", ("TOGETHER_API_KEY",),
      ("openai/gpt-oss-120b", "Qwen/Qwen3-235B-A22B-Thinking-2507"), (TogetherChatRequest,)),
-    ("bedrock", "Bedrock", "BEDROCK_BASE_URL", "/v1", "AWS_BEARER_TOKEN_BEDROCK",
+    ("bedrock", "Bedrock", "BEDROCK_BASE_URL", "/v1", ("AWS_BEARER_TOKEN_BEDROCK",),
      ("openai.gpt-oss-120b",), (OpenAIChatRequest, OpenAIResponsesRequest)),
-    ("vertex", "Vertex", "VERTEX_BASE_URL", "", "GOOGLE_OAUTH_ACCESS_TOKEN",
+    ("vertex", "Vertex", "VERTEX_BASE_URL", "", ("GOOGLE_OAUTH_ACCESS_TOKEN",),
      ("google/gemini-3.5-flash",), (GeminiChatRequest,)),
 )
 # fmt: on
@@ -95,8 +117,9 @@ PROFILES = {
         endpoints=vendor_endpoints(models, *requests, prefix=prefix),
         base_url=url if "://" in url else None,
         url_variables=() if "://" in url else (url,),
-        key_variables=(key_variable,),
+        key_variables=key_variables,
     )
-    for name, title, url, prefix, key_variable, models, requests in _ROWS
+    for name, title, url, prefix, key_variables, models, requests in _ROWS
 }
 """The profiles by name; where everyone has an address of their own, a variable holds it."""
+PROFILES["azure"] = dataclasses.replace(PROFILES["azure"], key_header="api-key", names_deployments=True)
