@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pydantic
 import pytest
 
 import famnb
@@ -18,43 +17,11 @@ from famnb.request.chat import ChatRequest
 from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
+from tests.profiles.vendors import PATHS, VENDORS, Trip, weather
 from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import body, sse_stream
 
 KEY = "vendor-key-0123456789abcdef"
-VENDORS = [(name, endpoint) for name in VENDOR_NAMES for endpoint in find_profile(name).endpoints]
-PATHS = {
-    "openai": {"responses": "/v1/responses", "chat": "/v1/chat/completions"},
-    "anthropic": {"messages": "/v1/messages"},
-    "openrouter": {"chat": "/v1/chat/completions"},
-    "gemini": {"chat": "/chat/completions"},
-    "azure": {"responses": "/openai/v1/responses", "chat": "/openai/v1/chat/completions"},
-    "deepseek": {"chat": "/v1/chat/completions"},
-    "groq": {"chat": "/openai/v1/chat/completions"},
-    "mistral": {"chat": "/v1/chat/completions"},
-    "xai": {"responses": "/v1/responses", "chat": "/v1/chat/completions"},
-    "together": {"chat": "/v1/chat/completions"},
-    "bedrock": {"chat": "/v1/chat/completions", "responses": "/v1/responses"},
-    "vertex": {"chat": "/chat/completions"},
-    "ollama": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
-    "vllm": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
-    "open": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
-}
-KEYLESS = ("none needed", "`api_key=`, if any")
-"""What README says of a key that is not needed."""
-KEY_HEADERS = {"anthropic": "x-api-key", "azure": "api-key"}
-
-
-class Trip(pydantic.BaseModel):
-    """Where to go."""
-
-    city: str
-
-
-@famnb.tool
-def weather(city: str) -> str:
-    """The weather of a city right now."""
-    return f"4 degrees in {city}"
 
 
 @pytest.fixture(scope="module")
@@ -62,24 +29,6 @@ def service() -> Iterator[Server]:
     """The local service, which speaks the vendors' dialects."""
     with serve_service(time_scale=0, compat=True) as running:
         yield running
-
-
-@pytest.mark.parametrize(("name", "endpoint"), VENDORS)
-def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
-    server = FaultServer(whole(body(endpoint, "Hello.")))
-    with Client(profile=name, base_url=server.url, api_key=KEY) as client:
-        reply = client.send(client.compose(endpoint, "Say hello.", system="Be brief.", max_tokens=2000, stream=False))
-    server.close()
-    [asked] = server.requests
-    assert reply.text == "Hello."
-    assert asked.path == PATHS[name][endpoint]
-    header = KEY_HEADERS.get(name, "authorization")
-    assert asked.headers[header] == (f"Bearer {KEY}" if header == "authorization" else KEY)
-    assert ("authorization" in asked.headers) == (header == "authorization")
-    assert asked.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
-    cap = {"responses": "max_output_tokens"}.get(endpoint, "max_tokens")
-    cap = "max_completion_tokens" if name in ("openai", "azure", "groq", "bedrock") and endpoint == "chat" else cap
-    assert json.loads(asked.body)[cap] == 2000
 
 
 def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):

@@ -14,24 +14,10 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.errors import InvalidRequest
-from famnb.profiles import VENDOR_NAMES, find_profile
+from famnb.profiles import find_profile
+from tests.profiles.vendors import PATHS, VENDORS, Trip, weather
 from tests.support.fault_server import FaultServer, whole
 from tests.support.wire_payloads import body
-
-VENDORS = [(name, endpoint) for name in VENDOR_NAMES for endpoint in find_profile(name).endpoints]
-
-
-class Trip(pydantic.BaseModel):
-    """Where to go."""
-
-    city: str
-
-
-@famnb.tool
-def weather(city: str) -> str:
-    """The weather of a city right now."""
-    return f"4 degrees in {city}"
-
 
 FORM = {
     "description": "Where to go.",
@@ -140,10 +126,10 @@ EARLIER_FIELDS = {"temperature", "top_p", "top_k"}
 
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
-def test_a_vendor_gets_the_fields_that_it_documents(name: str, endpoint: str):
-    server = FaultServer(whole(body(endpoint, '{"city": "Oslo"}')))
+def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
+    server, key = FaultServer(whole(body(endpoint, '{"city": "Oslo"}'))), "vendor-key-0123456789"
     takes_form = find_profile(name).endpoints[endpoint].traits.format
-    with Client(profile=name, base_url=server.url, api_key="vendor-key-0123456789") as client:
+    with Client(profile=name, base_url=server.url, api_key=key) as client:
         request = client.compose(
             endpoint,
             "Where to?",
@@ -154,10 +140,16 @@ def test_a_vendor_gets_the_fields_that_it_documents(name: str, endpoint: str):
             stream=True,
             schema=Trip if takes_form else None,
         )
-        client.send(request)
+        assert client.send(request).text == '{"city": "Oslo"}'
     server.close()
     [asked] = server.requests
     assert json.loads(asked.body) == SENT[name, endpoint]
+    assert asked.path == PATHS[name][endpoint]
+    key_headers = {header: asked.headers.get(header) for header in ("authorization", "x-api-key", "api-key")}
+    header = {"anthropic": "x-api-key", "azure": "api-key"}.get(name, "authorization")
+    value = f"Bearer {key}" if header == "authorization" else key
+    assert key_headers == {**dict.fromkeys(key_headers), header: value}
+    assert asked.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
 
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
