@@ -240,6 +240,9 @@ class ReplyBuilder:
     def add(self, event: Event) -> None:
         """Add one event to the reply."""
         match event:
+            # First, since streams are made of these.
+            case Delta():
+                self._add_delta(event)
             case Started():
                 # Some servers send id and model in different events, or an event without them first.
                 self._started = Started(
@@ -263,8 +266,6 @@ class ReplyBuilder:
                 self.ended = event if self.ended is None else _merge_ends(self.ended, event)
             case Done():
                 self.done = True
-            case Delta():
-                self.add_delta(event)
             case Opaque():
                 self._opaque[event.at] = event
             case Noted():
@@ -274,8 +275,7 @@ class ReplyBuilder:
             case _:
                 assert_never(event)
 
-    def add_delta(self, event: Delta) -> None:
-        """Add a piece of a block; `add` does, too, but a stream is made of these."""
+    def _add_delta(self, event: Delta) -> None:
         block = self._blocks.get(event.at) or self._get_block(event.at, event.kind)
         # A signature proves a block to the service that gets it back; nobody reads it, so it does not count as content.
         if event.kind == "signature":

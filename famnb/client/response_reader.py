@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from famnb.endpoints import Endpoint
 from famnb.errors import Cancelled, FamnbError, ResponseFormatError, StreamError, StreamInterrupted
-from famnb.events import Delta, Event, Status
+from famnb.events import Event, Status
 from famnb.reply import Reply, ReplyBuilder
 from famnb.timing import Read, Stopwatch
 from famnb.wire import lenient_json, sse
@@ -213,21 +213,12 @@ class ResponseReader:
         return Read(t_ns, tuple(map(self._mask, data)), late_ns, blurred)
 
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
-        if self._chunks:
-            self._chunks.clear()
-        # Local names: this loop runs for every event of every stream.
-        builder, append, read = self.builder, self.events.append, self._dialect_reader.read
-        add, add_delta = builder.add, builder.add_delta
+        self._chunks.clear()
         for event_data in data:
             # What follows in the same read means as little as what follows in a later one, which is not read.
-            if builder.done or (builder.ended is not None and self.is_finished):
+            if self.is_finished:
                 break
-            for event in read(event_data):
-                append(event)
-                if type(event) is Delta:
-                    add_delta(event)
-                else:
-                    add(event)
+            self._add(self._dialect_reader.read(event_data))
 
     def _format_error(self, fault: str) -> ResponseFormatError:
         return ResponseFormatError(f"the body {fault}; expected a reply of {self.endpoint.name!r}")

@@ -1,7 +1,18 @@
-"""The matrix of what came of the tests of clients."""
+"""The folder of foreign clients and servers, and the matrix of what came of their tests."""
 
+import os
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def cache(request: pytest.FixtureRequest) -> Path:
+    """The folder in which clients and servers are kept."""
+    folder = os.environ.get("CONFORMANCE_CACHE", "")
+    return Path(folder) if folder else request.config.cache.mkdir("conformance")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

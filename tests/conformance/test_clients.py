@@ -7,7 +7,6 @@ A client is kept in pytest's cache, or in the folder that CONFORMANCE_CACHE name
 """
 
 import functools
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from tests.conformance.clients import CLIENTS, MEASURING, MODELS, Client
 from tests.conformance.environments import Environment
 from tests.support.tiny_engine import ENGINE_KEY, run_engine, run_model
 
-CACHE = os.environ.get("CONFORMANCE_CACHE", "")
 SERVICES = ("simulation", "profile", "engine", "smollm2")
 """The simulation, with a profile of the responses endpoint too; llama.cpp with a tiny model of random weights, and with
 a real one, whose template has no tools."""
@@ -79,12 +77,6 @@ def smollm2(cache: Path) -> Iterator[dict[str, Any]]:
         path = get_model("smollm2")
     with run_model(path) as url, serve(upstream=url, upstream_key=ENGINE_KEY) as server:
         yield {"url": server.url, "key": server.key}
-
-
-@pytest.fixture(scope="module")
-def cache(request: pytest.FixtureRequest) -> Path:
-    """The folder in which the clients are kept."""
-    return Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,6 @@ from tests.conformance.environments import Environment
 from tests.support.composers import send_prompt, wait_until_idle, write_field
 from tests.support.tiny_engine import ENGINE_KEY, run_engine
 
-CACHE = os.environ.get("CONFORMANCE_CACHE", "")
 KEY = "sk-foreign-0123456789abcdef"
 PACKAGES = {
     "aimock": Package("@copilotkit/aimock", "server", "aimock_server.mjs", ("@copilotkit/aimock",)),
@@ -87,9 +86,8 @@ def uses(*, of_engine: bool = True) -> Any:
 
 
 @pytest.fixture(scope="module")
-def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def address(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
     """Gives the address of a server, which is installed and started when it is first asked for."""
-    cache = Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
     with contextlib.ExitStack() as stack:
 
         @functools.cache
