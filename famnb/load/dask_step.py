@@ -16,7 +16,7 @@ from typing import Any
 
 from famnb.client.client import BaseClient
 from famnb.client.dask_worker import read_credential
-from famnb.errors import InvalidRequest
+from famnb.errors import Interrupted, InvalidRequest
 from famnb.experiment.dask_executor import worker_settings
 from famnb.load.step import EndReason, MakeRequest, SpendingLimit, Step, run_step
 from famnb.record.ledger import Ledger
@@ -60,7 +60,8 @@ def run_step_on_workers(
     """Carry one step from every worker of a cluster and return why it ended early, as `run_step` does.
 
     `key` tells the API key on a worker; None reads it from the environment there. Every worker may spend an equal share
-    of the budget. Raises InvalidRequest without a worker, CredentialError if one has no key.
+    of the budget. Raises InvalidRequest without a worker, CredentialError if one has no key, Interrupted at the end of
+    a step in which this process was interrupted.
     """
     settings, variable = worker_settings(dask_client, client)
     addresses = sorted(dask_client.nthreads())
@@ -81,10 +82,16 @@ def run_step_on_workers(
         shares.append(Share(own_step, requests, labels, worst, limit, settings, variable, key))
     at = time.time() + START_IN_S
     futures = [
-        dask_client.submit(carry_share, share, at, workers=[address], pure=False)
+        # On another worker if this one is lost: its calls are then too late, which makes the step invalid.
+        dask_client.submit(carry_share, share, at, workers=[address], allow_other_workers=True, pure=False)
         for address, share in zip(addresses, shares, strict=True)
     ]
-    outcomes = dask_client.gather(futures)
+    is_interrupted = False
+    try:
+        outcomes = dask_client.gather(futures)
+    except KeyboardInterrupt:
+        # A task that runs cannot be stopped, and what its calls cost must be recorded.
+        is_interrupted, outcomes = True, dask_client.gather(futures)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "share.parquet"
         for _, spent, data in outcomes:
@@ -92,6 +99,8 @@ def run_step_on_workers(
             if data:
                 path.write_bytes(data)
                 client.ledger.load(path)
+    if is_interrupted:
+        raise Interrupted(f"{step.label} was carried to its end on the workers; run() again goes on with what follows")
     reasons: list[EndReason] = [reason for reason, _, _ in outcomes if reason]
     return reasons[0] if reasons else ""
 

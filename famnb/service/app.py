@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import time
+import uuid
 from typing import Any
 
 from starlette.applications import Starlette
@@ -29,9 +30,9 @@ from famnb.service.engines.base import Engine
 from famnb.service.engines.local import LocalEngine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
-from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
+from famnb.service.errors import ServiceError, encode_error, endpoint_for_path
 from famnb.service.fault_injection import parse_faults
-from famnb.service.metrics import CONTENT_TYPE, Metrics
+from famnb.service.metrics import CONTENT_TYPE
 from famnb.service.openapi import openapi_document
 from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord, name_path
 from famnb.service.settings import Options, names_this_machine
@@ -86,7 +87,6 @@ def create_app(
         store=store,
         shutdown=shutdown,
         faults=faults,
-        metrics=Metrics(),
     )
     endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
@@ -133,16 +133,12 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
 
 def _create_vendor_routes(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> list[Route]:
     """Return the routes of the vendors' APIs that the document does not have."""
-    counting = [
+    get_models = functools.partial(_get_models, context, endpoints)
+    models = [Route(path, get_models, methods=["GET"]) for path in ("/v1/models", "/v1/models/{id:path}")]
+    return models + [
         Route(f"{endpoint.path}/count_tokens", EndpointApp(endpoint, context).count_tokens, methods=["POST"])
         for endpoint in endpoints
         if endpoint.conventions.counts_tokens
-    ]
-    get_models = functools.partial(_get_models, context, endpoints)
-    return [
-        *counting,
-        Route("/v1/models", get_models, methods=["GET"]),
-        Route("/v1/models/{id:path}", get_models, methods=["GET"]),
     ]
 
 
@@ -160,7 +156,7 @@ class _Front:
         self._is_local, self._host_names = context.options.is_local, context.options.host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        id_ = new_request_id()
+        id_ = f"req_{uuid.uuid4().hex}".encode()
         record = RequestRecord(id_.decode(), scope["method"], name_path(scope["path"]), time.monotonic())
         scope.setdefault("state", {})[RECORD] = record
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
 
 from famnb.endpoints import ENDPOINTS, FALLBACK, Endpoint
@@ -64,8 +63,3 @@ def encode_error(path: str, error: ServiceError, *, headers: Collection[str] = (
     endpoint = endpoint_for_path(path)
     named = endpoint.conventions.names_events in headers
     return lenient_json.encode(endpoint.dialect.fault(error.to_fault(endpoint), named=named))
-
-
-def new_request_id() -> bytes:
-    """Return a fresh value for the header `x-request-id`."""
-    return f"req_{uuid.uuid4().hex}".encode()

@@ -31,13 +31,11 @@ _FAMILIES = {
     _UPSTREAM: ("gauge", "1 for the state that the upstream is in: up, unauthorized or down."),
 }
 """The type of each family of samples, and what it measures."""
-_TOKEN_KINDS = ("input", "output", "reasoning", "cached")
 # From what a cached first token takes to what a caller of a large model still waits for.
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600, math.inf)
 """The upper ends of the histograms' buckets, in seconds."""
 _LEFT = 499
 """The status of a request whose caller left, as nginx has it."""
-UPSTREAM_STATES = ("up", "unauthorized", "down")
 
 
 class Metrics:
@@ -61,7 +59,7 @@ class Metrics:
         self._values[_REQUESTS][_labels(endpoint=endpoint, status=str(record.status or _LEFT))] += 1
         if record.error is not None and record.status == 200:
             self._values[_BROKEN][labels] += 1
-        for kind in _TOKEN_KINDS:
+        for kind in ("input", "output", "reasoning", "cached"):
             if count := getattr(record.usage, f"{kind}_tokens"):
                 self._values[_TOKENS][_labels(endpoint=endpoint, kind=kind)] += count
         self._histograms[_DURATION][labels].add(record.duration_s)
@@ -72,7 +70,7 @@ class Metrics:
         """Return all samples as Prometheus reads them; with the state of the upstream if there is one."""
         lines: list[str] = []
         if upstream_state is not None:
-            for state in UPSTREAM_STATES:
+            for state in ("up", "unauthorized", "down"):
                 self._values[_UPSTREAM][_labels(state=state)] = int(state == upstream_state)
         for family, (kind, description) in _FAMILIES.items():
             values, histograms = self._values[family], self._histograms[family]

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import IO, Any, Self
 
 import msgspec
@@ -160,9 +159,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -89,13 +89,12 @@ class ServiceServer(uvicorn.Server):
 
     async def _warn_about_engine(self) -> None:
         """Log why the engine cannot answer yet, if so; the service runs all the same."""
-        match (await self._engine.state()).get("upstream"):
-            case "down":
-                _log.warning("famnb: the upstream does not answer yet; calls fail until it does")
-            case "unauthorized":
-                _log.warning(
-                    "famnb: the upstream refuses the key; name the variable of the right one with --upstream-key"
-                )
+        problems = {
+            "down": "does not answer yet; calls fail until it does",
+            "unauthorized": "refuses the key; name the variable of the right one with --upstream-key",
+        }
+        if problem := problems.get((await self._engine.state()).get("upstream", "")):
+            _log.warning("famnb: the upstream %s", problem)
 
 
 def run(*, until_eof: bool = False, **fields: Any) -> int:

@@ -1,7 +1,6 @@
 """The responses of each API key, in an SQLite file or in memory, used by one thread: no stream waits for a disk.
 
     responses   a response each, with all of its conversation; its owner is the hash of an API key
-    salt        the key of this file's hashes
 A service locks its file.
 """
 
@@ -67,14 +66,13 @@ class ResponseStore:
     def __init__(self, path: Path | str = MEMORY, *, max_responses: int = MAX_RESPONSES) -> None:
         self._max_responses = max_responses
         self._connection = _open(path if path == MEMORY else Path(path).absolute())
-        self._salt = bytes(self._connection.execute("SELECT value FROM salt").fetchone()[0])
         self._running: set[tuple[bytes, str]] = set()
         """Owner and id of what runs now; any other row with `in_progress` failed without its end being written."""
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="famnb-store")
 
     async def add(self, key: str, response: StoredResponse, /) -> None:
         """Store a new response, finished or still running."""
-        owner = self._owner(key)
+        owner = _hash(key)
         if response.status == "in_progress":
             self._running.add((owner, response.id))
 
@@ -94,7 +92,7 @@ class ResponseStore:
 
     async def finish(self, key: str, response: StoredResponse, /) -> None:
         """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
-        owner = self._owner(key)
+        owner = _hash(key)
         sql = "UPDATE responses SET status = ?, body = ?, conversation = ? WHERE owner = ? AND id = ?"
         values = (*_encode_content(response), owner, response.id)
         try:
@@ -104,7 +102,7 @@ class ResponseStore:
 
     async def get(self, key: str, id_: str, /) -> bytes:
         """Return the response object as JSON. Raises ServiceError 404."""
-        owner = self._owner(key)
+        owner = _hash(key)
         row = await self._select("status, body", owner, id_)
         if row is None:
             raise _not_found_error(id_)
@@ -113,14 +111,14 @@ class ResponseStore:
 
     async def delete(self, key: str, id_: str, /) -> None:
         """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
-        values = (self._owner(key), id_)
+        values = (_hash(key), id_)
         sql = "DELETE FROM responses WHERE owner = ? AND id = ?"
         if not await self._run(lambda connection: connection.execute(sql, values).rowcount):
             raise _not_found_error(id_)
 
     async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
         """Return the conversation up to and including a response. Raises ServiceError 400 if it cannot be continued."""
-        owner = self._owner(key)
+        owner = _hash(key)
         row = await self._select("status, conversation", owner, id_)
         if row is None:
             raise _not_continuable_error(id_, "is not stored for this key")
@@ -135,10 +133,6 @@ class ResponseStore:
         """Finish pending changes and close the store."""
         await asyncio.to_thread(self._executor.shutdown)
         self._connection.close()
-
-    def _owner(self, key: str) -> bytes:
-        # With the file's own salt, so that neither the keys nor which files share one can be found out by comparing.
-        return hashlib.blake2b(key.encode(), key=self._salt, digest_size=16).digest()
 
     def _has_died(self, owner: bytes, id_: str, status: str) -> bool:
         """Whether a response runs according to the file, though this service does not generate it."""
@@ -166,6 +160,10 @@ class ResponseStore:
             raise ServiceError(500, message) from None
 
 
+def _hash(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
 def _not_found_error(id_: str) -> ServiceError:
     # The id is the caller's own, of any length.
     return ServiceError(404, f"no response {id_[:80]!r} is stored for this key", code="response_not_found")
@@ -187,8 +185,6 @@ CREATE TABLE responses (
 );
 CREATE UNIQUE INDEX responses_by_id ON responses (owner, id);
 CREATE INDEX responses_by_age ON responses (owner, seq);
-CREATE TABLE salt (value BLOB NOT NULL);
-INSERT INTO salt VALUES (randomblob(16));
 """
 _VERSION = 2
 """The `user_version` in SQLite's file header."""

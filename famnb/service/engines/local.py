@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from famnb.client.auth import Credential
-from famnb.endpoints import ENDPOINTS
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.events import Event
 from famnb.service.engines.llama_cpp import EngineOptions, check_memory, plan_engine, start_engine
-from famnb.service.engines.upstream import UpstreamEngine
+from famnb.service.engines.upstream import DOCUMENT_MODELS, UpstreamEngine
 from famnb.service.errors import ServiceError
 from famnb.service.local_models import find_model
 from famnb.service.process import ChildProcess
 from famnb.service.prompt import GenerationPrompt
 
-_DOCUMENT_MODELS = frozenset(model for endpoint in ENDPOINTS.values() for model in endpoint.models)
 _log = logging.getLogger(__name__)
 
 
@@ -86,9 +84,7 @@ class LocalEngine:
 
         Raises ServiceError if it does not run here, or cannot call the tools that the prompt has.
         """
-        model = (
-            next(iter(self._models.values())) if prompt.model in _DOCUMENT_MODELS else self._models.get(prompt.model)
-        )
+        model = next(iter(self._models.values())) if prompt.model in DOCUMENT_MODELS else self._models.get(prompt.model)
         if model is None:
             names = ", ".join(self._models)
             raise ServiceError(

@@ -33,13 +33,10 @@ _DETAIL_DEMAND = re.compile(r"\b(?:in detail|detailed|at length|step by step)\b"
 _TITLES = (
     "A simulated answer",
     "What the service understood",
-    "Your request, as it arrived",
-    "An answer without a model",
 )
 _OPENINGS = (
     "This text is **simulated**: no language model was asked. It describes the request instead, as it arrived.",
     "No model wrote this. The local service answers with a **simulated** text that says what it was asked.",
-    "You are reading the **simulated** engine of the local service. It answers no question, but shows what arrived.",
 )
 _BRIEF_ANSWERS = (
     "This is a simulated answer: no language model was asked.",
@@ -61,7 +58,6 @@ _SENTENCES = (
     "A stream arrives in small pieces, and every piece has its moment.",
     "The first token takes the longest, because the whole prompt is read before it.",
     "After that the pieces follow each other at an even pace, give or take.",
-    "Some of them hold a whole word, others only the end of one.",
     "Whoever measures them should note the time at once and think about it later.",
     "A number without its sample size is a rumour with a decimal point.",
     "The median says what is usual, and the tail says what will be remembered.",
@@ -71,14 +67,10 @@ _UNSET = ("default", "none", "off")
 _DISCLOSURE = "None of this was written by a model; it is simulated text."
 _THOUGHTS = (
     "Let me see what is being asked here.",
-    "The wording is short, so the intent should be clear.",
     "I should say plainly that this answer is simulated.",
     "First the facts of the request, then a list, then a little code.",
     "A table would show the settings at a glance.",
-    "Is there anything earlier in the conversation that matters?",
     "The settings are within their limits, so nothing needs a warning.",
-    "I will keep the structure simple and the sentences short.",
-    "Checking once more that nothing here pretends to be knowledge.",
     "That should do; now to write it down.",
 )
 

@@ -210,13 +210,22 @@ def _plan_answer(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Rando
     # Names in the question become arguments: a weather tool is called with the city that was asked about.
     names = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if tools and prompt.turns else ()
     for index, tool in enumerate(tools):
-        arguments = json.dumps(_sample_arguments(tool, names), ensure_ascii=False)
+        # As near to the schema as can be: like a model's, they may not satisfy it.
+        try:
+            values = sample_value({"type": "object", **(tool.parameters or {})}, words=names, approximate=True)
+        except Unsatisfiable:
+            values = {}
+        arguments = json.dumps(values, ensure_ascii=False)
         id_ = f"call_{rng.getrandbits(96):024x}"
         yield PlannedBlock((1, index), "tool_call", split_tokens([arguments]), id_, tool.name)
     if tools:
         return
     if prompt.answer_format.schema is not None:
-        answer: Iterable[str] = [_indent_json(_sample_answer(prompt.answer_format.schema, prompt.answer_format.field))]
+        try:
+            answer: Iterable[str] = [_indent_json(sample_value(prompt.answer_format.schema))]
+        except Unsatisfiable as error:
+            field = prompt.answer_format.field
+            raise ServiceError(400, f"{field}: {error}", code="invalid_value", param=field) from None
     elif prompt.answer_format.json:
         facts = {"simulated": True, "model": prompt.model, "prompt_tokens": prompt_tokens, "turns": len(prompt.turns)}
         answer = [_indent_json(facts)]
@@ -244,22 +253,6 @@ def _is_requested(name: str, words: set[str]) -> bool:
     """Whether a question with these words names a tool, or has every specific word of its name."""
     specific = {word for word in re.split(r"[_-]+", name) if word} - _GENERIC_WORDS
     return name in words or (bool(specific) and specific <= words)
-
-
-def _sample_arguments(tool: Function, words: tuple[str, ...]) -> Any:
-    """Return arguments as near to a tool's schema as can be: like a model's, they may not satisfy it."""
-    try:
-        return sample_value({"type": "object", **(tool.parameters or {})}, words=words, approximate=True)
-    except Unsatisfiable:
-        return {}
-
-
-def _sample_answer(schema: dict[str, Any], field: str) -> Any:
-    """Return a value for the request's schema. Raises ServiceError 400, naming the field, if none can be made."""
-    try:
-        return sample_value(schema)
-    except Unsatisfiable as error:
-        raise ServiceError(400, f"{field}: {error}", code="invalid_value", param=field) from None
 
 
 def _indent_json(value: Any) -> str:

@@ -65,7 +65,7 @@ _STATE_VALID_S = 1.0
 """For how many seconds the state of the upstream is not asked for again."""
 MAX_OPAQUE = 10_000
 """Of how many calls is kept what the upstream wants back with them."""
-_MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
+DOCUMENT_MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
 class UpstreamEngine:
@@ -110,8 +110,6 @@ class UpstreamEngine:
         self._state: tuple[float, str] | None = None
         """When its state was asked for, and what it was."""
         self._probing = asyncio.Lock()
-        self._running = 0
-        """How many answers are coming from it."""
         self._opaque: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         """What it wants back with the answers that made calls, by the call's id: with the answer, and with the call."""
 
@@ -174,13 +172,9 @@ class UpstreamEngine:
             async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
                 if 200 <= answer.status < 300:
                     # Only now remembered: an error may name a field without meaning it.
-                    self._remember_refused(request, known)
+                    self._refused[model] = known
                     prompt.left_out[:] = request.left_out
-                    self._running += 1
-                    try:
-                        yield answer, request
-                    finally:
-                        self._running -= 1
+                    yield answer, request
                     return
                 error = errors.read(answer.status, answer.headers, await read_error_body(answer))
             if error.status == 404:  # the model may have been exchanged for another: its name is asked for again
@@ -208,29 +202,19 @@ class UpstreamEngine:
         while len(self._opaque) > MAX_OPAQUE:
             del self._opaque[next(iter(self._opaque))]
 
-    def _remember_refused(self, request: UpstreamRequest, refused: frozenset[RefusedField]) -> None:
-        model = request.body["model"]
-        self._refused[model] = self._refused.get(model, frozenset()) | refused
-
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
         configured = self._model_names.get(ours) or self._model_names.get("")
         if configured:
             return configured
         if self._listed_models is None:
-            await self._probe(interrupts=True)  # as the request does that needs the name
+            await self._probe()
         listed = self._listed_models or ()
         return listed[0] if len(listed) == 1 and ours not in listed else ours
 
-    async def _probe(self, *, interrupts: bool = False) -> str:
-        """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists.
-
-        Unless it `interrupts`, it asks for nothing while an answer comes, which is known to be `up`.
-        """
-        # llama.cpp's Python server (0.3.36) breaks a stream off for any other request, its list of models included.
+    async def _probe(self) -> str:
+        """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists."""
         async with self._probing:
-            if self._running and not interrupts:
-                return "up"
             if self._state is None or time.monotonic() - self._state[0] >= _STATE_VALID_S:
                 self._state = time.monotonic(), await self._ask_state()
             return self._state[1]
@@ -259,9 +243,9 @@ class UpstreamEngine:
 def _parse_model(option: str) -> tuple[str, str]:
     """Return our name of a model, empty for all that have no other, and theirs. Raises InvalidRequest."""
     ours, separator, theirs = option.rpartition("=")
-    if (separator and not theirs) or (ours and ours not in _MODELS and "/" not in ours):
+    if (separator and not theirs) or (ours and ours not in DOCUMENT_MODELS and "/" not in ours):
         raise InvalidRequest(
-            f"upstream_model: expected THEIRS, or OURS=THEIRS where OURS is one of {', '.join(_MODELS)} "
+            f"upstream_model: expected THEIRS, or OURS=THEIRS where OURS is one of {', '.join(DOCUMENT_MODELS)} "
             f"or a <provider>/<model>, got {option!r}"
         )
     return ours, theirs

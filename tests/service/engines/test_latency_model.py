@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from famnb.endpoints import compose
-from famnb.events import Delta, Usage
+from famnb.events import Delta
 from famnb.request import Request
 from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, latency_profile
 from famnb.service.engines.simulated import SimulatedEngine
@@ -39,17 +39,7 @@ def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
 
 
 def count_prompt_tokens(request: Request) -> int:
-    """The tokens of a request's prompt."""
-
-    async def count() -> int:
-        usages = [
-            event
-            async for event in SimulatedEngine(time_scale=0).generate(build_prompt(request))
-            if type(event) is Usage
-        ]
-        return usages[0].input_tokens or 0
-
-    return asyncio.run(count())
+    return asyncio.run(SimulatedEngine().count_tokens(build_prompt(request)))
 
 
 def questions(endpoint: str, count: int = REPLIES, **fields: object) -> list[Request]:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -21,14 +20,12 @@ from tests.support.fault_server import Action, FaultServer, Received, Script, ch
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.upstream_servers import (
     HELLO,
-    MODEL,
     answer_hello,
     chunk,
     completion,
     decode_body,
     fetch_reply,
     start_gateway,
-    stream_chunks,
 )
 from tests.support.waiting import wait_until
 
@@ -171,24 +168,6 @@ def test_health_says_whether_the_upstream_answers():
             with serve(upstream=url) as server:
                 states[word] = httpx.get(f"{server.url}/health").json()
     assert states == {word: {"status": "ok", "engine": "upstream", "upstream": word} for word in states}
-
-
-@pytest.mark.parametrize("path", ["/health", "/metrics", "/v1/models"])
-def test_an_upstream_is_not_asked_for_its_state_while_it_answers(path: str):
-    """That would end the answer where an engine does one thing at a time: that it answers is known."""
-    go_on = threading.Event()
-    role, hello, *rest = stream_chunks("Hello", ", world.")
-    script = chunked(role, hello, go_on, *rest)
-    with FaultServer(script, get=listing(MODEL)) as upstream, start_gateway(upstream) as api:
-        body = minimal_body("chat", stream=True)
-        with api.stream("POST", PATHS["chat"], json=body) as answer:
-            lines = answer.iter_lines()
-            assert next(lines).startswith("data:")
-            time.sleep(1.1)  # what was learnt at the start is too old by now
-            sent = len(upstream.sent)
-            assert (api.get(path).status_code, len(upstream.sent)) == (200, sent)
-            go_on.set()
-            assert [line for line in lines if line][-1] == "data: [DONE]"
 
 
 def test_an_upstream_that_is_down_is_a_warning_and_a_500():
