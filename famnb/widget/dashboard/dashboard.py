@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidArgument
-from famnb.record import Ledger
+from famnb.record import Ledger, prices
 from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
 from famnb.widget.dashboard.filters import RANGES, DashboardFilters
 from famnb.widget.dashboard.views import DashboardView, FilterView, OverviewView
@@ -137,6 +137,11 @@ class Dashboard(CallTool):
         self._update()
         if self._span and isinstance(self._shown, OverviewView) and len(self._shown.calls.rows) == 1:
             self.show_call(self._shown.calls.rows[0].key)
+
+    @intent
+    def set_price(self, model: str, input: str, output: str) -> None:
+        """Set a model's price, in USD for a million tokens; the next look at the ledger shows what calls cost by it."""
+        prices.set(model, input=input, output=output)
 
     @intent
     def open_call(self, call: str) -> None:

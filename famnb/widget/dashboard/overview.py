@@ -19,6 +19,7 @@ from famnb.experiment.resume import ANSWERED
 from famnb.experiment.summary import format_costs, sum_costs
 from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.frame.calls import calls
+from famnb.frame.spend import is_unpriced
 from famnb.record import Ledger, prices
 from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_charts
 from famnb.widget.dashboard.filters import ALL, DashboardFilters
@@ -87,10 +88,12 @@ class Overview:
         groups = Groups.of(chosen, filters.by)
         names = ENDPOINTS if filters.by == "endpoint" else self.models
         simulated = chosen["simulated"].fillna(False)
+        unpriced = chosen.loc[is_unpriced(chosen) & chosen["output_tokens"].notna(), "model"]
         share = "These" if simulated.all() else "Some of these"
         return OverviewView(
             figures=headlines(chosen),
             note=f"{share} calls were simulated: nothing was billed for them." if simulated.any() else "",
+            unpriced=tuple(sorted(map(str, unpriced.dropna().unique()))),
             spans=self.timeline.words(),
             ticks=self.timeline.ticks(),
             charts=draw_charts(chosen, self.timeline, groups),

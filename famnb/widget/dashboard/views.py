@@ -52,6 +52,8 @@ class OverviewView(View, frozen=True):
 
     figures: tuple[FigureView, ...]
     note: str
+    unpriced: tuple[str, ...]
+    """The models whose calls have no cost for lack of a price."""
     spans: tuple[str, ...]
     """The spans of time of all charts, in words."""
     ticks: tuple[tuple[int, str], ...]

@@ -282,6 +282,7 @@ export interface OverrideView {
 export interface OverviewView {
   figures: (FigureView)[];
   note: string;
+  unpriced: (string)[];
   spans: (string)[];
   ticks: ([number, string])[];
   charts: (ChartView)[];
@@ -522,6 +523,7 @@ export interface DashboardIntents {
   open_call: { call: string };
   read_part: { part: "request" | "response" | "events" };
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
+  set_price: { model: string; input: string; output: string };
   turn_events: { step: 1 | -1 };
 }
 

@@ -112,6 +112,22 @@ def test_figures_are_those_of_the_calls_and_say_what_they_leave_out(dashboard: D
     assert "messages" in overview.calls.rows[1].cells
 
 
+def test_a_missing_price_can_be_set(dashboard: Dashboard, client: famnb.Client):
+    client.ask("one", model="fam-2-5-pro", endpoint="messages", stream=False)
+    dashboard.poll()
+    assert overview_of(dashboard).unpriced == ("fam-2-5-pro",)
+    ask(dashboard, "set_price", model="fam-2-5-pro", input="cheap", output="10")
+    assert "cheap" in dashboard.error
+    ask(dashboard, "set_price", model="fam-2-5-pro", input="1.25", output="10")
+    try:
+        assert dashboard.error == ""
+        dashboard.poll()
+        assert overview_of(dashboard).unpriced == ()
+        assert overview_of(dashboard).figures[0].value.startswith("$0.")
+    finally:
+        famnb.prices.unset("fam-2-5-pro")
+
+
 def test_filters_leave_the_rest_out(dashboard: Dashboard, client: famnb.Client):
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     client.ask("two", model="fam-2-5-pro", endpoint="messages", stream=False)

@@ -1,10 +1,10 @@
 // The dashboard: filters, headline figures, charts over time, a table by model or endpoint, and calls that open.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { Button, IntentButton } from "../parts/button.js";
 import { OpenedCall } from "../parts/call.js";
 import { Chart } from "../parts/chart.js";
-import { Labelled, Select } from "../parts/field.js";
+import { Labelled, Select, TextInput } from "../parts/field.js";
 import { Grid, Headline, Rows } from "../parts/tables.js";
 import { defineTool, useHeld, useTool } from "../runtime/tool.js";
 
@@ -20,6 +20,31 @@ function Filter({ filter: { key, label, value, choices } }) {
   const change = (next) => hold(next, outbox.send("set_filter", { name: key, value: next }));
   const options = choices.map((choice) => [choice, choice || "all"]);
   return html`<${Labelled} label=${label} control=${(id) => html`<${Select} id=${id} choices=${options} value=${shown} change=${change} />`} />`;
+}
+
+/** A price where one is missing, without which nothing says what a model's calls cost. @param {{models: string[]}} props */
+function PriceEntry({ models }) {
+  const [chosen, choose] = useState("");
+  const [amounts, setAmounts] = useState({ input: "", output: "" });
+  const model = models.includes(chosen) ? chosen : models[0];
+  const amount = (side) => html`<${Labelled}
+    label=${`USD for a million ${side} tokens`}
+    control=${(id) => html`<${TextInput} id=${id} inputmode="decimal" text=${amounts[side]} edit=${(text) => setAmounts({ ...amounts, [side]: text })} />`}
+  />`;
+  return html`<details>
+    <summary>Set a missing price</summary>
+    <div class="famnb-bar famnb-filters">
+      <${Labelled} label="Of the model" control=${(id) => html`<${Select} id=${id} choices=${models} value=${model} change=${choose} />`} />
+      ${amount("input")}${amount("output")}
+      <${IntentButton}
+        label="Set price"
+        intent="set_price"
+        args=${{ model, ...amounts }}
+        disabled=${!amounts.input.trim() || !amounts.output.trim()}
+        then=${() => setAmounts({ input: "", output: "" })}
+      />
+    </div>
+  </details>`;
 }
 
 // By model or endpoint; it is the legend of the charts, and a label narrows everything to it.
@@ -41,6 +66,7 @@ function Overview({ overview, opened }) {
   return html`
     <${Headline} figures=${overview.figures} />
     ${overview.note && html`<p class="famnb-help">${overview.note}</p>`}
+    ${overview.unpriced.length > 0 && html`<div><${PriceEntry} models=${overview.unpriced} /></div>`}
     <div class="famnb-charts">
       ${overview.charts.map((chart) => html`<${Chart} key=${chart.key} chart=${chart} overview=${overview} choose=${choose} />`)}
     </div>
