@@ -114,6 +114,8 @@ def jupyter(
         "JUPYTERLAB_WORKSPACES_DIR": str(folders["workspaces"]),
         "IPYTHONDIR": str(folders["ipython"]),
         "FAMNB_LEDGER": str(home / "ledger.sqlite"),
+        "FAMNB_PRICES": str(home / "prices.toml"),
+        "FAMNB_KEEP_PRICES": "0",
         "FAMNB_SERVICE_URL": service.url,
         "FAMNB_SERVICE_KEY": service.key,
     }

@@ -73,3 +73,21 @@ def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(bridge: Bridge):
     page.mouse.click(box["x"] + 60, box["y"] + 40)
     bridge.deliver()
     expect(title).to_be_visible()
+
+
+def test_a_missing_price_is_entered_where_it_is_missing(bridge: Bridge, client: famnb.Client):
+    page = bridge.page
+    entry = page.get_by_text("Set a missing price")
+    expect(entry).to_have_count(0)
+    client.ask("three", model="fam-2-5-pro", endpoint="messages", stream=False)
+    bridge.tool.poll()
+    bridge.flush()
+    entry.click()
+    page.get_by_label("USD for a million input tokens").fill("1.25")
+    page.get_by_label("USD for a million output tokens").fill("10")
+    page.get_by_role("button", name="Set price").click()
+    bridge.deliver()
+    bridge.tool.poll()
+    bridge.flush()
+    expect(entry).to_have_count(0)
+    famnb.prices.unset("fam-2-5-pro")

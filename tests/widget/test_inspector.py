@@ -137,5 +137,6 @@ def test_a_reply_is_found_in_the_ledger_of_its_own_client(server: Server, tmp_pa
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as other:
         reply = other.ask("Hi", max_tokens=8)
     assert Inspector(reply).call.reply.call_id == reply.call_id
+    assert famnb.Inspector(reply.call_id).call.reply.text == reply.text
     with pytest.raises(KeyError, match="pass `ledger="):
         Inspector("no-such-call")

@@ -55,28 +55,18 @@ def spans(code: str, language: str) -> str:
     if language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
-    runs: list[tuple[str, list[str]]] = []
+    runs: list[tuple[str, str]] = []
     for token, text in lex(code, lexer):
+        before, kind = runs[-1] if runs else ("", ""), ""
+        if text.strip():
+            # That of the nearest ancestor of the token type that has one.
+            kind = next((_KIND_OF[ancestor] for ancestor in reversed(token.split()) if ancestor in _KIND_OF), "")
         # White space continues the run before it, so that "return x" needs no span of its own for the space.
-        kind = _kind(token) if text.strip() else runs[-1][0] if runs else ""
-        if runs and runs[-1][0] == kind:
-            runs[-1][1].append(text)
+        if runs and (before[0] == kind or not text.strip()):
+            runs[-1] = before[0], before[1] + text
         else:
-            runs.append((kind, [text]))
-    merged_runs = [(kind, "".join(texts)) for kind, texts in runs]
+            runs.append((kind, text))
     # A lexer may drop what it does not expect; a reader must see every character.
-    if "".join(text for _, text in merged_runs) != code:
+    if "".join(text for _, text in runs) != code:
         return escape(code)
-    return "".join(_span(kind, text) for kind, text in merged_runs)
-
-
-def _kind(token: _TokenType) -> str:
-    """Return the kind of the nearest ancestor of a token type that has one, or ""."""
-    for ancestor in reversed(token.split()):
-        if ancestor in _KIND_OF:
-            return _KIND_OF[ancestor]
-    return ""
-
-
-def _span(kind: str, text: str) -> str:
-    return f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text)
+    return "".join(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text) for kind, text in runs)

@@ -12,11 +12,12 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from famnb.client.exchange import Exchange
+from famnb.client.live_call import Stream
 from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Block, Reply
 from famnb.widget.html import facts, sanitize
@@ -40,29 +41,6 @@ EDITED = "edited by hand; the figures are those of the answer as it came"
 BlockKind: TypeAlias = Literal["text", "thinking", "code"]
 
 
-class StreamLike(Protocol):
-    """What a pane needs of a `client.Stream`."""
-
-    @property
-    def exchange(self) -> Exchange:
-        """The call itself."""
-
-    @property
-    def events(self) -> list[Event]:
-        """The typed events so far; append-only."""
-
-    @property
-    def reply(self) -> Reply:
-        """The reply so far."""
-
-    @property
-    def running(self) -> bool:
-        """Whether more can come."""
-
-    def stop(self) -> None:
-        """End the call and keep what has arrived."""
-
-
 @dataclasses.dataclass(frozen=True)
 class EndedStream:
     """A reply that is not streamed, as a pane follows it: one of a recorded call, or one that was edited."""
@@ -74,6 +52,10 @@ class EndedStream:
 
     def stop(self) -> None:
         """Do nothing, since it has ended."""
+
+
+StreamLike: TypeAlias = Stream | EndedStream
+"""What a pane follows."""
 
 
 class Markdown(Growing):

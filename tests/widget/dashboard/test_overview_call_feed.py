@@ -50,18 +50,3 @@ def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeyp
     feed.refresh()
     assert len(feed.frame) == 1
     assert same(feed, whole(client))
-
-
-def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.MonkeyPatch):
-    client.ask("one", model="fam-mini", endpoint="chat", stream=False)
-    feed = CallFeed(client.ledger)
-    feed.refresh()
-    reads: list[object] = []
-
-    def calls(ledger: object, *, since: object, columns: object) -> pd.DataFrame:
-        reads.append(since)
-        return famnb.calls(ledger, since=since, columns=columns)
-
-    monkeypatch.setattr(overview, "calls", calls)
-    feed.refresh()
-    assert reads == [feed.frame["started_at"].iloc[-1] - overview.FEED_OVERLAP]
