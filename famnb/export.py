@@ -179,13 +179,13 @@ def _attributes(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     common |= {"server.address": url.hostname} if url.hostname else {}
     common |= {"server.port": url.port} if url.port else {}
     common |= {name: row[column] for column, name in list(_ATTRIBUTES.items())[:2] if column in row}
-    own = {name: row[column] for column, name in _ATTRIBUTES.items() if column in row}
-    own |= {name: int(row[count]) for count, name in _USAGE.items() if _is_known(row, count)}
+    attributes = {name: row[column] for column, name in _ATTRIBUTES.items() if column in row}
+    attributes |= {name: int(row[count]) for count, name in _USAGE.items() if _is_known(row, count)}
     if "finish_reason" in row:
-        own["gen_ai.response.finish_reasons"] = [row["finish_reason"]]
+        attributes["gen_ai.response.finish_reasons"] = [row["finish_reason"]]
     if row.get("streamed") and "ttft_s" in row:
-        own["gen_ai.response.time_to_first_chunk"] = row["ttft_s"]
-    return common, own
+        attributes["gen_ai.response.time_to_first_chunk"] = row["ttft_s"]
+    return common, attributes
 
 
 def _is_known(row: Mapping[str, Any], count: str) -> bool:

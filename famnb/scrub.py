@@ -11,14 +11,14 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from famnb import secret_patterns
 from famnb.atomic_write import atomic_write
 from famnb.errors import FamnbError
-from famnb.secret_patterns import MASK, Span
+from famnb.secret_patterns import MASK
 
 JSONPath: TypeAlias = tuple[str | int, ...]
 """Names and indices from the root to a value."""
@@ -149,25 +149,8 @@ def _mask_text(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[lis
         if not matches:
             break
         found += [(kind, sum(end - start for start, end in spans)) for kind, spans in matches]
-        values = _mask_spans(values, len(separator), [spans for _, spans in matches])
+        values = secret_patterns.mask_spans(values, [spans for _, spans in matches], gap=len(separator))
     return values, found
-
-
-def _mask_spans(values: Sequence[str], gap: int, keys: Iterable[Sequence[Span]]) -> list[str]:
-    """The strings with the mask where each key began; spans count from the first string, with `gap` between two."""
-    edits = sorted((start, end, MASK if not n else "") for spans in keys for n, (start, end) in enumerate(spans))
-    masked: list[str] = []
-    offset = 0
-    for value in values:
-        parts, copied = [], 0
-        for start, end, mask in edits:
-            low, high = max(start - offset, 0), min(end - offset, len(value))
-            if low < high:
-                parts += [value[copied:low], mask if start >= offset else ""]
-                copied = high
-        masked.append("".join([*parts, value[copied:]]))
-        offset += len(value) + gap
-    return masked
 
 
 def _literal(value: str, *, like: str) -> str:

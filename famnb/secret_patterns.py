@@ -6,7 +6,7 @@ import bisect
 import itertools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
@@ -83,14 +83,24 @@ def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]
 
 def mask_keys(text: str) -> str:
     """Return a text with MASK in the place of every key of the environment, and of all that has the shape of one."""
-    spans = sorted(
-        (start, end, not n) for _, key in find_keys(text, known_keys()) for n, (start, end) in enumerate(key)
-    )
-    pieces, position = [], 0
-    for start, end, is_first in spans:
-        pieces += [text[position:start], MASK if is_first else ""]
-        position = end
-    return "".join([*pieces, text[position:]])
+    return mask_spans([text], [spans for _, spans in find_keys(text, known_keys())])[0]
+
+
+def mask_spans(texts: Sequence[str], keys: Iterable[Sequence[Span]], *, gap: int = 0) -> list[str]:
+    """Return texts with MASK where each key began; spans count from the first text, with `gap` between two."""
+    edits = sorted((start, end, MASK if not n else "") for spans in keys for n, (start, end) in enumerate(spans))
+    masked: list[str] = []
+    offset = 0
+    for text in texts:
+        parts, position = [], 0
+        for start, end, mask in edits:
+            low, high = max(start - offset, 0), min(end - offset, len(text))
+            if low < high:
+                parts += [text[position:low], mask if start >= offset else ""]
+                position = high
+        masked.append("".join([*parts, text[position:]]))
+        offset += len(text) + gap
+    return masked
 
 
 class _CutText:
