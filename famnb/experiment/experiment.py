@@ -312,7 +312,66 @@ class BaseExperiment:
         where a worker has no key, LedgerError where calls cannot be recorded, Interrupted after an interrupt has
         stopped the run.
         """
-        run = self._start_run(concurrency, budget_usd, rate, retry_failed, on, worker_key)
+        # Everything that can be refused is checked before the first call, cheap checks first.
+        if self._opened is not None:
+            raise InvalidRequest(
+                f"{self.name} was opened from a file, which holds what was recorded: to ask more, make the experiment "
+                "again with famnb.Experiment(exp.prompts, exp.variants, name=…, client=…)"
+            )
+        concurrency = check_integer("concurrency", concurrency, minimum=1)
+        if rate is not None:
+            rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
+        if on is not None and any(variant.client for variant in self.variants):
+            raise InvalidRequest("on: variants with clients of their own are run by this process; run without on=")
+        limit = None if budget_usd is None else parse_budget(budget_usd)
+        worst = {} if limit is None else worst_cases(self.cells)
+        ledger = self.ledger
+        check_writable(ledger)
+        lock = RunLock(ledger.path, self.name)
+        with contextlib.ExitStack() as cleanup:
+            cleanup.callback(lock.release)
+            # Under the lock, so that no other run answers a cell between this look and the first call.
+            state = self._read_current_state()
+            done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
+            todo = [cell for cell in self.cells if cell.key not in done | self.replayed.keys()]
+            budget = None if limit is None else self._budget(limit, worst, state)
+            if budget is not None and todo:
+                budget.check_fits(todo[0].key)
+            report = RunReport(
+                name=self.name,
+                planned=len(self.cells),
+                skipped=len(self.cells) - len(todo),
+                failed_before=sum(map(state.has_failed, done)),
+                other_service=state.count_other_service(cell.key for cell in self.cells),
+                variants=tuple(VariantProgress(label=variant.label) for variant in self.variants),
+            )
+            executor: Executor
+            if on is None:
+                executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self.replayed)
+                # The others would wait for a connection and time out.
+                if concurrency > (limit_of_client := self._connections()):
+                    warnings.warn(
+                        f"concurrency: {concurrency}, but the client uses {limit_of_client} connections at most; make "
+                        f"it with connections={concurrency}",
+                        stacklevel=2,
+                    )
+                    concurrency = limit_of_client
+            else:
+                dask_executor = DaskExecutor(
+                    on, client=self.client, recorder=ledger, concurrency=concurrency, key=worker_key
+                )
+                executor = cleanup.enter_context(contextlib.closing(dask_executor))
+            run = self._run = self.make_run(
+                todo,
+                report,
+                executor,
+                concurrency=concurrency,
+                rate=rate,
+                budget=budget,
+                count_unrecorded=lambda: ledger.behind,
+                # The lock and the workers belong to the run from here on.
+                finish=cleanup.pop_all().close,
+            )
         if not wait:
             return run
         shown = progress if progress is not None else len(self.cells) > FEW_CALLS and is_watched()
@@ -642,77 +701,6 @@ class BaseExperiment:
     def make_run(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> Run:
         """Begin a run of some cells; see `Run`. `famnb.Experiment` makes one that shows itself in a notebook."""
         return Run(todo, report, executor, **options)
-
-    def _start_run(
-        self,
-        concurrency: int,
-        budget_usd: float | str | Decimal | None,
-        rate: float | None,
-        retry_failed: bool,
-        on: Any,
-        worker_key: Callable[[], str] | None,
-    ) -> Run:
-        # Everything that can be refused is checked before the first call, cheap checks first.
-        if self._opened is not None:
-            raise InvalidRequest(
-                f"{self.name} was opened from a file, which holds what was recorded: to ask more, make the experiment "
-                "again with famnb.Experiment(exp.prompts, exp.variants, name=…, client=…)"
-            )
-        concurrency = check_integer("concurrency", concurrency, minimum=1)
-        if rate is not None:
-            rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
-        if on is not None and any(variant.client for variant in self.variants):
-            raise InvalidRequest("on: variants with clients of their own are run by this process; run without on=")
-        limit = None if budget_usd is None else parse_budget(budget_usd)
-        worst = {} if limit is None else worst_cases(self.cells)
-        ledger = self.ledger
-        check_writable(ledger)
-        lock = RunLock(ledger.path, self.name)
-        with contextlib.ExitStack() as cleanup:
-            cleanup.callback(lock.release)
-            # Under the lock, so that no other run answers a cell between this look and the first call.
-            state = self._read_current_state()
-            done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
-            todo = [cell for cell in self.cells if cell.key not in done | self.replayed.keys()]
-            budget = None if limit is None else self._budget(limit, worst, state)
-            if budget is not None and todo:
-                budget.check_fits(todo[0].key)
-            report = RunReport(
-                name=self.name,
-                planned=len(self.cells),
-                skipped=len(self.cells) - len(todo),
-                failed_before=sum(map(state.has_failed, done)),
-                other_service=state.count_other_service(cell.key for cell in self.cells),
-                variants=tuple(VariantProgress(label=variant.label) for variant in self.variants),
-            )
-            executor: Executor
-            if on is None:
-                executor = LocalExecutor(self._client_of, concurrency=concurrency, replayed=self.replayed)
-                # The others would wait for a connection and time out.
-                if concurrency > (limit_of_client := self._connections()):
-                    warnings.warn(
-                        f"concurrency: {concurrency}, but the client uses {limit_of_client} connections at most; make "
-                        f"it with connections={concurrency}",
-                        stacklevel=3,
-                    )
-                    concurrency = limit_of_client
-            else:
-                dask_executor = DaskExecutor(
-                    on, client=self.client, recorder=ledger, concurrency=concurrency, key=worker_key
-                )
-                executor = cleanup.enter_context(contextlib.closing(dask_executor))
-            self._run = self.make_run(
-                todo,
-                report,
-                executor,
-                concurrency=concurrency,
-                rate=rate,
-                budget=budget,
-                count_unrecorded=lambda: ledger.behind,
-                # The lock and the workers belong to the run from here on.
-                finish=cleanup.pop_all().close,
-            )
-        return self._run
 
     def _read_current_state(self) -> ResumeState:
         """The recorded calls, without those that were simulated at an address where a real service is now."""

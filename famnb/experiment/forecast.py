@@ -200,14 +200,7 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
         model, chars = model_of(request), input_chars(request)
         group = cell.service, model, request.endpoint, settings_digest(request.endpoint, request.body())
         if group not in similar:
-            similar[group] = find_similar_calls(
-                history,
-                service=group[0],
-                model=group[1],
-                endpoint=group[2],
-                settings=group[3],
-                token_cap=most.output_tokens,
-            )
+            similar[group] = _find_similar_calls(history, group, token_cap=most.output_tokens)
         past = similar[group]
         # Some prices depend on the size of the input, of which only the length of the text is known.
         tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
@@ -456,15 +449,12 @@ def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
     return hashlib.blake2b(msgspec.json.encode([endpoint, settings, system], order="sorted"), digest_size=8).hexdigest()
 
 
-def find_similar_calls(
-    history: pd.DataFrame, *, service: str, model: str, endpoint: str, settings: str, token_cap: int | None
+def _find_similar_calls(
+    history: pd.DataFrame, group: tuple[str, str, str, str], *, token_cap: int | None
 ) -> SimilarCalls | None:
-    """Past calls to draw a forecast from: the most specific group of at least MIN_CALLS calls.
-
-    Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
-    Only calls that the planned one's service answered count, since another may be faster, and another model's host.
-    Returns None if even the last group is too small, or only such whose answers a cap below `token_cap` cut short.
-    """
+    """The most specific group of at least MIN_CALLS past calls, of which no cap below `token_cap` cut many short."""
+    # Another service may be faster, and another model's host.
+    service, model, endpoint, settings = group
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
     usable, simulated = _answered_by(service, usable[usable["input_chars"] > 0])
     if usable.empty:

@@ -254,8 +254,8 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
     elif rest:
         count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
         needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
-        is_told = needed > findings[0].row["n"] and (has_names or not parts)
-        would = f": {_about(needed)} would" if is_told else ""
+        is_known = needed > findings[0].row["n"] and (has_names or not parts)
+        would = f": {_about(needed)} would" if is_known else ""
         others = "the other" if len(rest) == 1 else f"{len(rest)} others"
         what = f"{others} apart" if parts else f"{len(rest)} variants from {base} on {title}"
         parts.append(f"{count} cannot tell {what}{would}")

@@ -17,7 +17,6 @@ import tomli_w
 
 from famnb.errors import InvalidRequest
 from famnb.experiment import scorers
-from famnb.experiment.prompts import Prompt
 
 if TYPE_CHECKING:
     from famnb.experiment.experiment import BaseExperiment
@@ -148,7 +147,7 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
     """
     table: dict[str, Any] = {
         "name": experiment.name,
-        "prompts": [_prompt_row(prompt) for prompt in experiment.prompts],
+        "prompts": [{"id": prompt.id, "prompt": prompt.text, **prompt.slots} for prompt in experiment.prompts],
         **{
             name: value
             for name, value, default in (
@@ -175,10 +174,6 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
     except TypeError as error:
         raise InvalidRequest(f"{experiment.name} has a value that TOML cannot hold: {error}") from None
     return file
-
-
-def _prompt_row(prompt: Prompt) -> dict[str, Any]:
-    return {"id": prompt.id, "prompt": prompt.text, **prompt.slots}
 
 
 def _scorer_entry(scorer: Any) -> dict[str, Any]:

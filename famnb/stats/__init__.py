@@ -2,7 +2,6 @@
 
     percentile(frame["ttft_s"], 0.95)                  for more calls with these prompts; NaN where n is too small
     median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
-    summary(frame["e2e_s"])                            mean, median, p90, p95, p99 with their intervals
     paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
     paired_median(first, second)                       likewise, by the sign test, for few values and long tails
     paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no
@@ -29,7 +28,6 @@ from famnb.stats.differences import (
     paired_percentile,
     paired_ratio,
     paired_share,
-    unpaired,
     widen_for_runs,
 )
 from famnb.stats.front import Front, Objective, front
@@ -43,7 +41,6 @@ from famnb.stats.intervals import (
     percentile,
     proportion,
     share,
-    summary,
 )
 from famnb.stats.sample_size import percentile_size, sample_size
 from famnb.stats.sequential import Look, look
@@ -77,7 +74,5 @@ __all__ = [
     "proportion",
     "sample_size",
     "share",
-    "summary",
-    "unpaired",
     "widen_for_runs",
 ]

@@ -1,4 +1,4 @@
-"""Differences of two samples, paired over the same prompts or not, with intervals, and Holm's adjustment.
+"""Differences of two samples, paired over the same prompts, with intervals, and Holm's adjustment.
 
 `paired` compares means, `paired_bounds` means of what is known between bounds only, `paired_percentile` percentiles,
 `paired_share` shares of yes and no: each over prompts, which count once, whatever their repeats. `paired_median` is for
@@ -31,14 +31,10 @@ from famnb.stats.intervals import (
     mean_p_value,
     median,
     min_values,
-    present_floats,
     resampled_quantiles,
     wilson,
 )
 
-# One value has no standard deviation.
-MIN_VALUES = 2
-"""Values a side below which an unpaired difference has no interval."""
 Codes = npt.NDArray[np.intp]
 """The number of each value's prompt."""
 MAX_RESAMPLED = 1000
@@ -65,14 +61,14 @@ class Difference:
     """Lower end of the interval; NaN where n carries none."""
     high: float
     n: int
-    """Pairs; unpaired, the smaller side."""
+    """Pairs."""
     level: float
     ratio: Interval
     """Geometric mean of second / first; NaN unless all are above 0."""
     effect: float
-    """Standardised: Cohen's d_z when paired, Hedges' g when not; NaN where there is no spread to measure by."""
+    """Standardised, Cohen's d_z; NaN where there is no spread to measure by."""
     p_value: float
-    """Of the test that there is no difference; NaN where n carries none or, unpaired, there is no spread."""
+    """Of the test that there is no difference; NaN where n carries none."""
     statistic: str = "mean"
     """What is compared: "mean", "median", "p95", "share"."""
     sd: float = math.nan
@@ -347,21 +343,6 @@ def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(means, index=prompts)
 
 
-def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
-    """Return the difference of two independent samples, with Welch's interval."""
-    level = check_share("level", level)
-    a, b = present_floats(first), present_floats(second)
-    n = min(len(a), len(b))
-    gap = float(np.mean(b) - np.mean(a)) if n else math.nan
-    if n < MIN_VALUES:
-        return Difference(gap, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan)
-    # Welch's, since two variants need not spread alike, and Student's test assumes that they do.
-    interval, p_value = _welch(a, b, level)
-    positive = bool((a > 0).all()) and bool((b > 0).all())
-    ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _UNKNOWN
-    return Difference(gap, interval.low, interval.high, n, level, ratio, _hedges(a, b), p_value)
-
-
 def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
     """Return p-values adjusted for multiple tests by Holm's method, in the order given; a missing one is no test."""
     values = as_floats(list(p_values))
@@ -568,24 +549,3 @@ def _spread(values: Values, *, of: tuple[Values, Values]) -> float:
         return 0.0
     spread = float(np.std(values, ddof=1))
     return spread if spread > ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0
-
-
-def _welch(a: Values, b: Values, level: float) -> tuple[Interval, float]:
-    """Welch's interval of mean(b) − mean(a) and its p-value; scipy's own warns where one side has no spread."""
-    errors = [_spread(side, of=(a, b)) ** 2 / len(side) for side in (a, b)]
-    gap, n, error = float(np.mean(b) - np.mean(a)), min(len(a), len(b)), math.sqrt(sum(errors))
-    if not error:
-        return Interval(gap, gap, gap, n, level), math.nan
-    free = sum(errors) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(errors, (a, b), strict=True))
-    margin = float(special.stdtrit(free, (1 + level) / 2)) * error
-    return Interval(gap, gap - margin, gap + margin, n, level), float(2 * special.stdtr(free, -abs(gap) / error))
-
-
-def _hedges(a: Values, b: Values) -> float:
-    """Cohen's d with Hedges' correction for small samples; NaN where neither side has a spread."""
-    spreads = [_spread(side, of=(a, b)) for side in (a, b)]
-    if not any(spreads):
-        return math.nan
-    free = len(a) + len(b) - 2
-    pooled = math.sqrt(((len(a) - 1) * spreads[0] ** 2 + (len(b) - 1) * spreads[1] ** 2) / free)
-    return float((np.mean(b) - np.mean(a)) / pooled * (1 - 3 / (4 * free - 1)))

@@ -121,12 +121,6 @@ def _convert_to_floats(values: Any) -> Values:
     return array
 
 
-def present_floats(values: Any) -> Values:
-    """Return the values that are not missing, as floats. Raises ValueError for anything but finite numbers."""
-    present = as_floats(values)
-    return present[~np.isnan(present)]
-
-
 def check_share(name: str, share: float) -> float:
     """Return a number strictly between 0 and 1. Raises ValueError for anything else."""
     if not isinstance(share, int | float | np.number) or not 0 < share < 1:
@@ -191,7 +185,7 @@ def percentile(
 def median(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     """The median and its order-statistic interval, as `percentile` has it; one value is its own median."""
     middle = percentile(values, 0.5, clusters=clusters, level=level)
-    return dataclasses.replace(middle, value=float(present_floats(values)[0])) if middle.n == 1 else middle
+    return dataclasses.replace(middle, value=float(np.nanmax(as_floats(values)))) if middle.n == 1 else middle
 
 
 def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
@@ -283,15 +277,6 @@ def wilson(share: float, n: float, level: float) -> tuple[float, float]:
     margin = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     # At a share of 0 or 1 the end that is equal to it differs by rounding.
     return 0.0 if share == 0 else max(centre - margin, 0.0), 1.0 if share == 1 else min(centre + margin, 1.0)
-
-
-def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean, median and the 90th, 95th and 99th percentile, a row each with value, low, high and n; NaN as there."""
-    present = present_floats(values)
-    intervals = {"mean": mean(present, level=level), "median": median(present, level=level)}
-    intervals |= {f"p{100 * p:.0f}": percentile(present, p, level=level) for p in (0.9, 0.95, 0.99)}
-    rows = [(row.value, row.low, row.high, row.n) for row in intervals.values()]
-    return pd.DataFrame(rows, index=pd.Index(intervals), columns=["value", "low", "high", "n"])
 
 
 def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> pd.Series[Any]:

@@ -1,5 +1,6 @@
 """Votes: which pairs are drawn, what votes come to, and what may be claimed of them."""
 
+import functools
 import json
 import math
 import random
@@ -26,6 +27,7 @@ from tests.experiment.scripted_models import experiment, service
 from tests.support.fault_server import FaultServer
 
 
+@functools.cache
 def cells_of(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     """The cells of a plan."""
     return plan_cells(

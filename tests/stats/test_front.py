@@ -91,16 +91,13 @@ def test_a_variant_without_a_value_has_no_standing() -> None:
         stats.front(frame, [], by="variant", prompts="prompt")
 
 
-@pytest.mark.parametrize("objectives", [(COST, TIME), (COST, MEDIAN_TIME)])
-def test_alike_variants_are_seldom_claimed_to_be_anything(objectives: tuple[stats.Objective, ...]) -> None:
-    """Three of one kind, over 12 prompts: none of them is beaten, and none is better than another."""
-    found = [
-        standings(answers((1, 1), (1, 1), (1, 1), seed=seed, prompts=12, repeats=2), *objectives) for seed in range(100)
-    ]
-    assert claims_are_rare(set(one) != {"possible"} for one in found)
+def test_alike_variants_are_seldom_claimed_to_be_anything() -> None:
+    """Three of one kind, over 12 prompts, by medians: none of them is beaten, and none is better than another."""
+    frames = [answers((1, 1), (1, 1), (1, 1), seed=seed, prompts=12, repeats=2) for seed in range(60)]
+    assert claims_are_rare(set(standings(frame, COST, MEDIAN_TIME)) != {"possible"} for frame in frames)
 
 
-@pytest.mark.parametrize("prompts", [6, 20, 60])
+@pytest.mark.parametrize("prompts", [6, 60])
 def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten(prompts: int) -> None:
     """A and b trade cost for time, c is a little worse than a in both: a, b clear or possible, c possible or beaten."""
     found = [standings(answers((1, 1.3), (1.3, 1), (1.15, 1.45), seed=seed, prompts=prompts)) for seed in range(100)]

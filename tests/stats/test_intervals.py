@@ -247,14 +247,6 @@ def test_a_share_is_of_whole_numbers(count: float, n: float) -> None:
         stats.proportion(count, n)  # type: ignore[arg-type]
 
 
-def test_a_summary_has_each_figure_with_its_interval() -> None:
-    found = stats.summary([*range(30), None])
-    assert list(found.index) == ["mean", "median", "p90", "p95", "p99"]
-    middle = stats.median(range(30))
-    assert found.loc["median"].tolist() == [middle.value, middle.low, middle.high, 30]
-    assert math.isnan(found.loc["p99", "value"])
-
-
 @pytest.mark.parametrize(
     "values",
     [["a"], ["1", "2"], [1.0, math.inf], pd.to_datetime(["2026-01-01"]), pd.to_timedelta(["1s"]), np.ones((2, 2))],

@@ -11,6 +11,7 @@ from famnb import scorers
 from famnb.experiment.comparison import compare_variants, judge
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.metrics import Failed, find_metric, measure
+from famnb.experiment.summary import drop_warmups, list_variants
 from tests.support.truth_rates import LEVEL
 from tests.truth import truth_engine
 from tests.truth.truth_engine import TrueReply, TruthEngine
@@ -61,10 +62,11 @@ def compare(frame: pd.DataFrame, metrics: Sequence[str], *, failed: Failed = "ze
 
     They take four times as long; `test_summaries.py` has what all of it says together.
     """
-    first, *others = frame["variant"].cat.categories
+    rows = drop_warmups(frame)
+    first, *others = list_variants(rows)
     found = compare_variants(
-        frame,
-        {metric: measure(frame, metric, failed=failed, slo={}) for metric in map(find_metric, metrics)},
+        rows,
+        {metric: measure(rows, metric, failed=failed, slo={}) for metric in map(find_metric, metrics)},
         [(first, other) for other in others],
         baseline=first,
         primary=metrics[0],
