@@ -10,17 +10,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias, cast
-from zoneinfo import ZoneInfo
+from typing import Any, TypeAlias
 
 import matplotlib.figure
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.dates import date2num
 from matplotlib.lines import Line2D
 from scipy import special
 
@@ -52,7 +50,7 @@ from famnb.record import Ledger, prices
 from famnb.record.ledger import HasLedger
 from famnb.record.price import Cost, service_names
 from famnb.stats import Interval
-from famnb.validation import check_integer, check_number
+from famnb.validation import check_integer, check_number, check_zone
 
 Source: TypeAlias = "pd.DataFrame | Ledger | HasLedger | str | os.PathLike[str] | None"
 
@@ -71,6 +69,7 @@ _COLUMNS = (
     *_COUNTS,
     *(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high")),
 )
+_EXPECTED_COLUMNS = ("expected_usd", "expected_low_usd", "expected_high_usd")
 _INVOICE_NAMES = {
     "day": ("day", "date", "usage_date", "start_time", "started_at", "timestamp"),
     "model": ("model", "model_id", "line_item", "sku", "description", "service"),
@@ -100,10 +99,7 @@ def bill(
     weeks of them. With fewer than three days it is not forecast. Simulated calls are not billed: they count only if
     there are no others. `now` is the moment up to which the month is known. Raises InvalidRequest, LedgerError.
     """
-    try:
-        zone = ZoneInfo(tz)
-    except (KeyError, TypeError, ValueError):
-        raise InvalidRequest(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
+    zone = check_zone("tz", tz)
     moment = (now or datetime.now(UTC)).astimezone(zone)
     try:
         start = datetime.strptime(month or f"{moment:%Y-%m}", "%Y-%m").replace(tzinfo=zone)
@@ -112,10 +108,7 @@ def bill(
     end = (start + timedelta(days=32)).replace(day=1)
     since = min(start, moment - timedelta(days=HISTORY_DAYS + 1))
     if isinstance(source, pd.DataFrame):
-        if missing := {"started_at", "model", "endpoint", *COST_COLUMNS} - set(source.columns):
-            raise InvalidRequest(
-                f"bill: expected a frame of famnb.calls; it has no column {', '.join(sorted(missing))}"
-            )
+        _require_columns("bill", source, {"started_at", "model", "endpoint", *COST_COLUMNS})
         rows = source[source["started_at"].notna()]
         rows = rows[(rows["started_at"] >= since) & (rows["started_at"] < end)]
     else:
@@ -174,15 +167,13 @@ class Bill:
         records = []
         keys = [self.rows[name].astype(object) for name in ("model", "endpoint")]
         for (model, endpoint), rows in self.rows.groupby(keys, dropna=False):
-            part = dataclasses.replace(self, rows=rows, actual=None)
+            part = dataclasses.replace(self, rows=rows)
             # Nothing is known of days before the first call of all, and of a model there were none until its first.
             expected, sums = _add(part.spent, self._forecast(rows)), sum_costs(part.calls)
-            record = {"model": model, "endpoint": endpoint, "calls": len(part.calls)}
-            record |= {name: sums[name] for name in COST_COLUMNS} | {"unpriced": sums["unpriced"] + sums["uncounted"]}
-            ends = {"": expected.value, "_low": expected.low, "_high": expected.high}
-            records.append(record | {f"expected{end}_usd": value for end, value in ends.items()})
-        columns = ["model", "endpoint", "calls", *COST_COLUMNS, "unpriced"]
-        columns += [f"expected{end}_usd" for end in ("", "_low", "_high")]
+            unpriced = sums["unpriced"] + sums["uncounted"]
+            record = [model, endpoint, len(part.calls), *(sums[name] for name in COST_COLUMNS), unpriced]
+            records.append([*record, expected.value, expected.low, expected.high])
+        columns = ["model", "endpoint", "calls", *COST_COLUMNS, "unpriced", *_EXPECTED_COLUMNS]
         return pd.DataFrame(records, columns=columns).sort_values("expected_usd", ascending=False, ignore_index=True)
 
     def what_if(
@@ -258,15 +249,11 @@ class Bill:
         costs = read_bounds(recorded, "cost_usd")
         ends = {"recorded_usd": costs.value, "recorded_low_usd": costs.low, "recorded_high_usd": costs.high}
         recorded = recorded.assign(model=recorded["model"].astype(object), **ends)
-        found = pd.concat(
-            [invoiced.groupby(keys)["invoiced_usd"].sum(), recorded.groupby(keys)[list(ends)].sum()], axis=1
-        ).fillna(0.0)
-        cent = 0.005
-        return found.assign(
-            difference_usd=found["invoiced_usd"] - found["recorded_usd"],
-            agrees=(found["invoiced_usd"] >= found["recorded_low_usd"] - cent)
-            & (found["invoiced_usd"] <= found["recorded_high_usd"] + cent),
-        ).reset_index()
+        sums: list[Any] = [invoiced.groupby(keys)["invoiced_usd"].sum(), recorded.groupby(keys)[list(ends)].sum()]
+        found: pd.DataFrame = pd.concat(sums, axis=1).fillna(0.0)
+        amount, low, high = (found[name] for name in ("invoiced_usd", "recorded_low_usd", "recorded_high_usd"))
+        agrees = amount.between(low - 0.005, high + 0.005)
+        return found.assign(difference_usd=amount - found["recorded_usd"], agrees=agrees).reset_index()
 
     def plot(
         self,
@@ -276,37 +263,41 @@ class Bill:
         ax: Axes | None = None,
     ) -> matplotlib.figure.Figure:
         """Return a figure of the month: what it has cost from day to day, and up to where its rest may take it."""
-        size = FigureSize.choose(figsize, width, ax)
         bills = {"as it was": self} if self.actual is None else {"as it was": self.actual, self.change: self}
-        notes = [line for line in self.notes if not line.startswith("Method")]
         chart = Chart(
             title=f"Bill of {self.start:%B %Y}",
             x=f"day ({self.start.tzinfo})",
             y="USD so far",
-            notes=notes,
+            notes=[line for line in self.notes if not line.startswith("Method")],
             ax=ax,
-            size=size,
+            size=FigureSize.choose(figsize, width, ax),
             by="bill",
             groups=list(bills),
         )
+        # By the clock of the zone, which matplotlib's dates do not have.
+        start, now, end = (moment.replace(tzinfo=None) for moment in (self.start, self.now, self.end))
         for canvas, _ in chart.panels(self.rows):
+            axes: Any = canvas.axes  # its stubs know no times
             entries = []
             for index, (name, part) in enumerate(bills.items()):
                 style = canvas.palette.line_style(index)
-                x, sums = part._cumulate()
-                canvas.axes.step(x, sums, where="post", linewidth=1.8, **style)
-                expected, last = part.expected, _positions([self.end])[0]
-                if math.isfinite(expected.value) and x[-1] < last:
+                rows = part.calls.sort_values("started_at", kind="stable")
+                sums = [0.0, *rows["cost_usd"].fillna(0).astype(float).cumsum()]
+                times = [start, *rows["started_at"].dt.tz_convert(self.start.tzinfo).dt.tz_localize(None)]
+                last = min(max(now, start), end)
+                axes.step([*times, last], [*sums, sums[-1]], where="post", linewidth=1.8, **style)
+                expected = part.expected
+                if math.isfinite(expected.value) and last < end:
                     dashed = {**style, "linestyle": (0, (2, 2))}
-                    canvas.axes.plot([x[-1], last], [sums[-1], expected.value], linewidth=1.4, **dashed)
+                    axes.plot([last, end], [sums[-1], expected.value], linewidth=1.4, **dashed)
                     top = expected.high if math.isfinite(expected.high) else expected.value
                     ends = ([sums[-1], expected.low], [sums[-1], top])
-                    canvas.axes.fill_between([x[-1], last], *ends, color=style["color"], alpha=0.15, linewidth=0)
+                    axes.fill_between([last, end], *ends, color=style["color"], alpha=0.15, linewidth=0)
                 fact = f"{format_interval(expected, format_usd)} at the end of the month"
                 entries.append(LegendEntry(Line2D([], [], linewidth=2, **style), name, [fact]))
-            canvas.axes.set_xlim(*_positions([self.start, self.end]))
-            canvas.axes.set_ylim(bottom=0)
-            set_date_ticks(canvas.axes)
+            axes.set_xlim(start, end)
+            axes.set_ylim(bottom=0)
+            set_date_ticks(axes)
             chart.add_legend(entries)
         return chart.finish()
 
@@ -366,13 +357,11 @@ class Bill:
     def _text_table(self) -> tuple[list[str], list[list[str]]]:
         rows = []
         for row in self.table.to_dict("records"):
-            unpriced = int(row["unpriced"])
-            sums = {"cost_n": row["calls"] - unpriced, "unpriced": unpriced, "uncounted": 0}
-            value, low, high = (float(row[f"expected{end}_usd"]) for end in ("", "_low", "_high"))
-            expected = Interval(value, low, high, 0, LEVEL)
-            so_far = format_costs({**{name: row[name] for name in COST_COLUMNS}, **sums})
-            cells = [str(row["model"]), str(row["endpoint"]), f"{row['calls']:,}", so_far]
-            rows.append([*cells, format_interval(expected, format_usd)])
+            unpriced, costs = int(row["unpriced"]), {name: row[name] for name in COST_COLUMNS}
+            value, low, high = (float(row[name]) for name in _EXPECTED_COLUMNS)
+            so_far = format_costs({**costs, "cost_n": row["calls"] - unpriced, "unpriced": unpriced, "uncounted": 0})
+            whole_month = format_interval(Interval(value, low, high, 0, LEVEL), format_usd)
+            rows.append([str(row["model"]), str(row["endpoint"]), f"{row['calls']:,}", so_far, whole_month])
         return ["model", "endpoint", "calls", "so far", "whole month"], rows
 
     def _history(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -385,29 +374,15 @@ class Bill:
         return ends.groupby(rows["day"]).sum().reindex(days, fill_value=0.0)
 
     def _forecast(self, rows: pd.DataFrame) -> Interval:
-        days = self._days_left()
+        """What the rest of the month will cost of some calls."""
         history = self._history(rows)
-        if not len(days):
-            return Interval(0.0, 0.0, 0.0, len(history), LEVEL)
-        return predict_sum(history, days)
-
-    def _days_left(self) -> pd.Series[float]:
-        """The days from now to the end of the month, and how much of each is to come."""
         if self.now >= self.end:
-            return pd.Series(dtype=float)
+            return Interval(0.0, 0.0, 0.0, len(history), LEVEL)
         now = pd.Timestamp(max(self.now, self.start).replace(tzinfo=None))
         days = pd.date_range(now.normalize(), self.end.replace(tzinfo=None), inclusive="left")
         left = pd.Series(1.0, index=days)
         left.iloc[0] = 1 - (now - now.normalize()) / pd.Timedelta(days=1)
-        return left
-
-    def _cumulate(self) -> tuple[Any, Any]:
-        """The times of the month's calls, up to now, and the sums of their costs."""
-        rows = self.calls.sort_values("started_at", kind="stable")
-        times = rows["started_at"].dt.tz_convert(self.start.tzinfo)
-        sums = np.cumsum(rows["cost_usd"].fillna(0).to_numpy(float))
-        x = _positions([self.start, *times, min(max(self.now, self.start), self.end)])
-        return np.array(x), np.array([0.0, *sums, sums[-1] if len(sums) else 0.0])
+        return predict_sum(history, left)
 
 
 def predict_sum(history: pd.DataFrame, days: pd.Series[float], level: float = LEVEL) -> Interval:
@@ -439,22 +414,19 @@ def predict_sum(history: pd.DataFrame, days: pd.Series[float], level: float = LE
     return Interval(ends["value"][0], max(low, 0.0), high, n, level)
 
 
-def _positions(moments: Iterable[datetime]) -> list[float]:
-    """Where moments lie on an axis of dates, by the clock of their zone."""
-    convert = cast(Any, date2num)  # untyped in matplotlib
-    return list(map(float, convert([moment.replace(tzinfo=None) for moment in moments])))
+def _require_columns(name: str, frame: pd.DataFrame, columns: set[str]) -> None:
+    if missing := columns - set(frame.columns):
+        raise InvalidRequest(f"{name}: expected a frame of famnb.calls; it has no column {', '.join(sorted(missing))}")
 
 
 def _add(first: Interval, second: Interval) -> Interval:
-    sums = ((getattr(first, end) + getattr(second, end)) for end in ("value", "low", "high"))
-    value, low, high = sums
+    value, low, high = (getattr(first, end) + getattr(second, end) for end in ("value", "low", "high"))
     return Interval(value, low, high, second.n, second.level)
 
 
 def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | None, tier: str | None) -> pd.DataFrame:
     """The calls with what they would have cost; NaN without a price. What was not billed stays so."""
-    if missing := set(_COUNTS) - set(rows.columns):
-        raise InvalidRequest(f"what_if: expected a frame of famnb.calls; it has no column {', '.join(sorted(missing))}")
+    _require_columns("what_if", rows, {*_COUNTS})
     costs: list[Cost | None] = []
     texts = {name: rows[name].astype(object) for name in ("model", "profile", "url", "endpoint") if name in rows}
     for index, row in enumerate(rows[[name for name in _COLUMNS if name in rows]].to_dict("records")):

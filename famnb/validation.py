@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from famnb.errors import InvalidRequest
 
@@ -60,6 +61,14 @@ def check_index(name: str, value: Any, length: int) -> int:
     if index is None or not -length <= index < length:
         raise InvalidRequest(f"{name}: there is no {value!r} among {length}; expected an index from 0, or from -1 back")
     return index % length
+
+
+def check_zone(name: str, value: Any) -> ZoneInfo:
+    """Return the time zone of that name; raise InvalidRequest if there is none."""
+    try:
+        return ZoneInfo(value)
+    except (KeyError, TypeError, ValueError):
+        raise _refusal(name, "the name of a time zone, such as 'Europe/Paris'", value) from None
 
 
 def _refusal(name: str, expected: str, value: object) -> InvalidRequest:

@@ -1,6 +1,6 @@
 """The command line, `famnb COMMAND`: one module a command, which declares its options, runs, and prints the outcome.
 
-What several commands need stands here: a type of arguments, and where the notebooks and the benchmarks are.
+What several commands need stands here: some arguments, and where the notebooks and the benchmarks are.
 """
 
 from __future__ import annotations
@@ -84,6 +84,18 @@ def integer_from(minimum: int, maximum: int | None = None) -> Callable[[str], in
         return number
 
     return parse
+
+
+def add_model(parser: argparse.ArgumentParser, help: str) -> None:
+    """Declare `--model`, for models on this machine."""
+    help = f"{help}, repeatable; names: famnb model list"
+    parser.add_argument("--model", action="append", default=[], metavar="NAME|FILE.gguf", help=help)
+
+
+def add_ledger(parser: argparse.ArgumentParser) -> None:
+    """Declare `--ledger`, for another ledger than the user's own."""
+    help = "the ledger (default: FAMNB_LEDGER, else your own)"
+    parser.add_argument("--ledger", metavar="FILE", type=Path, help=help)
 
 
 def find_shipped_folder(folder: str, file: str) -> tuple[Path, bool]:

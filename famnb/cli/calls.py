@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from famnb.cli import integer_from
+from famnb.cli import add_ledger, integer_from
 from famnb.cli.filters import add_filters, read_filters
 from famnb.frame.calls import CALLS_LEGEND, calls, format_calls
 from famnb.frame.csv_file import write_csv
@@ -27,14 +27,12 @@ _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoin
 def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
     target = parser.add_mutually_exclusive_group()
-    target.add_argument(
-        "--csv", metavar="FILE", help="write all calls as CSV, for famnb.frame.read_csv; - is standard output"
-    )
+    csv_help = "write all calls as CSV, for famnb.frame.read_csv; - is standard output"
+    target.add_argument("--csv", metavar="FILE", help=csv_help)
     target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
-    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
-    parser.add_argument(
-        "-n", type=integer_from(1), default=20, metavar="ROWS", help="rows of the table (default: %(default)s)"
-    )
+    add_ledger(parser)
+    rows_help = "rows of the table (default: %(default)s)"
+    parser.add_argument("-n", type=integer_from(1), default=20, metavar="ROWS", help=rows_help)
     add_filters(parser)
     parser.set_defaults(run=run)
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from famnb import service
-from famnb.cli import find_shipped_folder, integer_from
+from famnb.cli import add_model, find_shipped_folder, integer_from
 from famnb.service.process import spawn, variables_of
 
 START = "01-start.ipynb"
@@ -24,19 +24,9 @@ _STOP_TIMEOUT_S = 15.0
 def declare(parser: argparse.ArgumentParser) -> None:
     """JupyterLab on the notebooks, with the embedded service running; Ctrl-C, SIGTERM or a closed terminal end both."""
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    parser.add_argument(
-        "--port",
-        type=integer_from(0, 65_535),
-        metavar="N",
-        help="JupyterLab's port (default: 8888, or the next free one)",
-    )
-    parser.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        metavar="NAME|FILE.gguf",
-        help="a model on this machine that answers in place of the simulation, repeatable; names: famnb model list",
-    )
+    port_help = "JupyterLab's port (default: 8888, or the next free one)"
+    parser.add_argument("--port", type=integer_from(0, 65_535), metavar="N", help=port_help)
+    add_model(parser, "a model on this machine that answers in place of the simulation")
     parser.add_argument("lab", nargs="*", metavar="-- OPTION", help="further options for JupyterLab, after --")
     parser.set_defaults(run=run)
 

@@ -15,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from famnb.cli import integer_from
+from famnb.cli import add_ledger, integer_from
 from famnb.cli.filters import add_filters, parse_age, read_filters
 from famnb.record import Ledger
 
@@ -26,27 +26,23 @@ def declare(parser: argparse.ArgumentParser) -> None:
     info = commands.add_parser("info", help="what it holds, and how large it is")
     info.set_defaults(run=_info)
     prune = commands.add_parser("prune", help="delete calls, for good; those that still run stay")
-    prune.add_argument(
-        "--older-than", type=parse_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w"
-    )
+    age_help = "calls before this age, such as 90d, 12h or 2w"
+    prune.add_argument("--older-than", type=parse_age, metavar="AGE", help=age_help)
     prune.add_argument("--keep", type=integer_from(0), metavar="N", help="calls beyond the N newest")
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
     prune.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
     prune.set_defaults(run=_prune)
     export = commands.add_parser("export", help="write calls with their bytes to one Parquet file")
     export.add_argument("file", type=Path)
-    export.add_argument(
-        "--frame", action="store_true", help="the columns of famnb.calls instead, as CSV if the file is named .csv"
-    )
+    frame_help = "the columns of famnb.calls instead, as CSV if the file is named .csv"
+    export.add_argument("--frame", action="store_true", help=frame_help)
     add_filters(export)
     export.set_defaults(run=_export)
     load = commands.add_parser("import", help="add the calls of a file that are not there yet")
     load.add_argument("file", type=Path)
     load.set_defaults(run=_import)
     for command in (info, prune, export, load):
-        command.add_argument(
-            "--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else yours)"
-        )
+        add_ledger(command)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -58,13 +54,8 @@ def _prune(options: argparse.Namespace) -> int:
     if options.older_than is None and options.keep is None:
         print("famnb: expected --older-than AGE, --keep N, or both", file=sys.stderr)
         return 2
-    pruned = Ledger(options.ledger).prune(
-        older_than=options.older_than,
-        keep=options.keep,
-        payloads_only=options.payloads_only,
-        dry_run=options.dry_run,
-    )
-    print(pruned)
+    choice = {name: getattr(options, name) for name in ("older_than", "keep", "payloads_only", "dry_run")}
+    print(Ledger(options.ledger).prune(**choice))
     return 0
 
 

@@ -36,6 +36,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from famnb.api import Client, connect
@@ -105,9 +106,8 @@ def run(options: argparse.Namespace) -> int:
         options.junit.write_bytes(_make_junit(file.name, rows))
     if options.json:
         names = ("variant", "metric", "outcome", "why")
-        text = json.dumps(
-            {"name": file.name, "outcome": outcome, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
-        )
+        table = [dict(zip(names, row, strict=True)) for row in rows]
+        text = json.dumps({"name": file.name, "outcome": outcome, "rows": table})
         if options.json == "-":
             print(text)
         else:
@@ -121,9 +121,9 @@ def _run_experiment(file: ExperimentFile, client: Client, options: argparse.Name
     experiment.score()
     frame = experiment.frame()
     answered = int(frame["status"].isin(["completed", "incomplete"]).sum())
-    rows: list[Row] = []
+    rows, total = list[Row](), format_count(len(frame), "call")
     if not answered:
-        rows.append((experiment.name, "calls", "unknown", f"none of {format_count(len(frame), 'call')} was answered"))
+        rows.append((experiment.name, "calls", "unknown", f"none of {total} was answered"))
     else:
         if file.check is not None:
             check = experiment.check(**file.check.model_dump())
@@ -133,10 +133,9 @@ def _run_experiment(file: ExperimentFile, client: Client, options: argparse.Name
             earlier, margin = against.pop("baseline"), against.pop("margin") or None
             rows += iterate_rows(experiment.check(against=earlier, margin=margin, **against).table)
     if 0 < answered < len(frame):
-        why = f"{answered:,} of {format_count(len(frame), 'call')} were answered"
-        rows.append((experiment.name, "calls", "unknown", why))
+        rows.append((experiment.name, "calls", "unknown", f"{answered:,} of {total} were answered"))
     if not rows:
-        rows.append((experiment.name, "calls", "pass", f"all of {format_count(len(frame), 'call')} were answered"))
+        rows.append((experiment.name, "calls", "pass", f"all of {total} were answered"))
     if options.report is not None:
         experiment.report(options.report)
     if options.save_baseline is not None:
@@ -194,13 +193,11 @@ def _make_load(file: ExperimentFile, client: Client) -> Load:
 def _make_junit(name: str, rows: list[Row]) -> bytes:
     """Return the outcomes as JUnit XML; what is not known is an error, so that it is no pass there either."""
     counts = {outcome: str(sum(row[2] == outcome for row in rows)) for outcome in STATUSES}
-    suite = ElementTree.Element(
-        "testsuite", name=name, tests=str(len(rows)), failures=counts["fail"], errors=counts["unknown"]
-    )
+    suites = ElementTree.Element("testsuites")
+    totals: dict[str, Any] = {"tests": str(len(rows)), "failures": counts["fail"], "errors": counts["unknown"]}
+    suite = ElementTree.SubElement(suites, "testsuite", name=name, **totals)
     for variant, metric, outcome, why in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=variant, name=metric)
         if outcome != "pass":
             ElementTree.SubElement(case, "failure" if outcome == "fail" else "error", message=why).text = why
-    suites = ElementTree.Element("testsuites")
-    suites.append(suite)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))

@@ -96,8 +96,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+from typing import Any
 
-from famnb.cli import integer_from
+from famnb.cli import add_model, integer_from
 from famnb.service.process import KEY_VARIABLE
 from famnb.service.server import run as run_service
 from famnb.service.settings import LOG_FORMATS, PROFILES, Options
@@ -106,118 +107,52 @@ from famnb.service.settings import LOG_FORMATS, PROFILES, Options
 def declare(parser: argparse.ArgumentParser) -> None:
     """The local service; its first line on standard output is one JSON object with url, key, pid and alt_url."""
     usual = Options()
-    parser.add_argument("--host", default=usual.host, help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=usual.port, help="port to listen on (default: a free one)")
-    parser.add_argument(
-        "--alt-port",
-        type=int,
-        metavar="N",
-        help="serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)",
+
+    def add(flag: str, help: str, **settings: Any) -> None:
+        settings.setdefault("default", getattr(usual, flag.removeprefix("--").replace("-", "_")))
+        parser.add_argument(flag, help=help, **settings)
+
+    switch: dict[str, Any] = {"action": "store_true"}
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
+    count: dict[str, Any] = {"type": integer_from(1), "metavar": "N"}
+    add("--host", "address to listen on (default: %(default)s)")
+    add("--port", "port to listen on (default: a free one)", type=int)
+    alt_help = "serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)"
+    add("--alt-port", alt_help, type=int, metavar="N")
+    key_help = f"an API key to accept, repeatable (default: those in {KEY_VARIABLE}, else a random one)"
+    add("--key", key_help, action="append", metavar="K")
+    add("--keys-file", "accept the keys in a file as well, one a line", metavar="FILE")
+    add("--seed", "another seed gives other answers (default: 0)", type=int)
+    add("--time-scale", "1 is lifelike, 0 does not wait (default: 1)", type=float)
+    add("--upstream", "a server with /v1/chat/completions that answers", metavar="URL")
+    add("--upstream-key", "the environment variable that has its key", metavar="ENV")
+    model_help = "its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)"
+    add("--upstream-model", model_help, metavar="M", **repeatable)
+    add_model(parser, "a model on this machine that answers")
+    add("--ctx", "tokens of a call of --model (default: 8192, or all it reads)", **count)
+    add("--threads", "threads of each --model (default: all cores but one)", **count)
+    add("--parallel", "calls that each --model answers at once (default: %(default)s)", **count)
+    profile_help = (
+        "answer on the responses endpoint with all that this specification wants (default: the document alone)"
     )
-    parser.add_argument(
-        "--key",
-        action="append",
-        metavar="K",
-        help=f"an API key to accept, repeatable (default: those in {KEY_VARIABLE}, else a random one)",
-    )
-    parser.add_argument(
-        "--keys-file", default=usual.keys_file, metavar="FILE", help="accept the keys in a file as well, one a line"
-    )
-    parser.add_argument("--seed", type=int, default=usual.seed, help="another seed gives other answers (default: 0)")
-    parser.add_argument(
-        "--time-scale", type=float, default=usual.time_scale, help="1 is lifelike, 0 does not wait (default: 1)"
-    )
-    parser.add_argument(
-        "--upstream", default=usual.upstream, metavar="URL", help="a server with /v1/chat/completions that answers"
-    )
-    parser.add_argument(
-        "--upstream-key", default=usual.upstream_key, metavar="ENV", help="the environment variable that has its key"
-    )
-    parser.add_argument(
-        "--upstream-model",
-        action="append",
-        default=[],
-        metavar="M",
-        help="its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)",
-    )
-    parser.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        metavar="NAME|FILE.gguf",
-        help="a model on this machine that answers, repeatable; names: famnb model list",
-    )
-    parser.add_argument(
-        "--ctx", type=integer_from(1), metavar="N", help="tokens of a call of --model (default: 8192, or all it reads)"
-    )
-    parser.add_argument(
-        "--threads", type=integer_from(1), metavar="N", help="threads of each --model (default: all cores but one)"
-    )
-    parser.add_argument(
-        "--parallel",
-        type=integer_from(1),
-        default=usual.parallel,
-        metavar="N",
-        help="calls that each --model answers at once (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--profile",
-        choices=[name for name in PROFILES if name],
-        default=usual.profile,
-        help="answer on the responses endpoint with all that this specification wants (default: the document alone)",
-    )
-    parser.add_argument(
-        "--store", default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
-    )
-    parser.add_argument(
-        "--compat",
-        action=argparse.BooleanOptionalAction,
-        default=usual.compat,
-        help="understand the vendors' own fields and paths: tools everywhere, stop, /v1/models, any model (default: "
-        "with an upstream)",
-    )
-    parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
-    parser.add_argument(
-        "--fault",
-        default=usual.fault,
-        help="a fault on every call, such as status=429, delay=2, error=3, cut=3",
-    )
-    parser.add_argument(
-        "--allow-faults",
-        action="store_true",
-        help="obey the header x-famnb-fault beyond loopback and with an upstream too (default: ignore it there)",
-    )
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name by which callers may call a service on loopback, such as a proxy's, repeatable",
-    )
-    parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
-    parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
-    parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
-    parser.add_argument(
-        "--body-limit",
-        type=integer_from(1),
-        default=usual.body_limit,
-        metavar="BYTES",
-        help="answer 413 to a larger body (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--upload-timeout",
-        type=float,
-        default=usual.upload_timeout,
-        metavar="S",
-        help="answer 408 to a body that takes longer (default: %(default)s s)",
-    )
-    parser.add_argument(
-        "--log-format",
-        choices=LOG_FORMATS,
-        default=usual.log_format,
-        help="of standard error: text has warnings, json one line a request as well (default: %(default)s)",
-    )
-    parser.add_argument("--metrics-open", action="store_true", help="answer /metrics without a key (default: with one)")
+    add("--profile", profile_help, choices=[name for name in PROFILES if name])
+    add("--store", "keep responses in a file (default: in memory)", metavar="FILE")
+    compat_help = "understand the vendors' own fields and paths: tools everywhere, stop, /v1/models, any model"
+    add("--compat", f"{compat_help} (default: with an upstream)", action=argparse.BooleanOptionalAction)
+    add("--strict", "answer 400 to unknown fields instead of ignoring them", **switch)
+    add("--fault", "a fault on every call, such as status=429, delay=2, error=3, cut=3")
+    fault_help = "obey the header x-famnb-fault beyond loopback and with an upstream too (default: ignore it there)"
+    add("--allow-faults", fault_help, **switch)
+    host_help = "a name by which callers may call a service on loopback, such as a proxy's, repeatable"
+    add("--allow-host", host_help, metavar="NAME", **repeatable)
+    add("--requests-per-minute", "per key (default: no limit)", type=float, metavar="N")
+    add("--burst", "of these, at once (default: all)", type=int, metavar="N")
+    add("--concurrency", "running calls per key (default: no limit)", type=int, metavar="N")
+    add("--body-limit", "answer 413 to a larger body (default: %(default)s)", type=integer_from(1), metavar="BYTES")
+    add("--upload-timeout", "answer 408 to a body that takes longer (default: %(default)s s)", type=float, metavar="S")
+    log_help = "of standard error: text has warnings, json one line a request as well (default: %(default)s)"
+    add("--log-format", log_help, choices=LOG_FORMATS)
+    add("--metrics-open", "answer /metrics without a key (default: with one)", **switch)
     parser.set_defaults(run=run)
 
 

@@ -132,44 +132,26 @@ CALLS: tuple[Column, ...] = (
     Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
     Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
     Column("note", "string", "", "What was noted on the call, by `reply.note` or in a tool; missing if nothing was."),
-    Column(
-        "started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock.", sql="started_us"
-    ),
+    Column("started_at", "datetime64[us, UTC]", "UTC", "When it started, by this machine's clock.", sql="started_us"),
     Column("experiment", "category", "", "The experiment it belongs to."),
     Column("variant", "category", "", "The variant of that experiment; missing outside of one."),
     Column("prompt_id", "category", "", "The id of the prompt in that experiment; missing outside of one."),
     Column("repeat", "Int64", "", "Which repeat of the same request it is, from 0; missing outside of an experiment."),
-    Column(
-        "warmup",
-        "boolean",
-        "",
-        "Whether it only warmed the service up; missing outside of an experiment. Figures of measures leave it out.",
-    ),
+    Column("warmup", "boolean", "", "Whether it only warmed the service up; missing outside of an experiment."),
     Column("tag", "category", "", "The caller's own tag."),
-    Column(
-        "temperature",
-        "Float64",
-        "",
-        "What the request set; missing where it left that to the service, as with the next.",
-    ),
+    Column("temperature", "Float64", "", "What the request set; missing where it left that to the service."),
     Column("top_p", "Float64", "", "The share of likeliest tokens that are sampled from, as the request set it."),
-    Column(
-        "max_tokens", "Int64", "tokens", "The limit that the request set, under whatever name its endpoint has for it."
-    ),
+    Column("max_tokens", "Int64", "tokens", "The limit that the request set, whatever its endpoint calls it."),
     Column("thinking", "Int64", "tokens", "The budget of thinking that is shown; missing where none was asked for."),
     Column("effort", "category", "", "The effort of reasoning that the request set."),
     Column("verbosity", "category", "", "How long the answer is to be, as the request set it."),
     Column("finish_reason", "category", "", "Why generation ended, in the same words on every endpoint."),
     Column("stop_reason", "category", "", "The same in the service's own word."),
-    Column(
-        "complete", "boolean", "", "Whether there is evidence that the reply is whole; missing: only `[DONE]` came."
-    ),
+    Column("complete", "boolean", "", "Whether there is evidence that it is whole; missing: only `[DONE]` came."),
     Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
     Column("error_message", "string", "", "The message of that error."),
     Column("streamed", "boolean", "", "Whether the reply was an event stream; as asked for, where none came."),
-    Column(
-        "service", "category", "", "The engine a famnb service names (sim, upstream); missing for any other service."
-    ),
+    Column("service", "category", "", "The engine of a famnb service (sim, upstream); missing for any other service."),
     Column(
         "simulated",
         "boolean",
@@ -177,12 +159,7 @@ CALLS: tuple[Column, ...] = (
         "Whether a simulated engine answered; missing where nobody did.",
         sql="CASE WHEN http_status IS NOT NULL THEN IFNULL(service, '') = 'sim' END",
     ),
-    Column(
-        "reply_model",
-        "category",
-        "",
-        "The model that answered, as the reply names it; missing if it does not.",
-    ),
+    Column("reply_model", "category", "", "The model that answered, as the reply names it; missing if it does not."),
     Column("attempts", "Int64", "requests", "Requests sent, retries included."),
     Column("http_status", "Int64", "", "The HTTP status; missing where no response came."),
     Column(
@@ -232,9 +209,7 @@ CALLS: tuple[Column, ...] = (
     Column("late_p50_ms", "Float64", "ms", "How much later Python got round to an event than it came: median."),
     Column("late_max_ms", "Float64", "ms", "The most of the same."),
     Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
-    Column(
-        "thinking_chars", "Int64", "characters", "Length of the thinking that was shown; missing while the call runs."
-    ),
+    Column("thinking_chars", "Int64", "characters", "Length of the thinking shown; missing while the call runs."),
     *(
         column
         for count in BOUNDED_COUNTS
@@ -264,26 +239,13 @@ CALLS: tuple[Column, ...] = (
         "Low end of the cost; equals `cost_usd` unless a count is estimated or the total contradicts it, or absent and "
         "priced: any of the input may then have been read from the cache.",
     ),
-    Column(
-        "cost_high_usd",
-        "Float64",
-        "USD",
-        "High end of the cost; equals `cost_usd` where `cost_low_usd` does.",
-    ),
+    Column("cost_high_usd", "Float64", "USD", "High end of the cost; equals `cost_usd` where `cost_low_usd` does."),
     Column("profile", "category", "", "The profile of the client: fam, or the name of a vendor's."),
     Column(
-        "reported_cost_usd",
-        "Float64",
-        "USD",
-        "The cost that the service reported, which `cost_usd` then is; missing if it did not report one.",
+        "reported_cost_usd", "Float64", "USD", "The cost that the service reported, if any, which `cost_usd` then is."
     ),
     Column("url", "string", "", "Where the request was sent."),
-    Column(
-        "prompt_hash",
-        "string",
-        "",
-        "Stands for the whole last user message, images included: the same for the same message on every endpoint.",
-    ),
+    Column("prompt_hash", "string", "", "The same for the same last user message, images included, on every endpoint."),
     Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
     Column("request_id", "string", "", "The service's `x-request-id`, or `request-id`."),
     Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it.", sql="id"),
@@ -339,9 +301,7 @@ RUNS: tuple[Column, ...] = (
         )
     ),
     Column("input_tokens", "Int64", "tokens", "Sum of the input tokens that are known or estimated; missing if none."),
-    Column(
-        "output_tokens", "Int64", "tokens", "Sum of the output tokens that are known or estimated; missing if none."
-    ),
+    Column("output_tokens", "Int64", "tokens", "Sum of the output tokens known or estimated; missing if none."),
     *_TOKEN_ENDS,
     Column("cost_usd", "Float64", "USD", "Sum of the costs; missing where no call has one."),
     Column("cost_low_usd", "Float64", "USD", "Low end of that sum."),
@@ -355,28 +315,17 @@ RUNS: tuple[Column, ...] = (
 
 DELTAS: tuple[Column, ...] = (
     Column("call_id", "string", "", "The call's id in the ledger."),
-    Column(
-        "seq", "Int64", "", "The event's place in its stream, from 0; repeated where one event feeds several blocks."
-    ),
-    Column(
-        "batch", "Int64", "", "The read from the socket that completed it, from 0; events of one read share a time."
-    ),
+    Column("seq", "Int64", "", "The event's place in its stream, from 0; repeated where it feeds several blocks."),
+    Column("batch", "Int64", "", "The read from the socket that completed it, from 0; its events share a time."),
     Column("t_s", "Float64", "s", "When that read came, from sending the request."),
     Column(
         "type", "category", "", "The event's own word for its type; `[DONE]` for the terminator, `invalid` if not JSON."
     ),
-    Column(
-        "block", "Int64", "", "The block it belongs to, an index of `reply.blocks`; missing for events about the reply."
-    ),
+    Column("block", "Int64", "", "Its block, an index of `reply.blocks`; missing for events about the reply."),
     Column("kind", "category", "", "The kind of that block: thinking, text, tool_call, …"),
     Column("chars", "Int64", "characters", "Length of the text it brought."),
     Column("text", "string", "", "That text; missing for events that bring none."),
-    Column(
-        "late_ms",
-        "Float64",
-        "ms",
-        "How much later than `t_s` Python had it, and could show it; missing where `t_s` is when Python had it.",
-    ),
+    Column("late_ms", "Float64", "ms", "How much later than `t_s` Python had it; missing where `t_s` is that moment."),
     Column("exact", "boolean", "", "Whether it came at `t_s`; else at some time since the read before."),
 )
 """The columns of `deltas`."""

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from famnb.record import Ledger
 from famnb.record.filters import Filters
 from famnb.record.ledger import HasLedger
 from famnb.record.price import UNMADE_ERRORS
+from famnb.validation import check_zone
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
@@ -50,10 +50,7 @@ def spend(
     names = (*PERIODS, *COLUMNS)
     if not keys or not set(keys) <= set(names):
         raise InvalidRequest(f"by: expected one or several of {', '.join(names)}; got {by!r}")
-    try:
-        ZoneInfo(tz)
-    except (KeyError, TypeError, ValueError):
-        raise InvalidRequest(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
+    check_zone("tz", tz)
     columns = [key for key in keys if key in COLUMNS]
     frame = calls(
         ledger,
@@ -83,16 +80,16 @@ class SpendFrame(pd.DataFrame):
         return pd.DataFrame, (), self.__getstate__()
 
     def __repr__(self) -> str:
-        return f"{format_table(*self._shown(), left=self._keys)}\n\n{_LEGEND}"
+        return f"{format_table(*self._format_rows(), left=self._keys)}\n\n{_LEGEND}"
 
     def _repr_html_(self) -> str:
-        return f"{html_table(*self._shown(), left=self._keys)}<p>{escape_html(_LEGEND)}</p>"
+        return f"{html_table(*self._format_rows(), left=self._keys)}<p>{escape_html(_LEGEND)}</p>"
 
     @property
     def _keys(self) -> int:
         return len(self.columns) - len(SPEND)
 
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
+    def _format_rows(self) -> tuple[list[str], list[list[str]]]:
         keys = list(map(str, self.columns[: self._keys]))
         rows = []
         for row in self.to_dict("records"):

@@ -20,7 +20,6 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
-from famnb.plot.figure import Figure
 from famnb.plot.layout import (
     LABEL_PT,
     LINE_SPACING,
@@ -32,7 +31,7 @@ from famnb.plot.layout import (
     text_width_in,
     wrap_text,
 )
-from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on, palette_over
+from famnb.plot.palette import PLAIN_TEXT, Palette, palette_on, palette_over
 
 # Names beside the axes take their room from the data.
 ROW_NAME_SHARE = 0.3
@@ -73,8 +72,11 @@ class Canvas:
     def on(cls, axes: Axes) -> Self:
         """A canvas on the caller's axes, whose look is the caller's, but for what could not be seen on its ground."""
         figure = cast(matplotlib.figure.Figure, axes.get_figure(root=True))
+        # Else names of rows would be cut off at the figure's edge, or reach into other axes.
+        if figure.get_layout_engine() is None:
+            figure.set_layout_engine("constrained")
         width_in, height_in = (side / figure.dpi for side in axes.bbox.size)
-        size = FigureSize.given(width_in, height_in, FULL_TEXT_AXES_IN)
+        size = FigureSize.scale_text(width_in, height_in, FULL_TEXT_AXES_IN)
         part: Any = axes.get_figure(root=False)
         grounds = part.get_facecolor(), figure.get_facecolor()
         canvas = cls(figure, axes, palette_over(axes.get_facecolor(), *grounds), False, size, width_in)
@@ -87,15 +89,6 @@ class Canvas:
         for spine in axes.spines.values():
             if spine.get_visible():
                 spine.set_edgecolor(_seen_colour(spine.get_edgecolor(), around))
-        return canvas
-
-    @classmethod
-    def create(cls, size: FigureSize) -> Self:
-        """A canvas on a figure of our own."""
-        palette = palette_of_style()
-        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or size.width_in / 2))
-        canvas = cls(figure, figure.add_subplot(), palette, is_own=True, size=size, width_in=size.width_in * 0.8)
-        canvas.style_axes()
         return canvas
 
     def style_axes(self) -> None:
@@ -243,32 +236,10 @@ class Canvas:
             text.set(color=self.palette.strong, **PLAIN_TEXT)
         # Else a layout engine would make room beside the axes for what is inside.
         legend.set_in_layout(False)
-        if self.figure.get_layout_engine() is not None:
-            self.figure.draw_without_rendering()
+        self.figure.draw_without_rendering()
         share = (legend.get_window_extent().height + 0.5 * points / 72 * self.figure.dpi) / self.axes.bbox.height
         low, high = self.axes.get_ylim()
         self.axes.set_ylim(low, low + (high - low) / (1 - min(share, MAX_LEGEND_SHARE)))
-
-    def fit_figure(self) -> None:
-        """Shrink the caller's axes until their names and labels are on the figure, which a layout engine would do."""
-        if self.figure.get_layout_engine() is not None:
-            return
-        box, page = self.axes.get_tightbbox() or self.axes.bbox, self.figure.bbox
-        around = [axes.bbox for axes in self.figure.axes if axes is not self.axes]
-        # Names of rows end at the axes to the left.
-        before = max((other.x1 for other in around if other.x1 <= self.axes.bbox.x0 and other.overlaps(box)), default=0)
-        place = self.axes.get_position()
-        left = place.x0 + max(before - box.x0, 0) / page.width
-        bottom = place.y0 + max(-box.y0, 0) / page.height
-        right, top = (
-            end - max(over, 0) / side
-            for end, over, side in (
-                (place.x1, box.x1 - page.x1, page.width),
-                (place.y1, box.y1 - page.y1, page.height),
-            )
-        )
-        if right - left > 0.4 * place.width and top - bottom > 0.4 * place.height:
-            self.axes.set_position((left, bottom, right - left, top - bottom))
 
     def show_message(self, sentence: str) -> None:
         """Show a sentence in place of data: why there is none, and what to do."""

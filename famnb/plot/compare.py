@@ -41,7 +41,7 @@ from famnb.plot.labels import (
 )
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import names_axis, place_points, read_axis
-from famnb.stats import min_values
+from famnb.stats import Interval, min_values
 from famnb.stats.differences import average_repeats
 
 LEVEL = 0.95
@@ -113,9 +113,14 @@ def compare(
     known = measured.value.notna() & (rows["prompt_id"] >= 0)
     measured = measured.where(known)
     calls = [measured.to_frame(rows["variant"] == index, rows["prompt_id"]) for index in range(len(groups))]
-    means = [average_repeats(own) for own in calls]
+    means = [average_repeats(rows_of_group) for rows_of_group in calls]
+    overall = {
+        index: bounded_mean(rows_of_group, find_metric(metric), level=LEVEL)
+        for index, rows_of_group in enumerate(calls)
+        if len(means[index])
+    }
     differences = _compare_groups(rows, measured, metric, len(groups), first)
-    largest = max((float(own["value"].max()) for own in means if len(own)), default=0.0)
+    largest = max((float(table["value"].max()) for table in means if len(table)), default=0.0)
     label, scale = axis_label(metric, largest)
     name, missing = column_name(metric), int((~known).sum())
     paired_by = "prompt" if pair in PROMPT_COLUMNS else pair
@@ -125,14 +130,17 @@ def compare(
     others = [index for index in range(len(groups)) if index != first]
     # All, or in a given height the baseline and as many others as there is room for.
     shown = sorted([first, *others[: None if room is None else room - 1]]) if groups else []
-    is_paired = not differences or any(row["n"] for row in differences.values())
+    alone = [groups[index] for index, row in differences.items() if not row["n"]]
+    is_paired = not differences or len(alone) < len(differences)
+    who = f"{', '.join(alone)}:" if is_paired else "The groups are"
+    wanted = f"a {paired_by} in common with the baseline"
     chart = Chart(
         title=f"{capitalize(name)} by {by}, {f'paired by {paired_by}' if is_paired else 'not paired'}",
         x=label,
         notes=[
             *left_out_note(len(groups) - len(shown), "group"),
             *([missing_note] if missing else []),
-            *_unpaired_note(differences, groups, paired_by),
+            *([f"{who} not paired, for want of {wanted}; no difference is claimed."] if alone else []),
             *left_out,
             *simulation_note(frame),
         ],
@@ -148,20 +156,22 @@ def compare(
     for canvas, _ in chart.panels(frame):
         entries = []
         for index, group in enumerate(groups):
-            facts = [
-                _describe_mean(calls[index], means[index], metric, format_value),
-                *_difference_facts(differences.get(index), format_value),
-            ]
+            facts = _difference_facts(differences.get(index), format_value)
+            if index in overall:
+                least, most = means[index]["low"].mean(), means[index]["high"].mean()
+                factor = most / least if least > 0 else 1.0
+                facts = [f"mean {format_interval(overall[index], format_value, factor=factor)}", *facts]
             handle = Line2D([], [], **mark_style(canvas, index))
-            entries.append(LegendEntry(handle, group, list(filter(None, facts)), f"{len(means[index]):,}"))
+            entries.append(LegendEntry(handle, group, facts, f"{len(means[index]):,}"))
         for place, index in enumerate(shown):
-            _draw_group(canvas, place, index, calls[index], means[index], metric, scale)
+            if index in overall:
+                _draw_group(canvas, place, index, overall[index], means[index], scale)
         names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
         canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
         canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
         rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
         _draw_differences(chart, rows_drawn, differences, means, metric, scale, first, count=len(shown))
-        prompts = pd.concat([own["value"] for own in means]).index.nunique()
+        prompts = pd.concat([table["value"] for table in means]).index.nunique()
         subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
         if differences and is_paired:
             subtitle += f", right the difference from {chart.names[first]}: filled is clear"
@@ -182,22 +192,9 @@ def _compare_groups(
     return {int(row["second"]): row for row in to_records(judge(found, LEVEL))}
 
 
-def _unpaired_note(differences: Mapping[int, Mapping[str, Any]], groups: Sequence[str], paired_by: str) -> list[str]:
-    """The footnote of groups that no prompt pairs with the baseline."""
-    alone = [groups[index] for index, row in differences.items() if not row["n"]]
-    if not alone:
-        return []
-    which = "The groups are" if len(alone) == len(differences) else f"{', '.join(alone)}:"
-    return [f"{which} not paired, for want of a {paired_by} in common with the baseline; no difference is claimed."]
-
-
-def _draw_group(
-    canvas: Canvas, place: int, index: int, calls: pd.DataFrame, means: pd.DataFrame, metric: str, scale: float
-) -> None:
+def _draw_group(canvas: Canvas, place: int, index: int, mean: Interval, means: pd.DataFrame, scale: float) -> None:
     """Draw one group's dots and mean in the row `place`."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
-    if means.empty:
-        return
     # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
     ascending = means.sort_values("value")
     ranks = np.unique(np.linspace(0, len(ascending) - 1, MAX_DOTS).round().astype(int))
@@ -206,17 +203,7 @@ def _draw_group(
     is_estimate = (drawn["low"] < drawn["high"]).to_numpy()
     estimates = drawn[is_estimate]
     axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.4)
-    mean = bounded_mean(calls, find_metric(metric), level=LEVEL)
     draw_effect(canvas, place - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
-
-
-def _describe_mean(calls: pd.DataFrame, means: pd.DataFrame, metric: str, format_value: FormatValue) -> str:
-    """The mean of a group over prompts, in words; empty if there is none."""
-    if means.empty:
-        return ""
-    mean = bounded_mean(calls, find_metric(metric), level=LEVEL)
-    least, most = means["low"].mean(), means["high"].mean()
-    return f"mean {format_interval(mean, format_value, factor=most / least if least > 0 else 1.0)}"
 
 
 def _difference_facts(row: Mapping[str, Any] | None, format_value: FormatValue) -> list[str]:

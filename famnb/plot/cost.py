@@ -113,7 +113,7 @@ def cost(
         x=f"{period} (UTC)" if period else label,
         y=f"USD each {period}" if period else "USD a call" if are_points else "USD so far",
         notes=[*missing, *left_out, *simulation_note(frame)],
-        facet=(facet, counted[facet].reset_index(drop=True)) if facet else None,
+        facet=counted[facet] if facet else None,
         ax=ax,
         size=size,
         by=by,
@@ -156,8 +156,7 @@ def _draw_points(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[
     entries = []
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        known = part[~part["is_unknown"]]
-        style = mark_style(canvas, index)
+        known, style = part[~part["is_unknown"]], mark_style(canvas, index)
         colour = canvas.palette.line_style(index)["color"]
         canvas.axes.vlines(known["x"], known["cost_low_usd"], known["cost_high_usd"], color=colour, linewidth=2)
         canvas.axes.plot(known["x"], known["cost_usd"], zorder=5, **style)
@@ -169,28 +168,23 @@ def _draw_points(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[
 def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
     """Draw a rising line a group, up to the last call of all, with its interval."""
     entries = []
-    until = float(rows["x"].max()) if len(rows) else 0.0
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        known = part[~part["is_unknown"]]
+        known, style = part[~part["is_unknown"]], canvas.palette.line_style(index)
         if len(known):
-            _draw_line(canvas, index, known, until)
-        handle = Line2D([], [], linewidth=2, **canvas.palette.line_style(index))
-        entries.append(_legend_entry(handle, group, part))
+            x = known["x"].to_numpy()
+            drawn = _rows_to_draw(x)
+            sums = (known[name].to_numpy().cumsum()[drawn] for name in COST_COLUMNS)
+            best, low, high = (np.append(values, values[-1]) for values in sums)
+            times = np.append(x[drawn], rows["x"].max())
+            if (high > low).any():
+                area: dict[str, Any] = {"color": style["color"], "alpha": 0.12, "linewidth": 0}
+                canvas.axes.fill_between(times, low, high, step="post", **area)
+            # Steps rather than slopes: a sum holds until the next call.
+            x, y = np.append(times[:1], times), np.append([0.0], best)
+            canvas.axes.step(x, y, where="post", linewidth=1.8, **style)
+        entries.append(_legend_entry(Line2D([], [], linewidth=2, **style), group, part))
     return entries
-
-
-def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> None:
-    style, axes = canvas.palette.line_style(index), canvas.axes
-    x = rows["x"].to_numpy()
-    drawn = _rows_to_draw(x)
-    sums = {name: rows[name].to_numpy().cumsum()[drawn] for name in COST_COLUMNS}
-    best, low, high = (np.append(values, values[-1]) for values in sums.values())
-    times = np.append(x[drawn], until)
-    if (high > low).any():
-        axes.fill_between(times, low, high, step="post", color=style["color"], alpha=0.12, linewidth=0)
-    # Steps rather than slopes: a sum holds until the next call.
-    axes.step(np.append(times[:1], times), np.append([0.0], best), where="post", linewidth=1.8, **style)
 
 
 def _draw_areas(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:

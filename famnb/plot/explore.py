@@ -47,9 +47,9 @@ def explore(
 def show_points(
     points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **of_figures: object
 ) -> matplotlib.figure.Figure:
-    """Return an Explorer of points: what `interactive=True` makes of a figure, though typed as the figure.
+    """Return an Explorer of points, though typed as the figure in whose place `interactive=True` asks for it.
 
-    `of_figures` are the arguments that only a figure can follow. Raises InvalidRequest if any of them is given.
+    Raises InvalidRequest if any of `of_figures` is given, the arguments that only a figure can follow.
     """
     for name, value in of_figures.items():
         if value is not None:

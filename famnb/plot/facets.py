@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib.figure
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -89,14 +90,14 @@ class Chart:
         x: str = "",
         y: str = "",
         notes: Sequence[str] = (),
-        facet: tuple[str, pd.Series[Any]] | None = None,
+        facet: pd.Series[Any] | None = None,
         ax: Axes | None = None,
         size: FigureSize | None = None,
         height_in: float | None = None,
         by: str = "",
         groups: Sequence[str] = (),
     ) -> None:
-        """`facet` is the name of a column and its value for each row.
+        """`facet` is the column that has a panel for each of its values, a row for each of those that are drawn.
 
         The groups of the column `by` have their colours. `height_in` is that of the axes, where the figure's is free.
         Raises InvalidRequest for both `facet` and `ax`.
@@ -122,21 +123,22 @@ class Chart:
 
     def panels(self, rows: pd.DataFrame) -> Iterator[tuple[Canvas, pd.DataFrame]]:
         """Yield each canvas to draw on with the rows that belong there, perhaps none."""
-        if self._facet is None:
-            canvas = Canvas.create(self.size) if self._ax is None else Canvas.on(self._ax)
-            canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
-            self._rows, self._heights_in = [[canvas]], [self._height_in]
-            canvas.set_labels(x=self.x, y=self.y)
-            yield canvas, rows
-            return
-        codes, names = group_rows(self._facet[1])
-        self._panel_names = names[: max_panels(self.size, len(self.groups))]
-        if len(names) > len(self._panel_names):
-            left_out = format_count(len(names) - len(self._panel_names), "panel")
-            self.notes = [*self.notes, f"{NO_ROOM}{left_out}; {', '.join(names[len(self._panel_names) :])}."]
-        canvases = self._create_panels(len(self._panel_names))
+        codes, names = (np.zeros(len(rows), dtype=int), [""]) if self._facet is None else group_rows(self._facet)
+        if self._facet is not None:
+            self._panel_names = names[: max_panels(self.size, len(self.groups))]
+            if left_out := names[len(self._panel_names) :]:
+                self.notes.append(f"{NO_ROOM}{format_count(len(left_out), 'panel')}; {', '.join(left_out)}.")
+        canvases = self._create_canvases(len(self._panel_names) or 1) if self._ax is None else [Canvas.on(self._ax)]
+        if self._ax is not None:
+            self._rows = [canvases]
         for index, (canvas, name) in enumerate(zip(canvases, shorten_names(names), strict=False)):
-            part = rows[codes == index]
+            # To select all of a million rows copies them.
+            part = rows if self._facet is None else rows[codes == index]
+            canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
+            if self._facet is None:
+                canvas.set_labels(x=self.x, y=self.y)
+                yield canvas, part
+                return
             limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
             yield canvas, part
             # The first panel has no earlier limits to keep: matplotlib's default of 0 to 1 must not count.
@@ -144,8 +146,8 @@ class Chart:
                 _widen_limits(canvas.axes, *limits)
             points = canvas.text_pt(LABEL_PT)
             lines = [*wrap_text(f"{name} (n={len(part):,})", canvas.width_in, points), *canvas.facts]
-            title = "\n".join(lines)
-            canvas.axes.set_title(title, loc="left", fontsize=points, color=canvas.palette.strong, **PLAIN_TEXT)
+            style: dict[str, Any] = {"fontsize": points, "color": canvas.palette.strong, **PLAIN_TEXT}
+            canvas.axes.set_title("\n".join(lines), loc="left", **style)
 
     def add_axes(
         self, *, x: str = "", y: str = "", height_in: float | None = None, is_beside: bool = False
@@ -190,8 +192,8 @@ class Chart:
     def finish(self) -> matplotlib.figure.Figure:
         """Add title, legend and notes around what was drawn, and return the figure."""
         title, subtitle = self.title, self._subtitle
-        if self._facet is not None and self._facet[0] != self._by:
-            title = f"{title}, for each {self._facet[0]}"
+        if self._facet is not None and self._facet.name != self._by:
+            title = f"{title}, for each {self._facet.name}"
         panels = f"{', '.join(self._panel_names)}; " if self._panel_names else ""
         facts = "; ".join(", ".join([entry.name, *entry.facts]) for entry in self._entries)
         parts = "; ".join(part for part in (subtitle, panels + facts) if part)
@@ -200,32 +202,32 @@ class Chart:
 
     def finish_empty(self, reason: str) -> matplotlib.figure.Figure:
         """Return a figure that says, in a sentence, why there is nothing to draw."""
-        canvas = Canvas.create(self.size) if self._ax is None else Canvas.on(self._ax)
-        canvas.show_message(reason)
+        self._facet, self._entries, self.notes, self.x, self.y = None, [], [], "", ""
+        for canvas, _ in self.panels(pd.DataFrame()):
+            canvas.show_message(reason)
         lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.text_pt(10)))
-        self._rows, self._heights_in = [[canvas]], [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
-        self._facet, self._entries, self.notes = None, [], []
+        self._heights_in = [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
         text = f"{self.title}: {reason}"
         return self._finish(self.title, "", text, text)
 
     def _finish(self, title: str, subtitle: str, alt: str, caption: str) -> matplotlib.figure.Figure:
-        canvas = self._rows[0][0]
-        figure: Any = canvas.figure
+        canvases = [canvas for row in self._rows for canvas in row]
+        figure: Any = canvases[0].figure
         if self._ax is None:
             self._surround(figure, title, subtitle)
         else:
-            canvas.set_title(f"{title}, simulated" if self._is_simulated else title)
-            canvas.fit_figure()
+            canvases[0].set_title(f"{title}, simulated" if self._is_simulated else title)
             if self._entries:
-                canvas.add_inside_legend(*zip(*((entry.handle, entry.name) for entry in self._entries), strict=True))
+                names = [entry.name for entry in self._entries]
+                canvases[0].add_inside_legend([entry.handle for entry in self._entries], names)
             # The caller's figure may have several charts.
             caption = "\n".join(filter(None, [getattr(figure, "caption", ""), caption]))
-        for canvas in (canvas for row in self._rows for canvas in row):
+        for canvas in canvases:
             canvas.fit_row_names()
         if isinstance(figure, Figure):
             figure.alt = alt
         figure.caption = caption
-        return canvas.figure
+        return canvases[0].figure
 
     @property
     def _is_simulated(self) -> bool:
@@ -385,33 +387,28 @@ class Chart:
         style: dict[str, Any] = {"fontsize": points, "color": self._rows[0][0].palette.soft, "linespacing": 1.25}
         return figure.text(self.size.pad_in / self.size.width_in, 0, lines, ha="left", va=va, **style, **PLAIN_TEXT)
 
-    @property
-    def _columns(self) -> int:
-        """The number of panels side by side."""
-        return _count_columns(self.size, len(self._panel_names))
-
-    def _create_panels(self, count: int) -> list[Canvas]:
-        """Create a figure with this many canvases, which share their scales."""
-        rows, palette = math.ceil(count / self._columns), dataclasses.replace(palette_of_style(), **self._looks)
-        height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
-        size = self.size
+    def _create_canvases(self, count: int) -> list[Canvas]:
+        """Create a figure with this many canvases, which share their scales, since panels are there to be compared."""
+        size, is_panel = self.size, self._facet is not None
+        columns = _count_columns(size, count) if is_panel else 1
+        rows, palette = math.ceil(count / columns), palette_of_style()
+        height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55) if is_panel else self._height_in
         figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or height_in * rows))
-        # Shared axes, since panels are there to be compared.
-        grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True)
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for axes in grid.ravel()[count:]:
             axes.remove()
         # Less the ticks and label left of all, and what is between panels.
-        width_in = (size.width_in - 0.8) / self._columns - PANEL_GAP_IN
+        width_in = (size.width_in - 0.8) / columns - PANEL_GAP_IN if is_panel else size.width_in * 0.8
         canvases = [
-            Canvas(figure, axes, palette, is_own=True, size=size, width_in=width_in, is_panel=True)
+            Canvas(figure, axes, palette, is_own=True, size=size, width_in=width_in, is_panel=is_panel)
             for axes in grid.ravel()[:count]
         ]
         for canvas in canvases:
             canvas.style_axes()
         # The lowest panel of each column has ticks, also where the row under it is not full.
-        for canvas in canvases[max(count - self._columns, 0) :]:
+        for canvas in canvases[max(count - columns, 0) :]:
             canvas.axes.tick_params(labelbottom=True)
-        self._rows = [canvases[start : start + self._columns] for start in range(0, count, self._columns)]
+        self._rows = [canvases[start : start + columns] for start in range(0, count, columns)]
         self._heights_in = [height_in] * rows
         return canvases
 

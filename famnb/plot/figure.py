@@ -6,7 +6,7 @@ import base64
 import contextlib
 import html
 import io
-from typing import Any, TypeAlias
+from typing import Any, cast
 
 import matplotlib
 import matplotlib.figure
@@ -15,13 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 import PIL.Image
 from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
-
-Pixels: TypeAlias = npt.NDArray[np.uint8]
-"""An image, height x width x RGBA."""
 
 # With the width of `layout.WIDTHS`, 800 pixels of the page.
 DPI = 100
@@ -105,9 +102,21 @@ class Figure(matplotlib.figure.Figure):
 
     def to_png(self, *, dark: bool = False) -> bytes:
         """A PNG image for a page: a card with round corners and nothing around it, twice as many pixels as it takes."""
-        buffer = io.BytesIO()
+        # Not by `savefig`, which would set the ground itself. The card is for the page only: a figure that the user
+        # saves is an ordinary rectangle.
+        buffer, canvas, ground, dpi = io.BytesIO(), cast(Any, self.canvas), self.get_facecolor(), self.dpi
+        self._card.set(visible=True, facecolor=ground)
+        self.set_facecolor("none")
+        self.dpi = dpi * PIXEL_RATIO
+        try:
+            with dark_colours(self) if dark else contextlib.nullcontext():
+                canvas.draw()
+        finally:
+            self._card.set_visible(False)
+            self.dpi = dpi
+            self.set_facecolor(ground)
         # Two thirds of the time of zlib's own level for a twentieth more bytes.
-        _limit_colours(self._draw_image(dark=dark)).save(buffer, "png", compress_level=4)
+        _limit_colours(np.asarray(canvas.buffer_rgba())).save(buffer, "png", compress_level=4)
         return buffer.getvalue()
 
     def to_uri(self, *, dark: bool = False) -> str:
@@ -119,26 +128,6 @@ class Figure(matplotlib.figure.Figure):
         image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="{{}}">'
         return self._repr_mimebundle_()[0].get("text/html") or image.format(self.to_uri())
 
-    def _draw_image(self, *, dark: bool = False) -> Pixels:
-        """Draw the image for a light or for a dark page."""
-        # Not by `savefig`, which would set the ground itself.
-        ground, dpi = self.get_facecolor(), self.dpi
-        # The card is for the page only: a figure that the user saves is an ordinary rectangle.
-        self._card.set(visible=True, facecolor=ground)
-        self.set_facecolor("none")
-        self.dpi = dpi * PIXEL_RATIO
-        try:
-            width, height = self.bbox.size
-            new_renderer: Any = RendererAgg  # untyped in matplotlib
-            renderer = new_renderer(int(width), int(height), self.dpi)
-            with dark_colours(self) if dark else contextlib.nullcontext():
-                self.draw(renderer)
-        finally:
-            self._card.set_visible(False)
-            self.dpi = dpi
-            self.set_facecolor(ground)
-        return np.asarray(renderer.buffer_rgba())
-
     def __repr__(self) -> str:
         return f"<Figure: {self.alt}>" if self.alt else super().__repr__()
 
@@ -147,7 +136,7 @@ def _data_uri(image: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(image).decode()}"
 
 
-def _limit_colours(pixels: Pixels) -> PIL.Image.Image:
+def _limit_colours(pixels: npt.NDArray[np.uint8]) -> PIL.Image.Image:
     """An image of the commonest colours, with the nearest of them in place of each other one, all at edges of shapes.
 
     It is half as large as with all colours, and sooner written. Pillow's own ways to choose colours take the mean of

@@ -53,7 +53,7 @@ def gaps(
         x="gap between reads that brought content (ms)",
         y="share of gaps",
         notes=[*left_out, *simulated],
-        facet=(facet, table[facet]) if facet else None,
+        facet=table[facet] if facet else None,
         ax=ax,
         size=size,
         by=by,

@@ -45,27 +45,14 @@ def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataF
 
 def _name_vendors(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with its profile in the name of each model that calls of several profiles were made to."""
-    if "model" not in frame or "profile" not in frame:
+    if not {"model", "profile"} <= set(frame.columns) or frame["profile"].nunique() < 2:
         return frame
-    profile_codes, profiles = pd.factorize(frame["profile"])
-    if len(profiles) < 2:
-        return frame
-    model_codes, models = pd.factorize(frame["model"])
-    # What is missing, the code -1, has the last row and column.
-    pairs = np.zeros((len(models) + 1, len(profiles) + 1), dtype=bool)
-    pairs[model_codes, profile_codes] = True
-    is_shared = pairs[:-1, :-1].sum(axis=1) > 1
+    vendors = frame.groupby("model", observed=True)["profile"].nunique()
+    is_shared = frame["model"].isin(vendors.index[vendors > 1]) & frame["profile"].notna()
     if not is_shared.any():
         return frame
-    names = np.array(
-        [
-            [f"{model} · {profile}" if shared else str(model) for profile in profiles] + [str(model)]
-            for model, shared in zip(models, is_shared, strict=True)
-        ]
-        + [[None] * (len(profiles) + 1)],
-        dtype=object,
-    )
-    return frame.assign(model=names[model_codes, profile_codes])
+    full_names = frame["model"].astype(str) + " · " + frame["profile"].astype(str)
+    return frame.assign(model=frame["model"].astype(object).mask(is_shared, full_names))
 
 
 def prompt_column(frame: pd.DataFrame) -> str | None:

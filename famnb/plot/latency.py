@@ -113,9 +113,9 @@ def latency(
     # The caller's axes are one, and hours have a place each.
     has_panels = len(groups) > MAX_LINES and facet is None and ax is None and over is None
     has_panels = has_panels and len(groups) <= max_panels(size, len(groups))
-    parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
+    parts = frame[facet] if facet else None
     if has_panels:
-        parts = (by, pd.Series(pd.Categorical.from_codes(codes, pd.Index(groups), ordered=True)))
+        parts = pd.Series(pd.Categorical.from_codes(codes, pd.Index(groups), ordered=True), name=by)
     chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, size=size, by=by, groups=groups)
     if not len(known):
         return chart.finish_empty(no_rows_reason(frame, f"a {name}"))

@@ -18,6 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.textpath import text_to_path
 
 from famnb.errors import InvalidRequest
+from famnb.plot.labels import shorten
 
 MIN_TEXT_PT = 6.0
 """The smallest text of a figure, which journals print."""
@@ -38,7 +39,7 @@ FULL_TEXT_IN = (6.4, 4.0)
 """The width and height from which on text has its whole size; on smaller figures it shrinks with them."""
 TEXT_SCALES = (MIN_TEXT_PT / NOTE_PT, 1.4)
 """The least and the most by which text is scaled."""
-SMALLEST_IN = (2.5, 1.5)
+SMALLEST_IN = (3.0, 2.0)
 """The smallest width and height in which text of MIN_TEXT_PT leaves room for data."""
 # At a hundred dots an inch, strokes are moved to whole pixels.
 HINTING = 1.07
@@ -78,10 +79,10 @@ class FigureSize:
         if not (SMALLEST_IN[0] <= width_in <= 100 and SMALLEST_IN[1] <= height_in <= 100):
             least = " × ".join(map(str, SMALLEST_IN))
             raise InvalidRequest(f"figsize: {width_in:g} × {height_in:g} inches; expected {least} to 100 × 100")
-        return cls.given(width_in, height_in)
+        return cls.scale_text(width_in, height_in)
 
     @classmethod
-    def given(cls, width_in: float, height_in: float, full_text_in: tuple[float, float] = FULL_TEXT_IN) -> Self:
+    def scale_text(cls, width_in: float, height_in: float, full_text_in: tuple[float, float] = FULL_TEXT_IN) -> Self:
         """The size of a figure, or of axes, of a given width and height, with text to match."""
         scale = min(width_in / full_text_in[0], height_in / full_text_in[1])
         return cls(width_in, height_in, min(max(scale, TEXT_SCALES[0]), TEXT_SCALES[1]))
@@ -131,12 +132,8 @@ def wrap_text(text: str, width_in: float, size_pt: float, weight: str = "normal"
 
 def fit_text(text: str, width_in: float, size_pt: float) -> str:
     """The text, cut in its middle until it is no wider than `width_in`."""
-    for characters in range(len(text), 3, -1):
-        head = characters // 2
-        cut = text if characters == len(text) else f"{text[:head]}…{text[head + 1 - characters :]}"
-        if text_width_in(cut, size_pt) <= width_in:
-            return cut
-    return text[:3]
+    cuts = (shorten(text, characters) for characters in range(len(text), 3, -1))
+    return next((cut for cut in cuts if text_width_in(cut, size_pt) <= width_in), text[:3])
 
 
 def fit_names(names: Sequence[str], width_in: float, size_pt: float) -> list[str]:

@@ -13,10 +13,9 @@ from typing import Any
 
 import matplotlib
 import matplotlib.figure
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex, to_rgb, to_rgba
+from matplotlib.colors import to_hex, to_rgb, to_rgba, to_rgba_array
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
@@ -123,7 +122,12 @@ def palette_of_style() -> Palette:
 
 
 Colour = tuple[float, float, float]
-_LINE_COLOUR_PROPERTIES = ("color", "markerfacecolor", "markeredgecolor", "markerfacecoloralt")
+_COLOUR_PROPERTIES: dict[Any, tuple[str, ...]] = {
+    Line2D: ("color", "markerfacecolor", "markeredgecolor", "markerfacecoloralt"),
+    Text: ("color",),
+    Patch: ("facecolor", "edgecolor"),
+    Collection: ("facecolor", "edgecolor"),
+}
 
 
 @cache
@@ -155,35 +159,14 @@ def dark_colours(figure: matplotlib.figure.Figure) -> Iterator[None]:
 
 
 def _darken(artist: Artist, undo: list[Callable[[], Any]]) -> None:
-    match artist:
-        case Line2D():
-            names: tuple[str, ...] = _LINE_COLOUR_PROPERTIES
-        case Text():
-            names = ("color",)
-        case Patch() | Collection():
-            names = ("facecolor", "edgecolor")
-        case _:
-            return
-    for name in names:
+    for name in next((names for kind, names in _COLOUR_PROPERTIES.items() if isinstance(artist, kind)), ()):
         colour = getattr(artist, f"get_{name}")()
-        dark = _dark_rows(colour) if isinstance(colour, np.ndarray) else _dark_colour(colour)
-        if dark is not None:
+        if isinstance(colour, str) and colour in ("none", "auto"):
+            continue
+        rows = to_rgba_array(colour)
+        counterparts = [dark_counterparts().get(_round_colour(row)) for row in rows]
+        if any(counterparts):
+            dark = [(*new, row[3]) if new else tuple(row) for new, row in zip(counterparts, rows, strict=True)]
             setter = getattr(artist, f"set_{name}")
             undo.append(partial(setter, colour))
-            setter(dark)
-
-
-def _dark_colour(colour: Any) -> Any:
-    """The counterpart of a colour, as transparent as it is; None where there is none."""
-    if isinstance(colour, str) and colour in ("none", "auto"):
-        return None
-    dark = dark_counterparts().get(_round_colour(colour))
-    return None if dark is None else (*dark, to_rgba(colour)[3])
-
-
-def _dark_rows(colours: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The counterparts of the colours of a collection; None where none has one."""
-    rows = [_dark_colour(row) for row in colours]
-    if not any(rows):
-        return None
-    return np.array([row if row is not None else tuple(old) for row, old in zip(rows, colours, strict=True)])
+            setter(dark if isinstance(artist, Collection) else dark[0])

@@ -79,11 +79,18 @@ def pareto(
     numbered = calls.assign(**{_GROUP: codes})
     measured = {name: measure_column(numbered, name, by=_GROUP) for name in columns}
     numbered = numbered.assign(**{name: values.value for name, values in measured.items()})
-    if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns):
+    has_bounds = cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns)
+    if has_bounds:
         numbered = numbered.assign(**dict(zip(_COST_BOUNDS, (measured[cost].low, measured[cost].high), strict=True)))
     margins = margin if isinstance(margin, Mapping) else {} if margin is None else {score or latency: margin}
-    prompts = pair or prompt_column(calls)
-    front = _find_front(numbered, margins, cost=cost, latency=latency, score=score, prompts=prompts)
+    # Estimated costs count with both ends.
+    objectives = [
+        stats.Objective(cost, bounds=_COST_BOUNDS if has_bounds else None),
+        stats.Objective(latency, statistic="median"),
+        *([stats.Objective(score, more_is_better=True)] if score else []),
+    ]
+    objectives = [dataclasses.replace(objective, margin=margins.get(objective.column)) for objective in objectives]
+    front = stats.front(numbered, objectives, by=_GROUP, prompts=pair or prompt_column(calls))
     placed = front.table[front.table["standing"].notna()]
     placed = placed.set_index(placed.index.astype(int)).sort_index()
     rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
@@ -94,7 +101,8 @@ def pareto(
         for place, name in enumerate(columns)
     ]
     label, scale = axes[up]
-    names, cost_factors = [column_name(column) for column in columns], _cost_factors(numbered, cost)
+    names = [column_name(column) for column in columns]
+    cost_factors = _cost_factors(numbered) if has_bounds else {}
     missing = [group for index, group in enumerate(groups) if index not in points]
     notes = [f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."] if missing else []
     fewest = stats.min_values(front.level)
@@ -143,24 +151,6 @@ def pareto(
     return chart.finish()
 
 
-def _find_front(
-    calls: pd.DataFrame,
-    margins: Mapping[str, float],
-    *,
-    cost: str,
-    latency: str,
-    score: str | None,
-    prompts: str | None,
-) -> stats.Front:
-    """Where each group stands; estimated costs count with both ends."""
-    bounds = _COST_BOUNDS if cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns) else None
-    objectives = [stats.Objective(cost, bounds=bounds), stats.Objective(latency, statistic="median")]
-    if score:
-        objectives.append(stats.Objective(score, more_is_better=True))
-    objectives = [dataclasses.replace(objective, margin=margins.get(objective.column)) for objective in objectives]
-    return stats.front(calls, objectives, by=_GROUP, prompts=prompts)
-
-
 def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
     """The value of a group in one column, with its interval; that of a share ends where shares end."""
     value, low, high = (float(row[f"{column}{end}"]) for end in ("", "_low", "_high"))
@@ -169,13 +159,10 @@ def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
     return stats.Interval(value, low, high, int(row[f"{column}_n"]))
 
 
-def _cost_factors(calls: pd.DataFrame, cost: str) -> dict[int, float]:
+def _cost_factors(calls: pd.DataFrame) -> dict[int, float]:
     """How far apart the ends of each group's cost are, where token counts are estimated."""
-    if cost != "cost_usd" or not set(_COST_BOUNDS) <= set(calls.columns):
-        return {}
     sums = calls.groupby(_GROUP)[list(_COST_BOUNDS)].sum().astype(float)
-    sums = sums[sums[_COST_BOUNDS[0]] > 0]
-    return {int(group): high / low for group, low, high in sums.itertuples()}
+    return {int(group): high / low for group, low, high in sums.itertuples() if low > 0}
 
 
 def _draw_point(

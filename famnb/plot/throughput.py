@@ -75,7 +75,7 @@ def throughput(
         x=f"{unit} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
         y="output tokens a second" if of == "tokens" else "calls ended a second",
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
-        facet=(facet, frame.loc[known.to_numpy(), facet].reset_index(drop=True)) if facet else None,
+        facet=frame.loc[known.to_numpy(), facet] if facet else None,
         ax=ax,
         size=size,
         by=by,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.figure
@@ -68,7 +68,7 @@ def tokens(
         return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
     codes, groups = group_rows(frame[by], rows_that_fit(size) if ax is None else None)
-    rows = pd.DataFrame(_split_by_kind(**counts) | {"group": codes})
+    rows = pd.DataFrame(_split_by_kind(counts) | {"group": codes})
     for side in ("input", "output"):
         source = frame.get(f"{side}_tokens_source")
         rows[f"{side} estimated"] = False if source is None else (source == "estimated").to_numpy(dtype=bool)
@@ -81,7 +81,7 @@ def tokens(
         title=f"Tokens by {by}",
         x="tokens",
         notes=[*([missing_note] if missing else []), *left_out, *simulation_note(frame)],
-        facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
+        facet=frame[facet] if facet else None,
         ax=ax,
         size=size,
         height_in=0.3 + ROW_HEIGHT_IN * size.text_scale * len(groups),
@@ -115,35 +115,25 @@ def tokens(
             facts = [f"{mark}{format_count(sums[kind].sum())}", share] if all_tokens else []
             entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
         if estimated:
-            style: Any = {
-                "facecolor": "none",
-                "hatch": ESTIMATED_HATCH,
-                "edgecolor": canvas.palette.soft,
-                "linewidth": 0,
-            }
-            entries.append(LegendEntry(Patch(**style), "estimated from the length of the text"))
+            patch = Patch(facecolor="none", hatch=ESTIMATED_HATCH, edgecolor=canvas.palette.soft, linewidth=0)
+            entries.append(LegendEntry(patch, "estimated from the length of the text"))
         amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
         chart.add_legend(entries, f"{amount} in {format_count(len(part), 'call')}")
     return chart.finish()
 
 
-def _split_by_kind(
-    *,
-    input_tokens: np.ndarray[Any, Any],
-    cached_tokens: np.ndarray[Any, Any],
-    output_tokens: np.ndarray[Any, Any],
-    reasoning_tokens: np.ndarray[Any, Any],
-) -> dict[str, np.ndarray[Any, Any]]:
+def _split_by_kind(counts: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """Each call's tokens by kind; the kinds add up to input and output."""
+    read, cached, written, reasoning = (counts[name] for name in COUNT_COLUMNS)
     # A service may report more cached than input tokens; no part of a bar may be below 0.
-    cached, reasoning = np.minimum(cached_tokens, input_tokens), np.minimum(reasoning_tokens, output_tokens)
+    cached, reasoning = np.minimum(cached, read), np.minimum(reasoning, written)
     return {
         "cached input": cached,
-        "other input": input_tokens - cached,
-        "input, cache unknown": np.where(np.isnan(cached), input_tokens, np.nan),
+        "other input": read - cached,
+        "input, cache unknown": np.where(np.isnan(cached), read, np.nan),
         "reasoning": reasoning,
-        "visible output": output_tokens - reasoning,
-        "output, reasoning unknown": np.where(np.isnan(reasoning), output_tokens, np.nan),
+        "visible output": written - reasoning,
+        "output, reasoning unknown": np.where(np.isnan(reasoning), written, np.nan),
     }
 
 

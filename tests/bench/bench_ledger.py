@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,22 +74,23 @@ LIMITS = {
 def run(quick: bool) -> Result:
     """Append rates first, then frames of 100,000 and 1,000,000 calls."""
     with tempfile.TemporaryDirectory() as folder:
-        appends = _measure_appends(Path(folder), 200 if quick else 5000)
+        appends = _measure_appends(Path(folder), 200 if quick else 5000, quick=quick)
         sizes = (1000,) if quick else (100_000, 1_000_000)
-        frames = {size: _frames(Path(folder), size) for size in sizes}
+        reads = dict(list(READ.items())[1:3]) if quick else READ
+        frames = {size: _frames(Path(folder), size, reads) for size in sizes}
     goals = [
-        Goal(claim=f"{row['way']} of {size:,} calls, {figure}", limit=limit, value=row[figure])
+        Goal(f"{row['way']} of {size:,} calls, {figure}", limit, row[figure])
         for (size, place, figure), limit in LIMITS.items()
         if size in frames
         for row in [frames[size][place]]
     ]
-    tables = [Table(title="Records of 7 kB written, all of them acknowledged", rows=appends)]
-    tables += [Table(title=f"A frame of {size:,} calls", rows=rows) for size, rows in frames.items()]
+    tables = [Table("Records of 7 kB written, all of them acknowledged", appends)]
+    tables += [Table(f"A frame of {size:,} calls", rows) for size, rows in frames.items()]
     note = "Peak memory is the process's less that of its imports; famnb also estimates missing counts and costs."
     return Result(tables=tables, goals=goals, notes=[note])
 
 
-def _measure_appends(folder: Path, count: int) -> list[dict[str, Any]]:
+def _measure_appends(folder: Path, count: int, *, quick: bool) -> list[dict[str, Any]]:
     """Measure the rows a second of each way to write them."""
     root = str(Path(__file__).parents[2])
     ways = {
@@ -99,6 +101,8 @@ def _measure_appends(folder: Path, count: int) -> list[dict[str, Any]]:
         "sqlite3, 1 process, a row a commit": (SQLITE, 1, []),
         "JSONL with fsync, 1 process": (JSONL, 1, []),
     }
+    if quick:
+        ways = dict(list(ways.items())[1::4])
     rates = {}
     for index, (way, (code, processes, more)) in enumerate(ways.items()):
         rates[way] = _rate(code, processes, [str(folder / f"append-{index}"), str(count), *more])
@@ -118,11 +122,11 @@ def _rate(code: str, processes: int, arguments: list[str]) -> float:
     return processes * int(arguments[1]) / (max(end for _, end in spans) - min(began for began, _ in spans))
 
 
-def _frames(folder: Path, size: int) -> list[dict[str, Any]]:
+def _frames(folder: Path, size: int, ways: Mapping[str, str]) -> list[dict[str, Any]]:
     """Time and peak memory of each way to a frame of the same calls."""
     stem = folder / f"calls-{size}"
     _fill(stem, size)
-    reads = [(way, _read(code, stem)) for way, code in READ.items()]
+    reads = [(way, _read(code, stem)) for way, code in ways.items()]
     for file in folder.glob(f"{stem.name}*"):
         file.unlink()
     base = reads[0][1]["time (s)"]

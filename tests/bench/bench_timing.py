@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +20,30 @@ HOGS = ("idle", "loop", "holds", "savefig")
 HEARTBEATS = ("comments", "names", "ends")
 """Bytes that belong to no event and come 6 ms after each, as `paced.c` has them."""
 PEERS = {"famnb": "famnb", "openai": "openai", "aiohttp": "aiohttp+msgspec", "httpx": "httpx-sse"}
-"""The clients by the library that each needs, as `peers.py` calls them."""
+"""The clients, and what `peers.py` calls them."""
 LOADS = {1: (100, 200), 64: (30, 100)}
 """For each number of streams the events a second of each, and how many events it has."""
 QUICK_LOADS = {2: (100, 30)}
-MODULES = {"httpx": "httpx_sse"}
 
 
 def run(quick: bool) -> Result:
     """Measure every client with every hog, each in a fresh process."""
     loads = QUICK_LOADS if quick else LOADS
-    hogs = HOGS[:2] if quick else HOGS
-    clients = [name for name in PEERS if find_spec(MODULES.get(name, name))]
-    with _paced_server() as (url, has_heartbeats, notes):
+    hogs = ("loop",) if quick else HOGS
+    if shutil.which("cc") is None:
+        return Result(tables=[], notes=["not measured: no `cc` on the PATH, which compiles the server"])
+    with _paced_server() as (url, note):
         plain = [
             _measure(name, url, load, hog)
             for load in loads.items()
             for hog in hogs
-            for name in clients
+            for name in PEERS
             # What a client without stamps records beside a loop or a drawing, aiohttp shows for all of them.
-            if hog == "idle" or name == "famnb" or (not quick and (hog == "holds" or name == "aiohttp"))
+            if name == "famnb" or (not quick and (hog in ("idle", "holds") or name == "aiohttp"))
         ]
         beats = [
             {"heartbeat": kind, **_measure("famnb", url, load, hog, heartbeat=kind)}
-            for load in (loads.items() if has_heartbeats else ())
+            for load in loads.items()
             for hog in hogs[:3]
             for kind in HEARTBEATS[: 1 if quick else None]
         ]
@@ -56,7 +55,7 @@ def run(quick: bool) -> Result:
         ]
     return Result(
         tables=[
-            Table(title=title, rows=rows)
+            Table(title, rows)
             for title, rows in (
                 ("Plain", plain),
                 ("Heartbeats: bytes of no event, 6 ms after each", beats),
@@ -66,7 +65,7 @@ def run(quick: bool) -> Result:
         ],
         goals=_goals(plain, beats, tls),
         notes=[
-            *notes,
+            note,
             "An error is from the server's clock, read just before its write, to the recorded time: famnb's over "
             "events with a time of their own, whose share is `exact`; every other client's over all, to the moment "
             "that its user has it.",
@@ -85,23 +84,16 @@ def run(quick: bool) -> Result:
 
 
 @contextlib.contextmanager
-def _paced_server() -> Iterator[tuple[str, bool, list[str]]]:
-    """The paced server in C, else the one in Python; its address, whether it has heartbeats, and what to say of it."""
+def _paced_server() -> Iterator[tuple[str, str]]:
+    """The paced server, which is in C, and what to say of it."""
     with tempfile.TemporaryDirectory() as folder:
-        program, compiler = Path(folder) / "paced", shutil.which("cc") if sys.platform == "linux" else None
-        if compiler:
-            source = harness.HERE / "paced.c"
-            subprocess.run([compiler, "-O2", "-o", str(program), str(source)], check=True)
-            command, note = [str(program)], "The server is in C, one process."
-        else:
-            command = [sys.executable, str(harness.HERE / "canned.py")]
-            note = (
-                "There is no C compiler (or no Linux): the server is in Python, without heartbeats, and at times late."
-            )
-        with harness.run_server(command) as (url, pid):
+        program = Path(folder) / "paced"
+        subprocess.run(["cc", "-O2", "-o", str(program), str(harness.HERE / "paced.c")], check=True)
+        note = "The server is in C, one process."
+        with harness.run_server([str(program)]) as (url, pid):
             if not harness.give_precedence(pid):
                 note += " On a busy machine it is late, too: only root may have it go before other processes."
-            yield url, bool(compiler), [note]
+            yield url, note
 
 
 @contextlib.contextmanager
@@ -159,28 +151,16 @@ def _measure(
 def _goals(plain: list[dict[str, Any]], beats: list[dict[str, Any]], tls: list[dict[str, Any]]) -> list[Goal]:
     own = [row for row in plain if row["client"] == "famnb"]
     shares = {row["hog"]: row["exact"] for row in own if row["streams"] == 1}
+    inter_chunk = "recorded inter-chunk p95, where there is one, wrong by at most"
     return [
-        Goal(
-            claim="famnb's error p99 over events with a time of their own, ms",
-            limit=0.1,
-            value=_worst(own, "error p99 ms"),
-        ),
-        Goal(claim="the same with heartbeats, ms", limit=0.1, value=_worst(beats, "error p99 ms")),
-        Goal(claim="the same through TLS, ms", limit=0.3, value=_worst(tls, "error p99 ms")),
+        Goal("famnb's error p99 over events with a time of their own, ms", 0.1, _worst(own, "error p99 ms")),
+        Goal("the same with heartbeats, ms", 0.1, _worst(beats, "error p99 ms")),
+        Goal("the same through TLS, ms", 0.3, _worst(tls, "error p99 ms")),
         *(
-            Goal(
-                claim=f"share of events with a time of their own, 1 stream, {hog}",
-                limit=0.9,
-                value=shares.get(hog),
-                at_least=True,
-            )
+            Goal(f"share of events with a time of their own, 1 stream, {hog}", 0.9, shares.get(hog), True)
             for hog in ("holds", "loop")
         ),
-        Goal(
-            claim="recorded inter-chunk p95, where there is one, wrong by at most",
-            limit=0.05,
-            value=_worst([*own, *tls], "wrong by"),
-        ),
+        Goal(inter_chunk, 0.05, _worst([*own, *tls], "wrong by")),
     ]
 
 

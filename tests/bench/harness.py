@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import json
 import os
 import platform
@@ -17,29 +16,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 HERE = Path(__file__).parent
 PACKAGES = (
-    "famnb",
-    "openai",
-    "anthropic",
-    "httpx",
-    "httpx-sse",
-    "aiohttp",
-    "msgspec",
-    "uvloop",
-    "starlette",
-    "uvicorn",
+    *("famnb", "openai", "anthropic", "httpx", "httpx-sse", "aiohttp", "msgspec", "uvloop", "starlette", "uvicorn"),
 )
-"""Packages whose versions belong to the facts; a benchmark adds its own by `facts(...)`."""
+"""Packages whose versions belong to the facts."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Table:
     """Rows of figures; all rows have the same keys, which say their units."""
 
@@ -47,7 +38,7 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
     """A claim with a limit, and what was measured; `value` None means that it could not be measured."""
 
@@ -75,15 +66,6 @@ class Result:
     """How to read the figures, and what was left out and why."""
 
 
-class Benchmark(Protocol):
-    """A module that measures something."""
-
-    TITLE: str
-
-    def run(self, quick: bool) -> Result:
-        """Measure; `quick` uses sizes so small that the figures mean nothing."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChildRun:
     """A child process that has ended."""
@@ -105,34 +87,18 @@ def list_benchmarks() -> list[str]:
     return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
 
 
-def load_benchmark(name: str) -> Benchmark:
-    benchmark: Any = importlib.import_module(f"bench_{name}")
-    return benchmark
-
-
-def facts(*packages: str) -> dict[str, Any]:
+def facts() -> dict[str, Any]:
     """The machine and the versions that figures depend on; the load is the one before measuring."""
+    with Path("/proc/cpuinfo").open() as lines:
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
         "load_before": [round(load, 2) for load in os.getloadavg()],
         "system": platform.platform(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in (*PACKAGES, *packages)},
+        "versions": {name: version(name) for name in PACKAGES if find_spec(name.replace("-", "_"))},
     }
-
-
-def _cpu() -> str:
-    with Path("/proc/cpuinfo").open() as lines:
-        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> ChildRun:
@@ -264,41 +230,3 @@ def as_json(result: Result, *, name: str, title: str) -> dict[str, Any]:
     goals = [{**dataclasses.asdict(goal), "met": goal.is_met} for goal in result.goals]
     tables = [{"title": table.title, "rows": [dict(row) for row in table.rows]} for table in result.tables]
     return {"name": name, "title": title, "tables": tables, "goals": goals, "notes": list(result.notes)}
-
-
-def show(result: Result, *, title: str, write: Callable[[str], object] = print) -> None:
-    """Print a result."""
-    write(f"\n{title}\n{'=' * len(title)}")
-    for table in result.tables:
-        write(f"\n{table.title}\n" + _lines(table.rows))
-    for goal in result.goals:
-        verdict = {True: "met", False: "MISSED", None: "not measured"}[goal.is_met]
-        bound = "at least" if goal.at_least else "at most"
-        write(f"goal: {goal.claim}: {bound} {goal.limit:g}; measured {_text(goal.value)}: {verdict}")
-    for note in result.notes:
-        write(f"note: {note}")
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
-    if not rows:
-        return "(nothing)"
-    cells = [list(rows[0]), *([_text(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(line)
-        ).rstrip()
-        for line in (zip(row, widths, strict=True) for row in cells)
-    )
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-        case _:
-            return str(value)

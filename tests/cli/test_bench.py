@@ -27,7 +27,7 @@ def test_quick_benchmarks_run_and_their_json_has_every_part(tmp_path: Path, capf
             assert len({tuple(row) for row in table["rows"]}) == 1, table["title"]
         assert all({"claim", "limit", "value", "met"} <= set(goal) for goal in result["goals"])
     service = next(result for result in report["results"] if result["name"] == "service")
-    assert [row["wrong streams"] for table in service["tables"] for row in table["rows"]] == [0] * 8
+    assert [row["wrong streams"] for table in service["tables"] for row in table["rows"]] == [0] * 2
 
 
 def test_an_unknown_benchmark_is_refused_and_the_known_ones_are_named(capfd: pytest.CaptureFixture[str]):

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,12 +20,6 @@ from famnb.frame import CALLS, DELTAS, calls, deltas, describe
 from famnb.record import Ledger, prices
 from famnb.reply import Reply
 from tests.support.exchanges import MS, at, chunk, exchange, spoken, usage
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "calls.sqlite") as made:
-        yield made
 
 
 @pytest.fixture

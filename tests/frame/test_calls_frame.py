@@ -3,7 +3,6 @@
 import pickle
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,12 +13,6 @@ from famnb.record import Ledger
 from tests.support.exchanges import exchange, spoken
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "calls.sqlite") as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,7 @@
 
 import itertools
 import sqlite3
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,12 +18,6 @@ from famnb.record import Ledger, token_estimates
 from tests.support.exchanges import exchange, spoken
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "calls.sqlite") as made:
-        yield made
 
 
 class Fitted(Ledger):

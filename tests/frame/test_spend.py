@@ -76,7 +76,7 @@ def test_a_status_is_a_filter_and_a_word_said_twice_is_one(client: famnb.Client)
 
 
 def test_a_time_zone_that_is_none_is_refused(client: famnb.Client):
-    with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris'; got 'Mars/X'"):
+    with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris', got 'Mars/X'"):
         famnb.spend(client, tz="Mars/X")
 
 

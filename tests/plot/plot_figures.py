@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -13,7 +12,7 @@ from famnb.errors import AuthenticationError
 from famnb.experiment.summary import summary
 from famnb.reply import Reply
 from tests.support.exchanges import at, chunk, exchange, spoken
-from tests.support.plot_frames import SECOND_US, calls, many_calls, priced_calls
+from tests.support.plot_frames import SECOND_US, many_calls, priced_calls
 
 LONG = "accounts/a-provider-with-a-long-name/models/a-model-with-an-even-longer-name-70b-instruct-2026-01-31"
 
@@ -25,16 +24,9 @@ THOUGHTFUL = [
     at(2100, chunk(finish="stop"), b"[DONE]"),
 ]
 
-SMALL_FRAMES = {
-    "no calls": calls(),
-    "one call": priced_calls(["m"], [0.1], off=2, ttft_s=[0.5], simulated=[True]),
-    "all missing": calls(model=["m"] * 3, status=["failed"] * 3),
+ODD_FRAMES = {
     "no group": priced_calls([None, None], [0.1, 0.2], ttft_s=[0.1, 0.2]),
     "equal values": priced_calls(["m"] * 30, [0.0] * 30, ttft_s=[0.0] * 30),
-    "long names": priced_calls([LONG, LONG[::-1]] * 15, [0.1] * 30, off=3, ttft_s=[0.2] * 30, simulated=[True] * 30),
-    "many groups": priced_calls(
-        [f"model-{n}" for n in range(12)] * 20, [0.1] * 240, ttft_s=list(np.geomspace(0.01, 90, 240))
-    ),
     "a long time": priced_calls(
         ["m"] * 5,
         [0.1] * 5,
@@ -56,10 +48,11 @@ REPLIES = {
 }
 
 FIGURES = {
-    **{f"latency of {name}": lambda frame=frame: plot.latency(frame) for name, frame in SMALL_FRAMES.items()},
-    **{f"cost of {name}": lambda frame=frame: plot.cost(frame) for name, frame in SMALL_FRAMES.items()},
+    **{f"latency of {name}": lambda frame=frame: plot.latency(frame) for name, frame in ODD_FRAMES.items()},
+    **{f"cost of {name}": lambda frame=frame: plot.cost(frame) for name, frame in ODD_FRAMES.items()},
     **{f"timeline of {name}": lambda reply=reply: plot.timeline(reply) for name, reply in REPLIES.items()},
 }
+"""Figures of rare frames and replies; those that all figures are drawn of are in FRAMES."""
 
 DRAWS: dict[str, Any] = {
     "latency": plot.latency,
@@ -105,17 +98,3 @@ def figure_text(figure: Figure) -> str:
 def legend_texts(figure: Figure) -> list[str]:
     """The texts of the legend."""
     return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-
-
-def texts_off_figure(figure: Figure) -> list[str]:
-    """The texts that do not lie wholly on the figure, ticks apart."""
-    figure.draw_without_rendering()
-    width, height = figure.get_size_inches() * figure.dpi
-    ticks = {tick for axes in figure.axes for tick in [*axes.get_xticklabels(), *axes.get_yticklabels()]}
-    shown = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    boxes = [(text, text.get_window_extent()) for text in shown if text not in ticks]
-    return [
-        text.get_text()
-        for text, box in boxes
-        if box.width and not (box.x0 >= 0 <= box.y0 and box.x1 <= width and box.y1 <= height)
-    ]

@@ -5,7 +5,7 @@ import pytest
 
 from famnb import plot
 from famnb.plot.ecdf import MAX_STEPS, ecdf_steps
-from tests.plot.plot_figures import texts_off_figure
+from tests.plot.figure_boxes import faults
 from tests.support.plot_frames import many_calls
 
 
@@ -32,5 +32,5 @@ def test_a_logarithmic_axis_has_several_ticks():
 @pytest.mark.filterwarnings("error")
 def test_values_below_zero_are_on_the_axis():
     figure = plot.latency(many_calls(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
-    assert texts_off_figure(figure) == []
+    assert faults(figure) == []
     assert figure.axes[0].get_xlim()[0] < -3

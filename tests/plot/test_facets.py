@@ -4,7 +4,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from famnb import plot
-from tests.plot.plot_figures import DRAWS, FACETED, texts_off_figure
+from tests.plot.figure_boxes import faults
+from tests.plot.plot_figures import DRAWS, FACETED
 from tests.support.plot_frames import many_calls
 
 
@@ -13,7 +14,7 @@ from tests.support.plot_frames import many_calls
 @pytest.mark.parametrize("name", FACETED)
 def test_small_multiples_share_their_scale(name: str):
     figure = DRAWS[name](many_calls(240, models=12), facet="endpoint")
-    assert texts_off_figure(figure) == []
+    assert [fault for fault in faults(figure) if "off the figure" in fault] == []
     assert [axes.get_title(loc="left").split(" ")[0] for axes in figure.axes] == [
         "chat",
         "messages",

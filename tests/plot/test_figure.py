@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 
 from famnb import plot
 from tests.plot.plot_figures import FIGURES
-from tests.support.plot_frames import many_calls
+from tests.support.plot_frames import calls, many_calls
 
 
 def test_plots_leave_global_settings_and_pyplot_alone():
@@ -25,12 +25,12 @@ def test_plots_leave_global_settings_and_pyplot_alone():
     code = "import sys, famnb.plot; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
     before = dict(matplotlib.rcParams)
-    FIGURES["latency of many groups"]()._repr_mimebundle_()
+    plot.latency(many_calls(60))._repr_mimebundle_()
     assert dict(matplotlib.rcParams) == before
 
 
 def test_an_image_is_sharp_and_says_what_it_shows():
-    data, metadata = FIGURES["latency of one call"]()._repr_mimebundle_()
+    data, metadata = plot.latency(calls(model=["m"], ttft_s=[0.5]))._repr_mimebundle_()
     width, height = struct.unpack(">II", data["image/png"][16:24])
     shown = metadata["image/png"]
     assert (width, height) == (2 * shown["width"], 2 * shown["height"])
@@ -64,10 +64,7 @@ def test_a_figure_is_on_a_page_light_and_dark():
         assert "text/html" not in plot.latency(many_calls(60))._repr_mimebundle_()[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["latency of one call", pytest.param("latency of many groups", marks=pytest.mark.full), "timeline of a long name"],
-)
+@pytest.mark.parametrize("name", ["latency of equal values", "timeline of a long name"])
 def test_a_figure_is_the_same_however_often_it_is_drawn(name: str):
     figure = FIGURES[name]()
     size, first = tuple(figure.get_size_inches()), figure.to_png()

@@ -150,10 +150,11 @@ def test_the_callers_text_is_read_on_the_callers_ground(ground: str) -> None:
     assert min(lightness) > 0.9 if ground == "dark" else 0.4 < min(lightness) <= max(lightness) < 0.6
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", CROWDED)
 def test_what_has_no_room_in_the_smallest_size_is_counted(name: str) -> None:
-    figure = GALLERY[name](gallery_frame(60, 12, "mixed"), figsize=(2.5, 1.5))
-    assert tuple(figure.get_size_inches()) == (2.5, 1.5)
+    figure = GALLERY[name](gallery_frame(60, 12, "mixed"), figsize=(3, 2))
+    assert tuple(figure.get_size_inches()) == (3, 2)
     assert re.search(r"No room for: |[0-9]+ others", figure_text(figure))
 
 
@@ -205,7 +206,7 @@ def test_the_callers_figure_keeps_its_order(layout: str) -> None:
     [
         ({"width": "colum"}, "width: expected one of column, page, slide, or None; got 'colum'"),
         ({"width": "page", "figsize": (4, 3)}, "give either `figsize` or `width`"),
-        ({"figsize": (1, 1)}, "figsize: 1 × 1 inches; expected 2.5 × 1.5 to 100 × 100"),
+        ({"figsize": (1, 1)}, "figsize: 1 × 1 inches; expected 3.0 × 2.0 to 100 × 100"),
         ({"figsize": 4}, "figsize: expected a width and a height in inches, got 4"),
         ({"width": "page", "ax": Figure().add_subplot()}, "ax: the axes have the size of your own figure"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from famnb import plot
 from famnb.plot.labels import format_in
-from tests.plot.plot_figures import DRAWS, REPLIES, SMALL_FRAMES, THOUGHTFUL, figure_text
+from tests.plot.plot_figures import DRAWS, REPLIES, THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
 from tests.support.plot_frames import calls, many_calls
 
@@ -30,7 +30,7 @@ def test_simulated_calls_are_named_in_every_figure(name: str):
 def test_without_data_a_sentence_says_why():
     assert "Nothing to draw: there are no calls in this frame." in figure_text(plot.latency(calls()))
     assert "Nothing to draw: none of these 3 calls has a time to first token." in figure_text(
-        plot.latency(SMALL_FRAMES["all missing"])
+        plot.latency(calls(model=["m"] * 3))
     )
     assert "Nothing to add up." in figure_text(plot.cost(calls()))
     assert "No content arrived: 401: wrong key" in figure_text(plot.timeline(REPLIES["refused"]))
