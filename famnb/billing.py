@@ -351,8 +351,9 @@ class Bill:
         return "\n".join([self.lines[0], format_table(*self._text_table(), left=2), *self.lines[1:]])
 
     def _repr_html_(self) -> str:
-        head = f"<p><b>{escape_html(self.lines[0])}</b></p>"
-        return f"<div>{head}{html_table(*self._text_table(), left=2)}{html_paragraphs(self.lines[1:])}</div>"
+        head, *notes = self.lines
+        table = html_table(*self._text_table(), left=2)
+        return f"<div><p><b>{escape_html(head)}</b></p>{table}{html_paragraphs(notes)}</div>"
 
     def _text_table(self) -> tuple[list[str], list[list[str]]]:
         rows = []
@@ -428,8 +429,7 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
     """The calls with what they would have cost; NaN without a price. What was not billed stays so."""
     _require_columns("what_if", rows, {*_COUNTS})
     costs: list[Cost | None] = []
-    texts = {name: rows[name].astype(object) for name in ("model", "profile", "url", "endpoint") if name in rows}
-    for index, row in enumerate(rows[[name for name in _COLUMNS if name in rows]].to_dict("records")):
+    for row in rows[[name for name in _COLUMNS if name in rows]].to_dict("records"):
         counts: dict[str, Any] = {name: _count(row[name]) for name in _COUNTS}
         if counts["input_tokens"] is None or counts["output_tokens"] is None:
             costs.append(None)
@@ -438,7 +438,7 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
             share = cached * counts["input_tokens"] if cached <= 1 else min(cached, counts["input_tokens"])
             counts["cached_tokens"] = max(round(share), counts["cached_tokens"] or 0)
         model = names.get(str(row["model"]), str(row["model"]))
-        profile, url = (texts[name].iloc[index] if name in texts else None for name in ("profile", "url"))
+        profile, url = row.get("profile"), row.get("url")
         service = service_names(None if pd.isna(url) else url, DEFAULT if pd.isna(profile) else profile)
         low, high = (
             Usage(

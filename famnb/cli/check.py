@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 from famnb.api import Client, connect
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
@@ -24,14 +23,11 @@ def run(options: argparse.Namespace) -> int:
     with connect() as client:
         columns = f"{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}"
         print(f"{'endpoint':<{_NAME_WIDTH}}{columns}")
-        outcomes = [_check(client, endpoint, stream, options.prompt) for endpoint, stream in _all_modes()]
+        modes = [(endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True)]
+        outcomes = [_check(client, endpoint, stream, options.prompt) for endpoint, stream in modes]
     passed = sum(outcomes)
     print(f"{passed} of {len(outcomes)} calls passed")
     return 0 if passed == len(outcomes) else 1
-
-
-def _all_modes() -> Iterator[tuple[Endpoint, bool]]:
-    return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
 
 
 def _check(client: Client, endpoint: Endpoint, stream: bool, prompt: str) -> bool:

@@ -36,18 +36,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(_options: argparse.Namespace) -> int:
-    rows = [
-        (
-            model.name,
-            model.title,
-            format_size(model.wheel_size),
-            model.licence,
-            model.source,
-            str(model_path(model.name)) if model_path(model.name).exists() else "not fetched",
-            model.sha256[:12],
-        )
-        for model in MODELS.values()
-    ]
+    rows = []
+    for model in MODELS.values():
+        path = model_path(model.name)
+        texts = (model.name, model.title, format_size(model.wheel_size), model.licence, model.source)
+        rows.append((*texts, str(path) if path.exists() else "not fetched", model.sha256[:12]))
     print(format_table(("name", "model", "to fetch", "licence", "by", "here", "SHA-256"), rows, left=7))
     return 0
 
@@ -56,13 +49,12 @@ def _get(options: argparse.Namespace) -> int:
     if not options.yes and not sys.stdin.isatty():
         print(f"famnb: nobody can be asked here; run: famnb model get {options.name} --yes", file=sys.stderr)
         return 2
-    path = get_model(options.name, confirm=lambda question: options.yes or _ask(question))
-    print(f"{options.name} is in {path}")
+
+    def confirm(question: str) -> bool:
+        return options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+    print(f"{options.name} is in {get_model(options.name, confirm=confirm)}")
     return 0
-
-
-def _ask(question: str) -> bool:
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _remove(options: argparse.Namespace) -> int:

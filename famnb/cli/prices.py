@@ -43,15 +43,14 @@ def show(_options: argparse.Namespace) -> int:
 def import_prices(options: argparse.Namespace) -> int:
     """Take prices over into the user's file, in place of those of the same model, date, tier and service."""
     service = None if options.service is None else parse_service(options.service)
-    patterns = options.models or _models_asked(service)
+    patterns, where = options.models or _models_asked(service), f" at {service}" if service else ""
     if not patterns:
-        where = f" at {service}" if service else ""
         print(f"famnb: the ledger has no calls{where}: name the models, such as 'gpt-*'", file=sys.stderr)
         return 2
     imported = read_community_prices(options.file, patterns, service=service)
     path = prices.add(imported)
-    models = ", ".join(sorted({price.model for price in imported})) + (f" at {service}" if service else "")
-    print(f"{format_count(len(imported), 'price')} of {models} written to {path}; {imported[0].source}")
+    models = ", ".join(sorted({price.model for price in imported}))
+    print(f"{format_count(len(imported), 'price')} of {models}{where} written to {path}; {imported[0].source}")
     return 0
 
 

@@ -181,11 +181,10 @@ _NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"),)
 
 def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] | None) -> dict[str, Any]:
     """The columns with those of tags: in the order of the names, or all of them after `tag`. Raises ValueError."""
-    if names is None:
-        columns = list(table.items())
-        after_tag = list(table).index("tag") + 1
-        return dict([*columns[:after_tag], *tags.items(), *columns[after_tag:]])
     available = {**table, **tags}
+    if names is None:
+        after_tag = list(table).index("tag") + 1
+        names = [*list(table)[:after_tag], *tags, *list(table)[after_tag:]]
     for name in names:
         if name not in available:
             raise InvalidRequest(f"columns: {name!r} is not a column; help(famnb.calls) lists all of them")

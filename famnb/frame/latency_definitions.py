@@ -15,7 +15,7 @@ figures, so it has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.endpoints import Endpoint
@@ -41,63 +41,28 @@ def latencies(
     definition: Peer, endpoint: Endpoint, reads: Sequence[Read], *, end_ns: int | None, tokens: int | None
 ) -> Latencies:
     """Return a stream's latencies as a tool defines them; `tokens` is the output count, None if it was not reported."""
-    wire_events = list(read_wire_events(endpoint, reads))
+    has_time = _HAS_TIME[definition]
+    stamps = [event.t_ns for event in read_wire_events(endpoint, reads) if has_time(event)]
+    closed_s = (reads[-1].t_ns if end_ns is None else end_ns) / 1e9 if definition == "guidellm" else None
+    if not stamps:
+        return Latencies(e2e_s=closed_s)
+    first_s, last_s, gaps = stamps[0] / 1e9, stamps[-1] / 1e9, len(stamps) - 1
+    span_s, later_tokens = last_s - first_s, 0 if tokens is None else max(tokens - 1, 0)
     match definition:
         case "vllm":
-            return _vllm([event.t_ns for event in wire_events if _is_chunk(event)], tokens)
+            tpot_s = span_s / later_tokens if later_tokens else None
+            return Latencies(first_s, span_s / gaps if gaps else None, gaps or None, tpot_s, last_s)
         case "guidellm":
-            stamps = [event.t_ns for event in wire_events if _has_text(event, but=("signature",))]
-            return _guidellm(stamps, tokens, reads[-1].t_ns if end_ns is None else end_ns)
-        case "aiperf":
-            return _aiperf(
-                [event.t_ns for event in wire_events if _has_text(event, but=("signature", "tool_call"))], tokens
+            count = len(stamps) if tokens is None else tokens
+            itl_s = span_s / (count - 1) if count > 1 else None
+            return Latencies(
+                first_s, itl_s, count - 1 if count > 1 else None, last_s / count if count else None, closed_s
             )
+        case "aiperf":
+            itl_s = span_s / later_tokens if later_tokens else None
+            return Latencies(first_s, itl_s, 1 if later_tokens else None, None, last_s)
         case _:
             assert_never(definition)
-
-
-def _vllm(stamps: list[int], tokens: int | None) -> Latencies:
-    """By the times of all chunks."""
-    if not stamps:
-        return Latencies()
-    first, last = stamps[0], stamps[-1]
-    gaps = len(stamps) - 1
-    return Latencies(
-        ttft_s=first / 1e9,
-        itl_s=(last - first) / gaps / 1e9 if gaps else None,
-        itl_n=gaps or None,
-        tpot_s=(last - first) / (tokens - 1) / 1e9 if tokens and tokens > 1 else None,
-        e2e_s=last / 1e9,
-    )
-
-
-def _guidellm(stamps: list[int], tokens: int | None, end_ns: int) -> Latencies:
-    """By the times of all events with text, tool calls included."""
-    if not stamps:
-        return Latencies(e2e_s=end_ns / 1e9)
-    first, last = stamps[0], stamps[-1]
-    count = len(stamps) if tokens is None else tokens
-    return Latencies(
-        ttft_s=first / 1e9,
-        itl_s=(last - first) / (count - 1) / 1e9 if count > 1 else None,
-        itl_n=count - 1 if count > 1 else None,
-        tpot_s=last / count / 1e9 if count else None,
-        e2e_s=end_ns / 1e9,
-    )
-
-
-def _aiperf(stamps: list[int], tokens: int | None) -> Latencies:
-    """By the times of all events with answer or thinking."""
-    if not stamps:
-        return Latencies()
-    first, last = stamps[0], stamps[-1]
-    has_gaps = tokens is not None and tokens > 1
-    return Latencies(
-        ttft_s=first / 1e9,
-        itl_s=(last - first) / (tokens - 1) / 1e9 if has_gaps and tokens is not None else None,
-        itl_n=1 if has_gaps else None,
-        e2e_s=last / 1e9,
-    )
 
 
 def _is_chunk(event: WireEvent) -> bool:
@@ -106,6 +71,17 @@ def _is_chunk(event: WireEvent) -> bool:
     return bool(event.deltas)
 
 
-def _has_text(event: WireEvent, *, but: tuple[str, ...]) -> bool:
-    """Whether an event brings text, of another kind of block than these."""
-    return any(delta.text and delta.kind not in but for delta in event.deltas)
+def _has_text(event: WireEvent) -> bool:
+    return any(delta.text and delta.kind != "signature" for delta in event.deltas)
+
+
+def _has_answer_or_thinking(event: WireEvent) -> bool:
+    return any(delta.text and delta.kind not in ("signature", "tool_call") for delta in event.deltas)
+
+
+_HAS_TIME: Mapping[Peer, Callable[[WireEvent], bool]] = {
+    "vllm": _is_chunk,
+    "guidellm": _has_text,
+    "aiperf": _has_answer_or_thinking,
+}
+"""The events whose times a tool goes by."""

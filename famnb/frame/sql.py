@@ -38,8 +38,10 @@ _VIEWS: Mapping[str, Mapping[str, str]] = {
         "at": _TIME.format("at_us"),
     },
     "votes": {
-        **{name: name for name in ("experiment", "voter", "left_cell", "right_cell", "winner", "detail")},
-        "judge_call_id": "judge_call_id",
+        **{
+            name: name
+            for name in ("experiment", "voter", "left_cell", "right_cell", "winner", "detail", "judge_call_id")
+        },
         "at": _TIME.format("at_us"),
     },
 }
