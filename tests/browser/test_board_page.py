@@ -227,18 +227,6 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(sheet: Sheet):
     expect(sheet.answers).to_have_count(0)
 
 
-def test_the_code_of_an_experiment_follows_the_panes(sheet: Sheet):
-    sheet.press("Make an experiment")
-    code = sheet.page.locator(".famnb-shown")
-    expect(code).to_contain_text("famnb.Experiment(")
-    sheet.page.get_by_label("Name of the pane").first.fill("mine")
-    sheet.page.keyboard.press("Enter")
-    sheet.deliver()
-    expect(code).to_contain_text('"label": "mine"')
-    sheet.press("Make an experiment")
-    expect(code).to_have_count(0)
-
-
 def test_figures_of_a_pane_take_one_line_each(sheet: Sheet):
     sheet.send("Hi")
     sheet.say("one", "two")

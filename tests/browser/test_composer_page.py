@@ -8,7 +8,6 @@ from playwright.sync_api import Page, expect
 
 import famnb
 from famnb.events import Delta
-from famnb.reply import Block, Reply
 from famnb.widget import Composer
 from tests.support.front_page import FormBridge, serve_front
 from tests.support.waiting import wait_until
@@ -168,19 +167,6 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     expect(page.get_by_role("alert").filter(has_text="a whole number")).to_be_hidden()
 
 
-def test_who_writes_in_a_form_goes_on_writing_there_whatever_comes(chat: Chat):
-    field = chat.page.get_by_label("temperature", exact=True)
-    field.focus()
-    chat.page.keyboard.type("0.")
-    chat.tool.choose_endpoint("responses")
-    chat.deliver_all()
-    chat.page.keyboard.type("75")
-    expect(field).to_have_value("0.75")
-    expect(field).to_be_focused()
-    chat.pause()
-    assert chat.tool._editor.raw["temperature",] == "0.75"
-
-
 def test_a_request_that_is_loaded_is_shown_in_every_box(chat: Chat):
     chat.prompt.fill("mine")
     chat.page.get_by_label("temperature", exact=True).fill("1")
@@ -310,34 +296,3 @@ def test_the_box_stays_where_it_is_while_an_answer_grows(page: Page, height: int
     wait_until(lambda: region.evaluate("each => each.scrollHeight - each.scrollTop - each.clientHeight") < 2)
     assert box.bounding_box() == before
     chat.answer("end")
-
-
-def test_a_call_of_the_history_is_continued_in_the_chat(chat: Chat):
-    """Opened, typed, Enter: its turns are in view, and what is typed follows them."""
-    talk = [
-        {"role": "user", "content": "I am Ada."},
-        {"role": "assistant", "content": "Hello, **Ada**."},
-        {"role": "user", "content": "Who am I?"},
-    ]
-    request = famnb.compose("chat", "-", stream=True).replace(messages=talk)
-    blocks = (Block(at=TEXT, kind="text", text="You are Ada."),)
-    chat.composer.load(Reply(blocks=blocks, status="completed", endpoint="chat", request=request))
-    chat.flush()
-    expect(chat.page.locator(".famnb-chat .famnb-prompt-text")).to_have_text(["I am Ada.", "Who am I?"])
-    expect(chat.page.locator(".famnb-chat .famnb-text")).to_have_text(["Hello, Ada.", "You are Ada."])
-    expect(chat.prompt).to_have_value("")
-    chat.ask("And you?", "A model.")
-    sent = chat.streams[-1].exchange.request.body()["messages"]
-    assert [message["content"] for message in sent] == [
-        "I am Ada.", "Hello, **Ada**.", "Who am I?", "You are Ada.", "And you?",
-    ]  # fmt: skip
-    expect(chat.page.locator(".famnb-chat .famnb-text")).to_have_count(3)
-
-
-def test_a_conversation_in_the_settings_swallows_nothing(chat: Chat):
-    """What is typed goes on with it."""
-    chat.composer.set_field("messages", '[{"role": "user", "content": "I am Ada."}]')
-    chat.flush()
-    chat.ask("Who am I?", "Ada.")
-    assert [message.content for message in chat.streams[-1].exchange.request.messages] == ["I am Ada.", "Who am I?"]
-    expect(chat.page.locator(".famnb-chat .famnb-prompt-text")).to_have_text(["I am Ada.", "Who am I?"])

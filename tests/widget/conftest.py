@@ -1,11 +1,21 @@
 """A stream that a test scripts, and outputs whose contents a test can see."""
 
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import famnb
 from famnb.widget.runtime.tool import BaseTool
 from tests.support.scripted_stream import ScriptedStream
+
+
+@pytest.fixture
+def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Client]:
+    """A client of the local service with a ledger of its own."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
+        yield client
 
 
 @pytest.fixture

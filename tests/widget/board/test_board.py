@@ -1,8 +1,6 @@
 """The board against the real client and the local service: checked before it sends, failing in place, saved."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +15,6 @@ MIXED = [
     {"endpoint": "messages", "thinking": 64},
     {"endpoint": "responses", "model": "fam-2-5-mini", "label": "small"},
 ]
-
-
-@pytest.fixture
-def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Client]:
-    """A client of the local service with a ledger of its own."""
-    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
-        yield client
 
 
 def end_round(board: Board) -> Board:
@@ -162,13 +153,6 @@ def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
     assert board.replies == {}
 
 
-def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client):
-    board = Board(client, [{"endpoint": name, "thinking": 64} for name in ("messages", "responses")], prompt="Hi")
-    board.submit()
-    end_round(board)
-    assert board.saved()["text/plain"].count("carried as the nearest reasoning effort") == 1
-
-
 def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
     said = Board(client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}).saved()
     assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
@@ -285,11 +269,6 @@ def test_a_past_call_is_loaded_into_the_box(client: famnb.Client):
     assert [reply.request.model for reply in end_round(board).replies.values()] == ["fam-2-5-mini", "fam-2-5-pro"]
     with pytest.raises(KeyError):
         board.load("no such call")
-
-
-def test_send_is_the_widget_s_own(client: famnb.Client):
-    with pytest.raises(famnb.InvalidArgument, match=r"a Board sends what its form holds by submit\(\)"):
-        Board(client, PAIR, prompt="Hi").send()
 
 
 def test_a_round_that_cannot_be_sent_to_all_leaves_nothing_behind(client: famnb.Client, server: famnb.service.Server):

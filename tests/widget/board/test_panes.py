@@ -1,7 +1,5 @@
 """Panes that are edited in place, talks that go on in each of them, and the experiment that is made of a board."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,13 +12,6 @@ from famnb.widget.form.python_code import variant_fields
 from tests.support.composers import receive, view_of
 
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}
-
-
-@pytest.fixture
-def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Client]:
-    """A client of the local service with a ledger of its own."""
-    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
-        yield client
 
 
 def asked(board: Board) -> list[Any]:
@@ -82,16 +73,6 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Cl
         board.remove(board.labels[0])
     with pytest.raises(KeyError, match="there is no pane 'late'"):
         board.remove("late")
-
-
-def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: famnb.Client):
-    board = Board(client, PAIR)
-    board.say("First?")
-    board.wait(60)
-    receive(board, "set_field", pane="p1", field="max_tokens", text="7")
-    receive(board, "ask_again", round=view_of(board).rounds[0].key, pane="p1")
-    assert asked(board)[0]["max_tokens"] == 7
-    assert len(famnb.calls(client)) == 3
 
 
 def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, server, monkeypatch):

@@ -2,7 +2,6 @@
 
 import ast
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +55,6 @@ def clock() -> str:
     return "noon"
 
 
-@pytest.fixture
-def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[Client]:
-    """A client of the local service, with a ledger of its own."""
-    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "calls.sqlite") as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def preset_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Presets of this test alone."""
@@ -85,18 +77,6 @@ def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Re
 def composer(client: Client) -> Composer:
     """A composer that holds something already."""
     return Composer(client, prompt="before", system="before", tools=[weather], schema=Answer)
-
-
-@pytest.mark.parametrize("name", ENDPOINTS)
-def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, name: str):
-    reply = client.ask("What is a tide?", endpoint=name, max_tokens=30, temperature=0.5, stream=False)
-    call = client.ledger.call(reply.call_id)
-    for way in (reply.call_id, reply, call):
-        composer = Composer(client, endpoint="web" if name == "chat" else "chat")
-        composer.load(way)
-        assert composer.request == reply.request
-        assert view_of(composer).prompt.text == ""
-        assert [(turn.prompt, turn.reply.text) for turn in composer.turns] == [("What is a tide?", reply.text)]
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):

@@ -13,13 +13,6 @@ KEY = "sk-abcdefghijklmnop123456"
 
 
 @pytest.fixture
-def client(server, tmp_path: Path):
-    """A client with a ledger of its own."""
-    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "first.sqlite") as client:
-        yield client
-
-
-@pytest.fixture
 def other(server, tmp_path: Path):
     """A client of somebody else."""
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "second.sqlite") as client:
