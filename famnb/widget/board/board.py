@@ -1,8 +1,7 @@
 """The board: one prompt to several variants at once, side by side while they stream, when they have ended, when saved.
 
 page ── intents ──► Board ──┬── BoardPane     a pane's settings as edited
-                            ├── SharedFields  what is set for all panes
-  ◄── patches ── view() ◄───┴── BoardRound    a prompt and the answers of each pane
+      ◄── patches ── view() ◄───┴── BoardRound    a prompt and the answers of each pane
 
 A round goes on from the turns that each pane has had: every pane has a chat of its own.
 """
@@ -32,7 +31,15 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
 from famnb.widget.board import table
-from famnb.widget.board.panes import BoardPane, BoardPaneView, SharedFields, find_client, name_panes, read_variants
+from famnb.widget.board.panes import (
+    BoardPane,
+    BoardPaneView,
+    find_client,
+    name_panes,
+    read_variants,
+    share_text,
+    view_shared,
+)
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
 from famnb.widget.form.draft import (
     UNWRITTEN,
@@ -115,9 +122,8 @@ class Board(FormTool):
 
     Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
     one that fails does not affect the others. Each further prompt goes on with every pane's own chat. Panes are added,
-    changed, named, moved and removed in place, and what is set for all of them holds where one has nothing of its own.
-    A pane that is asked again keeps its earlier answers. "Differences" marks the words that differ from the pinned or
-    first answer.
+    changed, named, moved and removed in place, and some settings are set for all of them at once. A pane that is asked
+    again keeps its earlier answers. "Differences" marks the words that differ from the pinned or first answer.
 
     `replies`, `frame()` and `winner` are for the cells below; `submit()`, `say(prompt)`, `load(call)`, `stop()`,
     `ask_again()`, `edit_answer()`, `set_own_prompt()`, `show_version()`, `pin()`, `add()`, `rename()`, `move()`,
@@ -155,7 +161,6 @@ class Board(FormTool):
         self._keys = (f"p{number}" for number in itertools.count(1))
         self._panes: list[BoardPane] = []
         self._add_panes(read_variants(variants, client.endpoints))
-        self._shared = SharedFields()
         self._before: Turn | None = None
         """The turn that every pane goes on from."""
         self._rounds: list[BoardRound] = []
@@ -309,7 +314,6 @@ class Board(FormTool):
                 (pane,) = read_variants([variant], self._client.endpoints)
                 if pane.given_label in self.labels:
                     raise InvalidRequest(f"variants: there is a pane {pane.given_label!r} already")
-            self._shared.fill(pane)
             self._add_panes([pane])
             self._panes_changed()
             return pane.label
@@ -358,10 +362,9 @@ class Board(FormTool):
             self._panes_changed()
 
     def set_for_all(self, **fields: Any) -> None:
-        """Set `max_tokens`, `temperature`, `top_p`, `stop` or `seed` of all panes but those that have their own.
+        """Set `max_tokens`, `temperature`, `top_p`, `stop` or `seed` of each pane whose endpoint has it; None unsets.
 
-        None unsets it. Raises InvalidRequest for another field. What no request can have is said in the panes, and
-        nothing is sent.
+        Raises InvalidRequest for another field. What no request can have is said in the panes, and nothing is sent.
         """
         with self.lock:
             for name, value in fields.items():
@@ -707,8 +710,8 @@ class Board(FormTool):
 
     def view(self) -> BoardView:
         if self._controls is None:
-            panes = tuple(self._shared.view_pane(pane) for pane in self._panes)
-            self._controls = panes, self._shared.view(self._panes), self._view_box()
+            panes = tuple(pane.view() for pane in self._panes)
+            self._controls = panes, view_shared(self._panes), self._view_box()
         panes, shared, box = self._controls
         if self._has_code and self._shown_code is None:
             self._shown_code = self._view_code()
@@ -763,7 +766,6 @@ class Board(FormTool):
         """Write the text of a pane's field."""
         edited = self._find_pane(pane)
         edited.editor.set_text(field, text)
-        self._shared.fill(edited)
         self._use_form(edited)
 
     @intent
@@ -771,7 +773,6 @@ class Board(FormTool):
         """Carry a pane's form over to another endpoint."""
         edited = self._find_pane(pane)
         edited.editor.choose_endpoint(endpoint)
-        self._shared.fill(edited)
         self._use_form(edited)
 
     @intent
@@ -800,15 +801,8 @@ class Board(FormTool):
     @intent
     def set_shared(self, field: str, text: str) -> None:
         """Write the text of a field of all panes."""
-        self._shared.set_text(field, text, self._panes)
+        share_text(self._panes, field, text)
         self.form_changed()
-
-    @intent
-    def use_shared(self, pane: str, field: str) -> None:
-        """Have a pane give up its own text of a field that is set for all."""
-        edited = self._find_pane(pane)
-        self._shared.reset(edited, field)
-        self._use_form(edited)
 
     def _use_form(self, pane: BoardPane) -> None:
         pane.follow_edit()

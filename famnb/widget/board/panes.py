@@ -1,14 +1,14 @@
-"""The panes of a board: read from what users give as `variants`, named by what tells them apart, edited in place.
-
-`SharedFields` are the settings that are written once for all panes; a pane with its own text in such a field keeps it.
-"""
+"""The panes of a board: read from what users give as `variants`, named by what tells them apart, edited in place."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
+
+import msgspec
 
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
@@ -32,16 +32,6 @@ _TARGET_NAMES = ("client", "endpoint", "model")
 """The fields that say where a request goes, rather than what is in it."""
 
 
-class OverrideView(View, frozen=True):
-    """A field that is set for all panes, where a pane has another text; its key is the field's name for all panes."""
-
-    key: str
-    text: str
-    """What the pane has; empty if its endpoint has no such field."""
-    shared: str
-    """What the others have."""
-
-
 class BoardPaneView(View, frozen=True):
     """A pane's settings."""
 
@@ -52,7 +42,6 @@ class BoardPaneView(View, frozen=True):
     prompt: str
     """What it is asked next in place of what all are asked; empty if it is asked that."""
     remarks: tuple[str, ...]
-    overrides: tuple[OverrideView, ...]
 
 
 class BoardPane:
@@ -166,6 +155,17 @@ class BoardPane:
     def has_own_prompt(self) -> bool:
         """Whether it can be sent without a prompt of the board's."""
         return bool((self.prompt or self.editor.prompt).strip()) or self.editor.reading.replaced
+
+    def view(self) -> BoardPaneView:
+        """Return what the page shows of it."""
+        return BoardPaneView(
+            key=self.key,
+            label=self.label,
+            form=self.editor.view(),
+            system=self.editor.system,
+            prompt=self.prompt,
+            remarks=self.editor.remarks,
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the settings by name; client, endpoint and model first."""
@@ -284,97 +284,43 @@ def name_panes(panes: Sequence[BoardPane]) -> None:
 
 
 SHARED_FIELDS = ("max_tokens", "temperature", "top_p", "stop", "seed")
-"""By the names that `famnb.compose` has for them, or else the chat endpoint, whatever another endpoint calls them."""
+"""Fields that can be set for all panes at once, by the names that `famnb.compose` or the chat endpoint has for them."""
 _OTHER_NAMES = {"stop": "stop_sequences"}
 
 
-class SharedFields:
-    """The texts of these fields, and how panes take them over where they have nothing of their own."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-        """What is written, by field; a field that is not set is left out."""
-
-    def set_text(self, name: str, text: str, panes: Iterable[BoardPane]) -> None:
-        """Write a text, or nothing, and have panes take it over; raises InvalidRequest for another field."""
-        if name not in SHARED_FIELDS:
-            raise InvalidRequest(f"{name}: there is no such field for all panes; there are {', '.join(SHARED_FIELDS)}")
-        before = self._shared_text(name)
-        self._texts.pop(name, None)
-        if text.strip():
-            self._texts[name] = text
-        for pane in panes:
-            self._share(pane, name, before)
-
-    def fill(self, pane: BoardPane) -> None:
-        """Have a pane take over what is written."""
-        for name in self._texts:
-            self._share(pane, name)
-
-    def reset(self, pane: BoardPane, name: str) -> None:
-        """Have a pane give up its own text of a field."""
-        field = _find_field(pane, name)
-        self._share(pane, name, _text(pane, field) if field else "")
-
-    def _share(self, pane: BoardPane, name: str, replaced: str = "") -> None:
-        """Have a pane take over the text of a field if it has none of its own, or the one that is `replaced`."""
-        field = _find_field(pane, name)
-        if field is None:
-            return
-        # What its endpoint asks for in every request is nothing of its own.
-        required = required_texts(pane.editor.endpoint, pane.editor.endpoints).get(field.path, "")
-        text = self._shared_text(name) or required
-        if _text(pane, field) in ("", required, replaced) and text != _text(pane, field):
-            pane.editor.set_text(field.name, text)
-            pane.follow_edit()
-
-    def _shared_text(self, name: str) -> str:
-        text = self._texts.get(name, "")
-        # All endpoints take a list, and one text is easier to write.
-        is_bare = name == "stop" and text and not text.lstrip().startswith("[")
-        return json.dumps([text], ensure_ascii=False) if is_bare else text
-
-    def _is_shared(self, pane: BoardPane, name: str) -> bool:
-        field = _find_field(pane, name)
-        return field is not None and _text(pane, field) == self._shared_text(name)
-
-    def view(self, panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
-        """Return the fields that any pane has, by their names for all panes, and what is wrong with them."""
-        views = []
-        for name in SHARED_FIELDS:
-            found = [(pane, field) for pane in panes if (field := _find_field(pane, name))]
-            faults = (
-                pane.editor.reading.faults.get(field.path) for pane, field in found if self._is_shared(pane, name)
-            )
-            for pane, field in found[:1]:
-                text, fault = self._texts.get(name, ""), next(filter(None, faults), "")
-                view = field_view(pane.editor.endpoint, field, text=text, fault=fault)
-                views.append(FieldView(key=name, control=view.control, text=text, fault=fault))
-        return tuple(views)
-
-    def view_pane(self, pane: BoardPane) -> BoardPaneView:
-        """Return the settings of a pane, and in which fields it does not have the text that is written for all."""
-        fields = {name: _find_field(pane, name) for name in self._texts if not self._is_shared(pane, name)}
-        return BoardPaneView(
-            key=pane.key,
-            label=pane.label,
-            form=pane.editor.view(),
-            system=pane.editor.system,
-            prompt=pane.prompt,
-            remarks=pane.editor.remarks,
-            overrides=tuple(
-                OverrideView(key=name, text="" if field is None else _text(pane, field), shared=self._texts[name])
-                for name, field in fields.items()
-            ),
-        )
+def share_text(panes: Sequence[BoardPane], name: str, text: str) -> None:
+    """Write the text of a field, or nothing, in all panes that have it; raises InvalidRequest for another field."""
+    if name not in SHARED_FIELDS:
+        raise InvalidRequest(f"{name}: there is no such field for all panes; there are {', '.join(SHARED_FIELDS)}")
+    # All endpoints take a list, and one text is easier to write.
+    if name == "stop" and text.strip() and not text.lstrip().startswith("["):
+        text = json.dumps([text], ensure_ascii=False)
+    for pane, field in _find_fields(panes, name):
+        required = required_texts(pane.editor.endpoint, pane.editor.endpoints)
+        pane.editor.set_text(field.name, text if text.strip() else required.get(field.path, ""))
+        pane.follow_edit()
 
 
-def _find_field(pane: BoardPane, name: str) -> FormField | None:
-    """Return the field that a pane's endpoint has for one of all panes; None if it has none such."""
-    target = pane.editor.endpoint
-    names = (target.request.cap if name == "max_tokens" else name, _OTHER_NAMES.get(name))
-    return next((field for field in form_fields(target) if field.name in names), None)
+def view_shared(panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
+    """Return the fields that can be set for all panes; where panes differ they hold nothing."""
+    views = []
+    for name in SHARED_FIELDS:
+        found = _find_fields(panes, name)
+        texts = {pane.editor.raw.get(field.path, "") for pane, field in found}
+        text = texts.pop() if len(texts) == 1 else ""
+        faults = [pane.editor.reading.faults.get(field.path, "") for pane, field in found if text]
+        for pane, field in found[:1]:
+            shown = re.sub(r'^\["([^"\\]*)"\]$', r"\1", text) if name == "stop" else text
+            view = field_view(pane.editor.endpoint, field, text=shown, fault=next(filter(None, faults), ""))
+            views.append(msgspec.structs.replace(view, key=name))
+    return tuple(views)
 
 
-def _text(pane: BoardPane, field: FormField) -> str:
-    return pane.editor.raw.get(field.path, "")
+def _find_fields(panes: Iterable[BoardPane], name: str) -> list[tuple[BoardPane, FormField]]:
+    """Return the panes whose endpoint has a field of that meaning, with the field."""
+    found = []
+    for pane in panes:
+        target = pane.editor.endpoint
+        names = (target.request.cap if name == "max_tokens" else name, _OTHER_NAMES.get(name))
+        found += [(pane, field) for field in form_fields(target) if field.name in names][:1]
+    return found

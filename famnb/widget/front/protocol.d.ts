@@ -49,7 +49,6 @@ export interface BoardPaneView {
   system: string;
   prompt: string;
   remarks: (string)[];
-  overrides: (OverrideView)[];
 }
 
 export interface BoardView {
@@ -273,12 +272,6 @@ export interface MatrixTableView {
   isRunning: boolean;
 }
 
-export interface OverrideView {
-  key: string;
-  text: string;
-  shared: string;
-}
-
 export interface OverviewView {
   figures: (FigureView)[];
   note: string;
@@ -481,7 +474,6 @@ export interface BoardIntents {
   show_code: { isOpen: boolean };
   show_version: { pane: string; number: number };
   stop: { pane?: string | null };
-  use_shared: { pane: string; field: string };
 }
 
 export interface ComposerIntents {

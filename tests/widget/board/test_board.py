@@ -229,33 +229,25 @@ def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
     assert board.labels == ("messages · fam-2-5-pro · temperature=0.7", "small")
 
 
-def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client: famnb.Client):
+def test_what_is_set_for_all_panes_is_written_in_each(client: famnb.Client):
     board = Board(client, {**PAIR, "other": {"endpoint": "responses"}}, prompt="Hi")
+    assert {field.key: field.text for field in view_of(board).shared}["temperature"] == "", "the panes differ"
     board.set_for_all(temperature=0.2, max_tokens=300)
+    receive(board, "set_field", pane="p3", field="temperature", text="0.4")
 
     def sent(*names: str) -> list[object]:
         board.submit()
         bodies = [reply.request.body() for reply in end_round(board).replies.values()]
         return [next((body[name] for name in names if name in body), None) for body in bodies]
 
-    assert sent("temperature") == [0.2, 0.7, 0.2]
+    assert sent("temperature") == [0.2, 0.2, 0.4]
     assert sent("max_tokens", "max_output_tokens") == [300, 300, 300]
-    small, large, other = view_of(board).panes
-    assert (small.overrides, other.overrides) == ((), ())
-    assert [(each.key, each.text, each.shared) for each in large.overrides] == [("temperature", "0.7", "0.2")]
-    receive(board, "use_shared", pane=large.key, field="temperature")
-    receive(board, "set_field", pane=other.key, field="max_output_tokens", text="50")
-    receive(board, "set_shared", field="temperature", text="0.4")
     receive(board, "set_shared", field="max_tokens", text="")
-    assert sent("temperature") == [0.4, 0.4, 0.4]
-    assert sent("max_output_tokens")[2] == 50
-    receive(board, "choose_endpoint", pane=other.key, endpoint="messages")
-    board.add({"model": "fam-2-5-pro"})
-    assert sent("temperature")[3] == 0.4
-    assert '"temperature": 0.4' in board.code
+    assert sent("max_tokens", "max_output_tokens") == [None, None, None]
     receive(board, "set_shared", field="temperature", text="3")
-    (fault,) = (field.fault for field in view_of(board).shared if field.key == "temperature")
-    assert "less than or equal to 2" in fault
+    (shared,) = (field for field in view_of(board).shared if field.key == "temperature")
+    assert shared.text == "3"
+    assert "less than or equal to 2" in shared.fault
     with pytest.raises(famnb.InvalidRequest, match="no such field for all panes; there are max_tokens"):
         board.set_for_all(thinking=3)
 

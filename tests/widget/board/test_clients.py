@@ -135,7 +135,7 @@ def test_stop_and_seed_are_set_for_all_panes_that_have_them(clients: dict[str, f
     chat, messages = (reply.request.body() for reply in board.wait(60).values())
     assert (chat["stop"], messages["stop_sequences"]) == (["END"], ["END"])
     assert (chat["seed"], "seed" in messages) == (7, False)
-    assert [[each.key for each in pane.overrides] for pane in view_of(board).panes] == [[], ["seed"]]
+    assert {field.key: field.text for field in view_of(board).shared if field.text} == {"stop": "END", "seed": "7"}
     board.set_for_all(stop=["END", "STOP"], seed=None)
     board.say("Why?")
     bodies = [reply.request.body() for reply in board.wait(60).values()]

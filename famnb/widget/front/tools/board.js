@@ -128,15 +128,6 @@ function useHandle({ pane, place, count, setDragged }) {
   return { handle, moves: isOpen && html`<div class="famnb-bar famnb-moves">${button("Move left", -1)}${button("Move right", 1)}</div>` };
 }
 
-// A field in which a pane differs from what is set for all.
-function Override({ override: { key, text, shared }, args }) {
-  if (!text) return html`<p class="famnb-remark">There is no <code>${key}</code> here.</p>`;
-  return html`<p class="famnb-remark">
-    <code>${key}</code> ${text} here, ${shared} in the others
-    <${IntentButton} class="famnb-small" label=${`Use ${shared}`} intent="use_shared" args=${{ ...args, field: key }} lock=${`${args.pane} ${key}`} />
-  </p>`;
-}
-
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
 const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterRemoval, hasRounds, isBusy, isNarrow }) => {
   const { outbox } = useTool();
@@ -178,7 +169,6 @@ const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterR
     </header>
     ${moves}
     <div class="famnb-remarks">
-      ${pane.overrides.map((override) => html`<${Override} key=${override.key} override=${override} args=${args} />`)}
       ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
     </div>
     ${isOpen &&
