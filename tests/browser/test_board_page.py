@@ -250,17 +250,6 @@ def test_answers_follow_their_end_and_scroll_together_if_wanted(sheet: Sheet):
     wait_until(lambda: (found := sheet.page.evaluate(shares))[0] < 90 and abs(found[0] - found[1]) <= 1)
 
 
-def test_without_its_kernel_it_is_grey_and_says_so(sheet: Sheet):
-    sheet.send("Hi")
-    sheet.say("one", "two")
-    sheet.page.evaluate("window.notifyListeners('comm_live_update')")
-    expect(sheet.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
-    expect(sheet.answers.locator(".famnb-state").first).to_contain_text("kernel has ended")
-    expect(sheet.button("Copy answer").first).to_be_enabled()
-    for name in ("Stop all", "Add a pane", "a: pin as winner", "Differences", "Settings"):
-        expect(sheet.button(name).first).to_be_disabled()
-
-
 def test_the_box_stays_where_it_is_while_rounds_come_and_the_latest_is_in_view(sheet: Sheet):
     """Unless the reader has scrolled up, who is left there until the next prompt."""
     sheet.page.set_viewport_size({"width": 1300, "height": 900})

@@ -4,7 +4,6 @@ import itertools
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab
@@ -59,10 +58,9 @@ def saved(lab: Lab) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("endpoint", ["messages", "responses"])
-def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: str):
+def test_a_conversation_is_continued_branched_and_switched(lab: Lab):
     prompt = "My name is Ada. Answer in 10 words."
-    composer = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.prompt for turn in composer.turns]")
+    composer = opened(lab, f"prompt={prompt!r}", "[turn.prompt for turn in composer.turns]")
     send(composer)
     expect(pane(composer, 0)).to_contain_text("in all")
     send(composer, "What is my name?")
@@ -82,12 +80,6 @@ def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: s
     expect(lab.output(1).locator(".famnb-saved")).to_be_hidden()
     lab.run(2)
     expect(lab.output(2)).to_contain_text(f"[{prompt!r}, 'What is my name?']")
-    data = saved(lab)
-    for kind in FORMATS:
-        text = data[kind]
-        places = [text.index(words) for words in ("My name is Ada.", "What is my name?", "My name is Grace.")]
-        assert places == sorted(places)
-        assert "another version of turn 1" in text
 
 
 def test_the_keyboard_alone_talks_and_decides(lab: Lab):

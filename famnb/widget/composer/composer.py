@@ -11,8 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import math
-import time
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -54,9 +53,6 @@ from famnb.widget.live.reply_pane import edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.view import View
 
-# Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
-APPROVAL_PERIOD_S = 0.05
-"""Between two looks at whether a tool call waits for approval, while a cell waits for the turn."""
 _EMPTY = "Replies appear here and are saved with the notebook."
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
@@ -147,6 +143,9 @@ class Composer(PanelTool):
         """The last turn of the chat that was loaded last."""
         self._latest: ChatTurn | None = None
         """The turn that was asked last."""
+        self._paused = threading.Event()
+        """Set while no turn goes on by itself: none is being answered, or a tool call waits for approval."""
+        self._paused.set()
         self._numbers = itertools.count(1)
         self._runner = TurnRunner(
             callable_tools, on_call=self._on_call, on_tool_change=self._on_tool_change, on_end=self._on_turn_end
@@ -269,16 +268,14 @@ class Composer(PanelTool):
 
         Raises InvalidRequest if a tool call waits for approval: the kernel may not process clicks while a cell waits.
         """
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        while not self._idle.wait(max(0.0, min(APPROVAL_PERIOD_S, deadline - time.monotonic()))):
-            for pane in self._path[-1].panes if self._tree.head else ():
-                if pane.pending_call is not None:
-                    raise InvalidRequest(
-                        f"{pane.pending_call.name} waits for your approval: press Approve or Decline in the composer "
-                        "and run this cell again, or make the composer with auto=True"
-                    )
-            if time.monotonic() >= deadline:
-                break
+        while self._paused.wait(timeout) and self.is_busy:
+            with self.lock:
+                call = self._running_turn.panes[-1].pending_call
+            if call is not None:
+                raise InvalidRequest(
+                    f"{call.name} waits for your approval: press Approve or Decline in the composer and run this cell "
+                    "again, or make the composer with auto=True"
+                )
         return self.reply
 
     @intent(is_urgent=True)
@@ -616,6 +613,7 @@ class Composer(PanelTool):
         head, self._latest = self._tree.head, turn
         self._tree.add(turn)
         self._idle.clear()
+        self._paused.clear()
         self.refresh()
         labels = {"talk": self._tree.id, "turn": str(len(turn.path))}
         try:
@@ -639,6 +637,7 @@ class Composer(PanelTool):
 
     def _set_idle(self) -> None:
         self._idle.set()
+        self._paused.set()
         self.refresh()
 
     def _chat_changed(self) -> None:
@@ -660,9 +659,13 @@ class Composer(PanelTool):
 
     def _on_tool_change(self) -> None:
         with self.lock:
-            if self._tree.head is not None and self._path[-1].panes:
-                self._path[-1].panes[-1].invalidate()
-                self.refresh()
+            pane = self._running_turn.panes[-1]
+            pane.invalidate()
+            if pane.pending_call is None:
+                self._paused.clear()
+            else:
+                self._paused.set()
+            self.refresh()
 
     def _on_turn_end(self, reply: Reply) -> None:
         """Store the reply of a turn, show and save it."""

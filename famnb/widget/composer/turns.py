@@ -22,14 +22,10 @@ class ToolCallView(View, frozen=True):
     """What stands below a tool call: the question whether it may run, or what it returned."""
 
     key: str
-    """The key of the block that it stands below."""
-    number: int
-    """Its index among the tool calls of its reply."""
+    """The key of the block that it stands below; they stand in the order of the reply."""
     name: str
     is_pending: bool
     """Whether it waits for approval."""
-    is_last: bool
-    """Whether no call of the reply follows it."""
     result: BlockView | None
 
 
@@ -99,10 +95,8 @@ class TurnPane(ReplyPane):
         return tuple(
             ToolCallView(
                 key=key,
-                number=number,
                 name=sanitize.visible(call.name),
                 is_pending=self.call.verdicts.get(call.at) == "pending",
-                is_last=number == len(calls) - 1,
                 result=self._results[number] if number < len(self._results) else None,
             )
             for number, (call, key) in enumerate(calls)

@@ -416,10 +416,8 @@ export interface TimelineView {
 
 export interface ToolCallView {
   key: string;
-  number: number;
   name: string;
   isPending: boolean;
-  isLast: boolean;
   result: BlockView | null;
 }
 

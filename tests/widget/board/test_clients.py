@@ -90,19 +90,6 @@ def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, fa
     assert all(reply.error is None for reply in board.wait(60).values())
 
 
-def test_clients_of_one_name_are_two_in_the_code(clients: dict[str, famnb.Client], service: famnb.service.Server):
-    with famnb.Client(profile="anthropic", base_url=service.url, api_key=service.key) as second:
-        board = Board(clients["openai"], [{"client": clients["anthropic"]}, {"endpoint": "chat"}], prompt="Why?")
-        board.add({"client": second, "top_k": 5})
-        code = board.code
-    assert f'client = famnb.Client(profile="openai", base_url="{service.url}")' in code
-    assert '"anthropic": famnb.Client(' in code
-    assert '"anthropic #2": famnb.Client(' in code
-    assert '"client": clients["anthropic #2"],' in code
-    assert "    client=client," in code
-    compile(code, "cell", "exec")
-
-
 def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, monkeypatch, tmp_path):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.setenv(variable, service.key)

@@ -95,9 +95,3 @@ def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
 def test_a_name_says_something(path: Path, name: str):
     with pytest.raises(InvalidRequest, match="expected a name"):
         presets.save(path, name, DRAFT)
-
-
-def test_the_environment_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    assert presets.default_path().name == "presets.json"
-    monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "mine.json"))
-    assert presets.default_path() == tmp_path / "mine.json"

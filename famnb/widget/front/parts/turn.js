@@ -38,8 +38,8 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-/** @param {{call: ToolCallView, pane: string}} props */
-function Approval({ call, pane }) {
+/** @param {{call: ToolCallView, number: number, isLast: boolean, pane: string}} props `number` is its index in the reply */
+function Approval({ call, number, isLast, pane }) {
   const { outbox, root } = useTool();
   const group = useRef(/** @type {any} */ (null));
   // Whoever has decided by keyboard goes on from the chat.
@@ -49,19 +49,19 @@ function Approval({ call, pane }) {
       if (element.querySelector(":focus")) /** @type {any} */ (root.querySelector(".famnb-chat"))?.focus({ preventScroll: true });
     };
   }, []);
-  const lock = `${pane} ${call.number}`;
+  const lock = `${pane} ${number}`;
   const decide = (label, isApproved, rest, name = "") =>
     html`<${Button}
       class=${name}
       label=${label}
       locked=${outbox.isPending("decide", lock)}
-      press=${() => outbox.press("decide", { pane, call: call.number, isApproved, rest }, lock)}
+      press=${() => outbox.press("decide", { pane, call: number, isApproved, rest }, lock)}
     />`;
   const title = `Run ${call.name}?`;
   return html`<div class="famnb-approval" role="group" aria-label=${title} ref=${group}>
     <span class="famnb-label">${title}</span>
     ${decide("Approve", true, false, "famnb-send")}${decide("Decline", false, false)}
-    ${!call.isLast && html`${decide("Approve all", true, true)}${decide("Decline all", false, true)}`}
+    ${!isLast && html`${decide("Approve all", true, true)}${decide("Decline all", false, true)}`}
   </div>`;
 }
 
@@ -71,9 +71,11 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   const { pane } = call;
   const number = Number(turn.key);
   const flow = useRef(/** @type {any} */ (null));
-  const tools = new Map(call.tools.map((tool) => [tool.key, tool]));
-  const below = (tool) =>
-    tool.result ? html`<${Block} block=${tool.result} />` : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} pane=${pane.key} />`;
+  const tools = new Map(call.tools.map((tool, index) => [tool.key, { tool, index }]));
+  const below = ({ tool, index }) =>
+    tool.result
+      ? html`<${Block} block=${tool.result} />`
+      : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} isLast=${index === call.tools.length - 1} pane=${pane.key} />`;
   const { copy, edit, editor, versions, retry } = useAnswer({
     ...turn,
     pane,
