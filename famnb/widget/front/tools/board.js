@@ -172,7 +172,7 @@ const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterR
       ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
     </div>
     ${isOpen &&
-    html`<div class="famnb-texts">
+    html`<div class="famnb-texts" data-pane=${pane.label}>
       <${FoldedText} title="Own prompt" text=${pane.prompt} placeholder="Asked next here, in place of what all are asked" intent="set_own_prompt" args=${args} />
       <${SystemText} text=${pane.system} args=${args} />
     </div>`}
@@ -243,7 +243,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
           args=${{ round, pane: isWinner ? null : cell }}
           lock=${`${round} ${cell}`}
         />
-        ${canRetry && !pane.isRunning && retry}
+        ${canRetry && retry}
       </span>
     </div>
   </article>`;
