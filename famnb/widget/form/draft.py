@@ -147,14 +147,6 @@ def read_draft(draft: Draft) -> Reading:
     )
 
 
-def read_request(draft: Draft) -> Request:
-    """Return the request that a draft means.
-
-    Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
-    """
-    return request_of(draft, read_draft(draft))
-
-
 def request_of(draft: Draft, reading: Reading) -> Request:
     """Return the request of a draft that was read.
 

@@ -212,7 +212,10 @@ def hazards(draft: Draft, reading: Reading) -> list[str]:
     """Return a sentence for each thing that is allowed but seldom meant; none while the draft has faults."""
     if reading.request is None:
         return []
-    hints = [*_prompt_losses(draft), *reading.request.hints()]
+    hints = reading.request.hints()
+    if draft.system.strip():
+        composed = compose(draft.endpoint, UNWRITTEN, system=draft.system, endpoints=draft.endpoints)
+        hints = [*composed.losses, *hints]
     if draft.pictures and not draft.target.traits.documents_images:
         endpoints = " and ".join(other.name for other in draft.endpoints.values() if other.traits.documents_images)
         return [
@@ -220,10 +223,3 @@ def hazards(draft: Draft, reading: Reading) -> list[str]:
             *hints,
         ]
     return hints
-
-
-def _prompt_losses(draft: Draft) -> tuple[str, ...]:
-    """What the endpoint cannot carry of the system text."""
-    if not draft.system.strip():
-        return ()
-    return compose(draft.endpoint, UNWRITTEN, system=draft.system, endpoints=draft.endpoints).losses

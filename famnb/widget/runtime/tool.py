@@ -27,8 +27,8 @@ import traitlets
 from IPython import get_ipython
 from ipywidgets import widget_serialization
 
-from famnb.errors import InvalidArgument
-from famnb.widget.html import notices, sanitize, transcript
+from famnb.errors import FamnbError, InvalidArgument
+from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import MUTED_STYLE, Bundle
 from famnb.widget.runtime.front_end import SharedText, read_loader, read_modules, read_style, share_text
@@ -184,7 +184,7 @@ class BaseTool(anywidget.AnyWidget):
 
     def show_error(self, error: Exception | None) -> None:
         """Show under the tool what went wrong, or take that away."""
-        text = "" if error is None else sanitize.visible(notices.error_text(error))
+        text = "" if error is None else sanitize.visible(_error_text(error))
         if text != self._error:
             self._error = text
             self.refresh()
@@ -350,7 +350,7 @@ class BaseTool(anywidget.AnyWidget):
                 self._send_view()
             # ipywidgets would only log it, where nobody looks.
             except Exception as error:
-                text = notices.error_text(error)
+                text = _error_text(error)
                 self.send({"kind": "view", "view": None, "growing": {}, "error": text, "answered": self._answered})
 
     def _carry_out(self, id: int, name: str, arguments: dict[str, Any]) -> None:
@@ -477,6 +477,11 @@ class Flusher:
 
 FLUSHER = Flusher()
 """The one flusher of the process."""
+
+
+def _error_text(error: Exception) -> str:
+    # A message of famnb says what was wrong and what to do; that of another library may be as short as a key.
+    return str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
 
 
 def _kernel_id() -> str:
