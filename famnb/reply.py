@@ -208,19 +208,6 @@ class _BlockBuilder:
 class ReplyBuilder:
     """Builds a reply from events; adding an event costs the same however long the reply is."""
 
-    __slots__ = (
-        "_blocks",
-        "_opaque",
-        "_started",
-        "answer_deltas",
-        "content_deltas",
-        "done",
-        "ended",
-        "notes",
-        "thinking_deltas",
-        "usage",
-    )
-
     def __init__(self) -> None:
         self.content_deltas = 0
         """Non-empty content deltas so far, of any kind."""

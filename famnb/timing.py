@@ -141,18 +141,6 @@ LATENCY_TITLES = {
 class Stopwatch:
     """Notes for each read which kinds of content it brought, and computes a Timing from these notes."""
 
-    __slots__ = (
-        "_blurred",
-        "_content_ns",
-        "_end_low_ns",
-        "answer_ns",
-        "connect_ns",
-        "end_ns",
-        "has_thinking",
-        "headers_ns",
-        "thinking_first",
-    )
-
     def __init__(self) -> None:
         self.connect_ns: int | None = None
         self.headers_ns: int | None = None

@@ -33,46 +33,33 @@ class Credential:
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
-    __slots__ = (
-        "_fault",
-        "_find_matches",
-        "has_more_secrets",
-        "headers",
-        "mask",
-        "mask_bytes",
-        "open_headers",
-        "open_query",
-        "query",
-        "variable",
-    )
-
     def __init__(
         self,
         key: object,
         *,
         header: str = "authorization",
         variable: str = VARIABLE,
-        own: object = None,
+        headers: object = None,
         query: object = None,
     ) -> None:
-        """`own` are further headers, `query` what follows every address; `header` carries the key, and `variable` is
-        the one to name where it is unset.
+        """`header` carries the key, and `variable` is the one to name where it is unset; `headers` are further headers,
+        `query` what follows every address.
 
         An empty `variable` has the key be left out where there is none.
         """
         self.variable = variable
         """The environment variable to name where the key is at fault; empty where none is needed."""
         # A header of the caller's own, such as a token of Entra's, may take the place of the key.
-        names = {str(name).lower() for name in own} if isinstance(own, Mapping) else set()
+        names = {str(name).lower() for name in headers} if isinstance(headers, Mapping) else set()
         self._fault = (
             ("" if key is None and "authorization" in names else _find_fault(key, variable))
-            or _find_header_fault(own)
+            or _find_header_fault(headers)
             or _find_query_fault(query)
         )
         text, others, pairs = "", dict[str, str](), dict[str, str]()
         if not self._fault:
             text = str(key or "")
-            others = {name.lower(): value for name, value in own.items()} if isinstance(own, Mapping) else {}
+            others = {name.lower(): value for name, value in headers.items()} if isinstance(headers, Mapping) else {}
             pairs = dict(query) if isinstance(query, Mapping) else {}
         carried = {header: f"Bearer {text}" if header == "authorization" else text} if text else {}
         self.headers: Callable[[], dict[str, str]] = {**carried, **others}.copy
@@ -96,17 +83,12 @@ class Credential:
         """Replaces a secret in a text, should a user or a service have put it there."""
         self.mask_bytes: Callable[[bytes], bytes] = bytes
         """`mask` for bytes: the events and bodies of a response."""
-        raw_mask = MASK.encode()
         if secrets:
-            self.mask_bytes = functools.partial(re.compile(pattern.pattern.encode()).sub, raw_mask)
-        # Most keys can be spelled in one way alone: replacing takes half the time, for every event of a stream.
-        if len(secrets) == 1 and pattern.pattern == re.escape(secrets[0]):
-            raw = secrets[0].encode()
-            self.mask_bytes = lambda data: data.replace(raw, raw_mask)
+            self.mask_bytes = functools.partial(re.compile(pattern.pattern.encode()).sub, MASK.encode())
 
     @classmethod
     def from_argument(
-        cls, key: str | Credential | None, profile: Profile, own: object = None, query: object = None
+        cls, key: str | Credential | None, profile: Profile, headers: object = None, query: object = None
     ) -> Credential:
         """The given key, or the one in the environment that the profile names; not yet checked."""
         if isinstance(key, Credential):
@@ -114,7 +96,7 @@ class Credential:
         if key is None:
             key = next(filter(None, map(os.getenv, profile.key_variables)), None)
         variable = profile.key_variables[0] if profile.needs_key else ""
-        return cls(key, header=profile.key_header, variable=variable, own=own, query=query)
+        return cls(key, header=profile.key_header, variable=variable, headers=headers, query=query)
 
     def check(self) -> None:
         """Raise CredentialError if it cannot be a key."""
@@ -157,13 +139,13 @@ def _find_fault(key: object, variable: str) -> str:
     return f"api_key: {fault}; pass the key as the service's console shows it{hint}"
 
 
-def _find_header_fault(own: object) -> str:
+def _find_header_fault(headers: object) -> str:
     """What is wrong with the caller's own headers, without their values; empty if nothing is."""
-    if own is None:
+    if headers is None:
         return ""
-    if not isinstance(own, Mapping):
-        return f"headers: expected texts by name, got a {type(own).__name__}"
-    for name, value in own.items():
+    if not isinstance(headers, Mapping):
+        return f"headers: expected texts by name, got a {type(headers).__name__}"
+    for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             return f"headers: {name!r:.80} is no name of a header"
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():

@@ -197,7 +197,7 @@ def read_credential(variable: str, key: Callable[[], str] | None, settings: Mapp
             os.getenv(variable) if key is None else key(),
             header=profile.key_header,
             variable=variable if profile.needs_key else "",
-            own=settings["headers"],
+            headers=settings["headers"],
             query=settings["query"],
         )
         credential.check()

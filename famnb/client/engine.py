@@ -328,8 +328,8 @@ class CallEngine:
         import httpx  # late: a first call does without it
 
         # The part of an endpoint's own path that is neither version nor vendor's.
-        own = endpoints.ENDPOINTS[endpoint.name].path.removeprefix("/v1")
-        url = self._urls[endpoint.name].partition("?")[0].removesuffix(own) + path
+        end = endpoints.ENDPOINTS[endpoint.name].path.removeprefix("/v1")
+        url = self._urls[endpoint.name].partition("?")[0].removesuffix(end) + path
         trust_env = not is_this_machine(urlsplit(url).hostname or "")
         headers = {**self.profile.headers, **self.credential.headers()}
         message = None
@@ -350,8 +350,8 @@ class CallEngine:
 
     def fetch_reply(self, exchange: Exchange) -> Exchange:
         """Return the call of a background reply with what the service has of it now; raises as `fetch`."""
-        own = endpoints.ENDPOINTS[exchange.endpoint.name].path.removeprefix("/v1")
-        body = self.fetch(exchange.endpoint, f"{own}/{exchange.reply.id}")
+        path = endpoints.ENDPOINTS[exchange.endpoint.name].path.removeprefix("/v1")
+        body = self.fetch(exchange.endpoint, f"{path}/{exchange.reply.id}")
         end_ns = int((self._clock.now() - exchange.started_at).total_seconds() * 1e9)
         # When it was finished is not known, only that it was by now.
         reads = [Read(end_ns, (body,), blurred=True)]

@@ -105,7 +105,7 @@ def test_a_secret_in_a_prompt_or_an_answer_is_masked_in_place(name: str, tmp_pat
 
 def test_a_secret_is_recognized_by_its_name_or_its_looks():
     headers = {"X-Author": "Margaret Hamilton", "Ocp-Apim-Subscription-Key": HEADER, "Authorization": f"Basic {QUERY}"}
-    credential = Credential(None, variable="", own=headers, query={"code": UNNAMED, "region": "westeurope"})
+    credential = Credential(None, variable="", headers=headers, query={"code": UNNAMED, "region": "westeurope"})
     masked = credential.mask(f"Margaret Hamilton sent {HEADER} and {QUERY} to westeurope with {UNNAMED}")
     assert masked == f"Margaret Hamilton sent {MASK} and {MASK} to westeurope with {MASK}"
     assert credential.open_headers == {"x-author": "Margaret Hamilton"}
