@@ -35,7 +35,7 @@ from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.service.local_models import MODELS, check_engine
-from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, variables_of
+from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
@@ -382,8 +382,7 @@ def embedded() -> tuple[str, str]:
     with _embedding:
         if _embedded is None or not _answers(_embedded.url):
             _embedded = service.serve()
-            # For child processes, and for what finds the service by them.
-            os.environ.update(variables_of(_embedded))
+            announce(_embedded)
         return _embedded.url, _embedded.key
 
 
