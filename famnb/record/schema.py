@@ -27,8 +27,8 @@ LOCK_S = 5.0
 Migration = Callable[[sqlite3.Connection], None]
 
 
-APPLICATION_ID = 0x46414D4C
-"""The `application_id` in SQLite's file header: FAML."""
+APPLICATION_ID = 0x46414D4E
+"""The `application_id` in SQLite's file header: FAMN."""
 TABLES = ("calls", "requests", "pieces", "scores", "votes", "prompts", "looks")
 """What rows are written to."""
 
@@ -63,7 +63,7 @@ CALL_COLUMNS: Mapping[str, str] = {
 """The columns of calls, with the SQL types."""
 
 
-def _create_calls(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     columns = ", ".join(f"{name} {sql_type}" for name, sql_type in CALL_COLUMNS.items())
     connection.execute(f"CREATE TABLE calls ({columns})")
     connection.execute("CREATE INDEX calls_by_time ON calls (started_us)")
@@ -71,10 +71,6 @@ def _create_calls(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX calls_by_model ON calls (model, started_us)")
     connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
     connection.execute("CREATE INDEX calls_open ON calls (id) WHERE status = 'running'")
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    _create_calls(connection)
     connection.execute("CREATE TABLE requests (key TEXT PRIMARY KEY, body TEXT NOT NULL)")
     connection.execute("CREATE TABLE pieces (call_id TEXT NOT NULL, seq INTEGER NOT NULL, reads BLOB NOT NULL)")
     connection.execute("CREATE UNIQUE INDEX pieces_in_order ON pieces (call_id, seq)")
@@ -101,21 +97,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-def _join_kinds(connection: sqlite3.Connection) -> None:
-    """Make one table of calls of the two that a view joined in version 1."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kinds'").fetchone():
-        return
-    connection.execute("CREATE TEMP TABLE joined AS SELECT * FROM calls")
-    connection.execute("DROP VIEW calls")
-    connection.execute("DROP TABLE call_rows")
-    connection.execute("DROP TABLE kinds")
-    _create_calls(connection)
-    columns = ", ".join(CALL_COLUMNS)
-    connection.execute(f"INSERT INTO calls ({columns}) SELECT {columns} FROM temp.joined")  # noqa: S608 - own names
-    connection.execute("DROP TABLE temp.joined")
-
-
-MIGRATIONS: tuple[Migration, ...] = (_create_tables, _join_kinds)
+MIGRATIONS: tuple[Migration, ...] = (_create_tables,)
 """The n-th takes a file of version n to version n + 1; a new file has today's tables from the first."""
 
 

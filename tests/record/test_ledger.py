@@ -144,18 +144,16 @@ def test_a_forked_child_writes_for_itself(ledger: Ledger):
     assert (child.exitcode, len(ledger)) == (0, 3)
 
 
-def test_a_ledger_of_version_1_keeps_its_calls(ledger: Ledger):
-    made = exchange()
-    ledger.on_close(made)
+def test_a_ledger_of_an_older_version_keeps_its_calls(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
+    call = exchange()
+    ledger.on_close(call)
     ledger.close()
-    with sqlite3.connect(ledger.path) as connection:
-        connection.executescript("""
-            ALTER TABLE calls RENAME TO call_rows; CREATE TABLE kinds (number INTEGER);
-            CREATE VIEW calls AS SELECT * FROM call_rows; PRAGMA user_version = 1;
-        """)
-    assert ledger.call(made.id).reply == made.reply
-    ledger.on_close(exchange()).result()
-    assert len(ledger) == 2
+    later = (*schema.MIGRATIONS, lambda connection: connection.execute("CREATE TABLE notes (text TEXT)"))
+    monkeypatch.setattr(schema, "MIGRATIONS", later)
+    assert ledger.call(call.id).reply == call.reply
+    with contextlib.closing(sqlite3.connect(ledger.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger):
