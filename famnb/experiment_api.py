@@ -90,7 +90,7 @@ class Experiment(BaseExperiment):
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write what there is of this experiment to one HTML file, replacing it if it exists; return its path.
 
-        First who wins on the primary metric, by how much, at what cost and how sure that is; then findings, tables,
+        First the trade-off, as a sentence and a table of what each variant gained and lost; then findings, tables,
         figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions. `options` are
         those of `summary`, such as `baseline=`, `primary=` and `slo=`. The file loads nothing and runs nothing, so that
         it can be sent, kept and printed; it is light or dark as its reader's system is. Raises OSError where it cannot

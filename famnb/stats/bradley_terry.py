@@ -86,7 +86,8 @@ class Ranking:
 
     def __str__(self) -> str:
         n = f"n = {self.n} votes" + (f" on {self.clusters} prompts" if self.clusters else "")
-        return "\n".join([self.frame.to_string(float_format=_format), n, *self.notes])
+        # What rounds to 0 has no sign.
+        return "\n".join([self.frame.to_string(float_format="{:z.2f}".format), n, *self.notes])
 
     __repr__ = __str__
 
@@ -159,11 +160,6 @@ def _quantile(level: float, clusters: int) -> float:
     """How many standard errors an interval reaches to either side."""
     tail = (1 + level) / 2
     return float(special.stdtrit(clusters - 1, tail) if clusters > 1 else special.ndtri(tail))
-
-
-def _format(value: float) -> str:
-    """Two decimals; what rounds to 0 has no sign."""
-    return f"{value:z.2f}"
 
 
 def _check_vote(vote: Any) -> Vote:

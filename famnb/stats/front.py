@@ -23,11 +23,9 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest
 from famnb.stats.differences import (
-    Difference,
     average_repeats,
     holm,
     is_clear,
-    paired,
     paired_bounds,
     paired_percentile,
     paired_share,
@@ -141,14 +139,28 @@ def _compare(
     sides: dict[str, pd.DataFrame], complete: Sequence[str], objectives: Sequence[Objective], level: float
 ) -> pd.DataFrame:
     """Every two variants in every way; see `Front.pairs`."""
-    values = {
-        objective.column: {name: _comparable(sides[name], objective) for name in complete} for objective in objectives
+    # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
+    means = {
+        (name, objective.column): _average(sides[name], objective)
+        for name, objective in itertools.product(complete, objectives)
+        if objective.statistic == "mean"
+    }
+    shares = {
+        (name, objective.column)
+        for name, objective in itertools.product(complete, objectives)
+        if _is_share(sides[name], objective)
     }
     rows = []
     for first, second in itertools.combinations(complete, 2):
         for objective in objectives:
-            by_name = values[objective.column]
-            difference = _difference(by_name[first], by_name[second], objective, level)
+            a, b = (sides[name][objective.column] for name in (first, second))
+            if objective.statistic == "median":
+                difference = paired_percentile(a.dropna(), b.dropna(), 0.5, level=level)
+            elif {(first, objective.column), (second, objective.column)} <= shares:
+                difference = paired_share(a, b, level=level)
+            else:
+                ends = (means[name, objective.column] for name in (first, second))
+                difference = paired_bounds(*ends, level=level)
             sign, margin = -1 if objective.more_is_better else 1, objective.margin
             worst = (
                 max(-sign * end for end in (difference.low, difference.high)),
@@ -179,37 +191,14 @@ def _compare(
     return table.drop(columns="sign")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Values:
-    """What a variant is compared by: a value a call, and the mean of each prompt, with the prompt as their index."""
-
-    calls: pd.Series[float]
-    means: pd.DataFrame
-    """Columns low, value, high; only where means are compared."""
-    is_share: bool
-
-
-def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
-    calls, is_share = side[objective.column], _is_share(side, objective)
-    if objective.statistic == "median":
-        return _Values(calls.dropna(), pd.DataFrame(), is_share)
+def _average(side: pd.DataFrame, objective: Objective) -> pd.DataFrame:
+    """The mean of each prompt, with its ends, of the calls that have them."""
     low, high = objective.bounds or (objective.column,) * 2
-    columns = {"low": as_floats(side[low]), "value": as_floats(calls), "high": as_floats(side[high], finite=False)}
-    is_known = ~np.isnan(columns["low"] + columns["value"] + columns["high"])
-    ends = pd.DataFrame({name: values[is_known] for name, values in columns.items()}, index=side.index[is_known])
-    # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
-    return _Values(calls, average_repeats(ends), is_share)
-
-
-def _difference(first: _Values, second: _Values, objective: Objective, level: float) -> Difference:
-    """The paired difference of two variants in one way."""
-    if objective.statistic == "median":
-        return paired_percentile(first.calls, second.calls, 0.5, level=level)
-    if objective.bounds is not None:
-        return paired_bounds(first.means, second.means, level=level)
-    if first.is_share and second.is_share:
-        return paired_share(first.calls, second.calls, level=level)
-    return paired(first.means["value"], second.means["value"], level=level)
+    columns = {"low": low, "value": objective.column, "high": high}
+    values = {name: as_floats(side[column], finite=name != "high") for name, column in columns.items()}
+    is_known = ~np.isnan(values["low"] + values["value"] + values["high"])
+    known = {name: column[is_known] for name, column in values.items()}
+    return average_repeats(pd.DataFrame(known, index=side.index[is_known]))
 
 
 def _stand(name: str, outcomes: Iterable[tuple[str, str, str, bool, bool]]) -> tuple[Standing, Any]:

@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 from collections.abc import Mapping
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,13 +41,9 @@ ROUNDING = 1e-12
 # By simulation: what is more skewed than this has less than some 94 of 100 intervals at their rate.
 MAX_SKEWNESS = 0.3
 """The skewness, as a share of √n, above which the interval of a mean says that a tail decides."""
-Method = Literal["order", "bootstrap"]
 # The ends of a 95 % interval then rest on some 50 resamples each; more would move them little and take longer.
 RESAMPLES = 2000
 """Samples that a bootstrap draws."""
-# With more values a bootstrap takes seconds and longer, and order statistics are as narrow.
-MAX_RESAMPLED = 10_000
-"""The most values that a bootstrap takes."""
 # 80 MB of floats.
 _BATCH = 10_000_000
 """Values that a bootstrap holds in memory at once."""
@@ -144,24 +140,15 @@ def min_values(level: float = 0.95) -> int:
     return math.ceil(1 - math.log2(1 - check_share("level", level)))
 
 
-def percentile(
-    values: Any, p: float, *, clusters: Any = None, level: float = 0.95, method: Method = "order", seed: int = 0
-) -> Interval:
+def percentile(values: Any, p: float, *, clusters: Any = None, level: float = 0.95) -> Interval:
     """The p-quantile, 0 < p < 1; NaN where n does not carry it.
 
     Without `clusters` the interval is of more calls with the same prompts; with the prompt of each value, of new ones.
-
-    "order" puts it between two of the values, by the binomial distribution, whatever the values' own: it covers at
-    least `level`. Of clusters, the binomial is of as many values as they are worth (Woodruff, 1952, with the effective
-    sample size of Korn and Graubard, 1998). "bootstrap" is narrower and approximate: the bias-corrected accelerated
-    bootstrap of at most 10,000 values; where so many are equal that it has no acceleration, the plain percentile
-    bootstrap. ValueError for a bootstrap of clusters.
+    It lies between two of the values, by the binomial distribution, whatever the values' own: it covers at least
+    `level`. Of clusters, the binomial is of as many values as they are worth (Woodruff, 1952, with the effective
+    sample size of Korn and Graubard, 1998).
     """
-    if method not in get_args(Method):
-        raise InvalidRequest(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
-    if method == "bootstrap" and clusters is not None:
-        # One that draws clusters holds a median in some 90 and a 95th percentile in 45 to 90 of 100 samples.
-        raise InvalidRequest("method: of clusters there are order statistics only; leave out method='bootstrap'")
+    # A bootstrap of clusters holds a median in some 90 and a 95th percentile in 45 to 90 of 100 samples.
     present, codes = clustered_floats(values, clusters)
     n, p, level = len(present), check_share("p", p), check_share("level", level)
     groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
@@ -169,16 +156,9 @@ def percentile(
     if not carries(n, p):
         return Interval(math.nan, math.nan, math.nan, n, level, population, groups)
     value = float(np.quantile(present, p))
-    match method:
-        # The default, since it assumes nothing about latencies, which are skewed and have ties.
-        case "order":
-            size = float(n) if codes is None else effective_size(present <= value, codes, level=level)
-            low, high = _order_statistics(np.sort(present), p, level, size)
-        case "bootstrap":
-            low, high = _bootstrap(np.sort(present), p, level, seed)
-        case _:
-            assert_never(method)
-    name = "bootstrap" if method == "bootstrap" else "order statistics" + (", by clusters" if groups else "")
+    size = float(n) if codes is None else effective_size(present <= value, codes, level=level)
+    low, high = _order_statistics(np.sort(present), p, level, size)
+    name = "order statistics" + (", by clusters" if groups else "")
     return Interval(value, low, high, n, level, population, groups, name)
 
 
@@ -371,27 +351,6 @@ def _order_statistics(ascending: Values, p: float, level: float, size: float) ->
         return math.nan, math.nan
     # Of so many worth fewer, the outer ones of those that share the place.
     return float(ascending[n * (low - 1) // worth]), float(ascending[-(n * (worth - high) // worth) - 1])
-
-
-def _bootstrap(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
-    n = len(ascending)
-    if n > MAX_RESAMPLED:
-        raise InvalidRequest(f"bootstrap: expected at most {MAX_RESAMPLED:,} values, got {n:,}; use method='order'")
-    if ascending[0] == ascending[-1]:
-        return float(ascending[0]), float(ascending[0])
-    # Where leaving out either end changes nothing, leaving out any value does not, and BCa would divide by zero.
-    moves = np.quantile(ascending[1:], p) != np.quantile(ascending[:-1], p)
-    ends = stats.bootstrap(
-        (ascending,),
-        lambda sample, axis: np.quantile(sample, p, axis=axis),
-        n_resamples=RESAMPLES,
-        confidence_level=level,
-        batch=max(1, _BATCH // n),
-        method="BCa" if moves else "percentile",
-        rng=np.random.default_rng(seed),
-        vectorized=True,
-    ).confidence_interval
-    return float(ends.low), float(ends.high)
 
 
 def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, drawn: npt.NDArray[np.int64]) -> Values:

@@ -130,7 +130,7 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
 
 
 def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, written_at: str) -> SafeHtml:
-    """The title, whether answers are simulated, who wins, and the figures that readers ask for first."""
+    """The title, whether answers are simulated, the trade-off, and the figures that readers ask for first."""
     days = sorted({f"{started_at:%Y-%m-%d}" for started_at in frame["started_at"].dropna()})
     warm_ups = ", warm-ups included" if experiment.warmup else ""
     facts = [
