@@ -77,4 +77,4 @@ def test_words_claim_what_the_table_of_pairs_has_as_clear(priced, tmp_path):
         words = " ".join(result.findings)
         for row in rows:
             verb = {"score_right": "scores", "cost_usd": "costs", "success": "fails"}[row["metric"]]
-            assert (f"{row['second']} {verb}" in words) == row["clear"]
+            assert (f": {row['second']} {verb}" in words) == row["clear"]
