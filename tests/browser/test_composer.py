@@ -149,24 +149,6 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
     assert lab.jupyter.service.key not in copied
 
 
-def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
-    composer = opened(lab)
-    composer.get_by_label("Prompt", exact=True).fill("Say hello to {city}.")
-    composer.get_by_label("city, row 1").fill("Oslo")
-    composer.get_by_role("button", name="Add a row").click()
-    composer.get_by_label("city, row 2").fill("Rome")
-    composer.get_by_role("button", name="Run all rows").click()
-    board = lab.output(0).locator(".famnb-board")
-    expect(board.locator(".famnb-pane .famnb-prompt-text").nth(1)).to_have_text("Say hello to Rome.")
-    expect(board.locator(".famnb-pane .famnb-prompt-text").first).to_have_text("Say hello to Oslo.")
-    expect(board.get_by_role("button", name="Retry").first).to_be_enabled()
-    _board, board_table, _matrix, _matrix_table, _chat = lab.save().cells[0].outputs[-5:]
-    assert "Say hello to Oslo." in board_table["data"]["text/plain"]
-    composer.get_by_label("Send row 2").check()
-    composer.get_by_label("Prompt", exact=True).press("Enter")
-    expect(composer.locator(".famnb-prompt-text")).to_have_text("Say hello to Rome.")
-
-
 def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
     composer = opened(lab)
     composer.get_by_label("temperature", exact=True).fill("0.4")

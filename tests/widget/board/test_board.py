@@ -144,15 +144,6 @@ def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client
     assert "Say hello." in board.saved()["text/plain"]
 
 
-def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
-    board = Board(client, MIXED)
-    with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
-        board.submit()
-    send_prompt(board, " ")
-    assert "write a prompt" in board.error
-    assert board.replies == {}
-
-
 def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
     said = Board(client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}).saved()
     assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]

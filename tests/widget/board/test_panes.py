@@ -56,25 +56,6 @@ def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client:
     assert len(famnb.calls(client)) == 2
 
 
-def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Client):
-    board = Board(client, [{"endpoint": "messages", "model": "fam-2-5-pro", "max_tokens": 40}])
-    assert board.add() == "messages · fam-2-5-mini"
-    board.say("First?")
-    board.wait(60)
-    label = board.add({"endpoint": "web", "label": "late"})
-    (first,) = view_of(board).rounds
-    assert [cell.can_ask for cell in first.cells] == [False, False, True]
-    receive(board, "ask_again", round=first.key, pane=first.cells[2].key)
-    assert "First?" in str(asked(board)[2])
-    board.remove(label)
-    board.remove(board.labels[1])
-    assert len(board.replies) == 3
-    with pytest.raises(famnb.InvalidRequest, match="at least one pane"):
-        board.remove(board.labels[0])
-    with pytest.raises(KeyError, match="there is no pane 'late'"):
-        board.remove("late")
-
-
 def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, server, monkeypatch):
     monkeypatch.setenv("FAM_API_KEY", server.key)
     board = Board(client, {**PAIR, "thinker": {"endpoint": "messages", "thinking": 64, "system": "Be kind."}})

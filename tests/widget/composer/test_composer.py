@@ -22,7 +22,6 @@ from tests.support.composers import (
     wait_until_idle,
     write_field,
 )
-from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
 
@@ -72,29 +71,6 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
     send_prompt(composer, "  ")
     assert "write a prompt" in error_of(composer)
     assert composer.reply is None
-
-
-def test_a_second_send_while_streaming_sends_nothing():
-    started = []
-
-    def start(request: famnb.MessagesRequest, labels: object) -> object:
-        started.append(ScriptedStream())
-        return started[-1]
-
-    client = Client(base_url="http://127.0.0.1:9", api_key="k")
-    client.engine.start = start
-    composer = Composer(client, prompt="Hi")
-    send_prompt(composer, "Hi")
-    send_prompt(composer, "Hi")
-    assert composer.submit() is started[0]
-    composer.stop()
-    assert started[0].stopped
-    started[0].end(status="cancelled")
-    wait_until_idle(composer, replies=1)
-    receive(composer, "set_prompt", text="Hi again")
-    assert composer.submit() is started[1]
-    assert len(started) == 2
-    started[1].end(status="completed")
 
 
 def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
