@@ -12,7 +12,7 @@ __all__ = ["connect"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def priced() -> Iterator[None]:
+def prices() -> Iterator[None]:
     """Every model has the same price, with a discount for cached input."""
     for model in MODELS:
         famnb.prices.set(model, **PRICE)

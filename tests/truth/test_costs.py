@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from famnb import stats
-from tests.support.truth_rates import LEVEL, claims_are_rare, intervals_hold
+from tests.support.truth_rates import FEWER_EXPERIMENTS, LEVEL, claims_are_rare, intervals_hold
 from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
 from tests.truth.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 
@@ -18,9 +18,6 @@ pytestmark = pytest.mark.full
 
 N = 12
 """Prompts of an experiment."""
-# Recording and reading the calls takes nearly all of the time. Of 100 experiments at least 88 intervals have to hold:
-# a true rate of 80 % passes in 3 of 100 such tests, while what is taken for known holds in far fewer.
-EXPERIMENTS = 100
 # Calls of one prompt are nearly alike, as they are at temperature 0: then a small bias is a significant one.
 ONE = TrueModel(cached_share=0.9, output_tokens=30, spread=0.03, chars_per_token=3)
 # No reply of this model reports usage, so its tokens are estimated from those of no other.
@@ -43,32 +40,36 @@ TRUTH = {"cost_usd": "true_usd", "output_tokens": "true_tokens"}
 
 
 @pytest.fixture(scope="module")
-def recorded(priced, tmp_path_factory):
+def calls(prices, tmp_path_factory):
     """The frame of all calls, with what each truly costs in `true_usd` and takes in `true_tokens`."""
     engine = TruthEngine({name: model for name, (_, model) in MODELS.items()})
     with unconnected(tmp_path_factory.mktemp("costs")) as client:
-        exp = experiment(client, EXPERIMENTS * N, {name: fields for name, (fields, _) in MODELS.items()}, scorers=())
+        variants = {name: fields for name, (fields, _) in MODELS.items()}
+        exp = experiment(client, FEWER_EXPERIMENTS * N, variants, scorers=())
         replies = record_cells(exp, engine)
         frame = exp.frame()
-    return frame.assign(
+    # Of its 80 columns those that a comparison reads: to select calls copies every column.
+    names = ["prompt_id", "variant", "repeat", "status", "error", "http_status", "simulated"]
+    names += [name for name in frame if name.startswith(("cost_", "output_tokens"))]
+    return pd.DataFrame(frame[names]).assign(
         true_usd=[true_cost(replies[key]) for key in frame["cell"]],
         true_tokens=[replies[key].output_tokens for key in frame["cell"]],
     )
 
 
 @pytest.fixture(scope="module")
-def pairs(recorded):
+def pairs(calls):
     """The rows that compare each variant with the one that reports everything, of all experiments together."""
     rows = []
-    for part in cut(recorded, N):
+    for part in cut(calls, N):
         rows += [compare(part, ["cost_usd"]), compare(only(part, "reported", "hidden"), ["output_tokens"])]
     return dict(iter(pd.concat(rows).groupby(["metric", "second"])))
 
 
 def only(frame, *variants):
     """The calls of some of the variants."""
-    own = frame[frame["variant"].isin(variants)]
-    return own.assign(variant=own["variant"].cat.remove_unused_categories())
+    rows = frame[frame["variant"].isin(variants)]
+    return rows.assign(variant=rows["variant"].cat.remove_unused_categories())
 
 
 @pytest.mark.parametrize(("metric", "variant"), CLAIMS)
@@ -77,10 +78,10 @@ def test_nothing_is_claimed_of_what_does_not_differ(pairs, metric, variant):
 
 
 @pytest.mark.parametrize(("metric", "variant"), [*CLAIMS, ("cost_usd", "hidden reasoning"), ("cost_usd", "longer")])
-def test_intervals_of_differences_hold(recorded, pairs, metric, variant):
-    means = recorded.groupby("variant", observed=True)[TRUTH[metric]].mean()
-    gap, own = means[variant] - means["reported"], pairs[metric, variant]
-    assert intervals_hold((own["low"] <= gap) & (gap <= own["high"]))
+def test_intervals_of_differences_hold(calls, pairs, metric, variant):
+    means = calls.groupby("variant", observed=True)[TRUTH[metric]].mean()
+    gap, rows = means[variant] - means["reported"], pairs[metric, variant]
+    assert intervals_hold((rows["low"] <= gap) & (gap <= rows["high"]))
 
 
 def test_what_is_reported_is_still_found(pairs):
@@ -91,12 +92,12 @@ def test_what_is_reported_is_still_found(pairs):
 
 
 @pytest.mark.parametrize("variant", [*SAME, "hidden reasoning"])
-def test_estimates_that_are_taken_for_known_do_not_hold(recorded, variant):
+def test_estimates_that_are_taken_for_known_do_not_hold(calls, variant):
     """The middle of each estimate, compared as if it were the truth, fails the checks above."""
-    means = recorded.groupby("variant", observed=True)["true_usd"].mean()
+    means = calls.groupby("variant", observed=True)["true_usd"].mean()
     gap = means[variant] - means["reported"]
-    middle = recorded.pivot(index="prompt_id", columns="variant", values="cost_usd").astype(float)
-    sides = (middle[name].to_numpy().reshape(EXPERIMENTS, N) for name in ("reported", variant))
+    middle = calls.pivot(index="prompt_id", columns="variant", values="cost_usd").astype(float)
+    sides = (middle[name].to_numpy().reshape(FEWER_EXPERIMENTS, N) for name in ("reported", variant))
     differences = [stats.paired(first, second) for first, second in zip(*sides, strict=True)]
-    assert not intervals_hold(one.low <= gap <= one.high for one in differences)
-    assert variant == "hidden reasoning" or not claims_are_rare(one.p_value < 1 - LEVEL for one in differences)
+    assert not intervals_hold(interval.low <= gap <= interval.high for interval in differences)
+    assert variant == "hidden reasoning" or not claims_are_rare(gap.p_value < 1 - LEVEL for gap in differences)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.support.experiment_frames import frame
-from tests.support.truth_rates import EXPERIMENTS, claims_are_rare, intervals_hold
+from tests.support.truth_rates import FEWER_EXPERIMENTS, claims_are_rare, intervals_hold
 from tests.truth.truth_experiments import compare, cut
 
 pytestmark = pytest.mark.full
@@ -29,17 +29,17 @@ VARIANTS = ("A", "B")
 def draw(prompts):
     """The frame of many experiments."""
     rng = np.random.default_rng(prompts)
-    calls = EXPERIMENTS * prompts * REPEATS
-    chance = np.repeat(rng.uniform(RIGHT - 0.2, RIGHT + 0.2, EXPERIMENTS * prompts), REPEATS)
+    calls = FEWER_EXPERIMENTS * prompts * REPEATS
+    chance = np.repeat(rng.uniform(RIGHT - 0.2, RIGHT + 0.2, FEWER_EXPERIMENTS * prompts), REPEATS)
     right = [(rng.random(calls) < chance).astype(float) for _ in VARIANTS]
     fails = [np.zeros(calls, dtype=bool), (right[1] == 0) & (rng.random(calls) < BREAKS_OFF)]
     columns = {
-        "score_right": tuple(np.where(broken, np.nan, own) for own, broken in zip(right, fails, strict=True)),
+        "score_right": tuple(np.where(broken, np.nan, scores) for scores, broken in zip(right, fails, strict=True)),
         "status": tuple(np.where(broken, "interrupted", "completed") for broken in fails),
         "error": tuple(np.where(broken, "StreamInterrupted", None) for broken in fails),
         "e2e_s": (1.0, 1.0),
     }
-    table = frame(EXPERIMENTS * prompts, repeats=REPEATS, variants=VARIANTS, **columns)
+    table = frame(FEWER_EXPERIMENTS * prompts, repeats=REPEATS, variants=VARIANTS, **columns)
     return table.assign(variant=pd.Categorical(table["variant"], categories=VARIANTS))
 
 

@@ -49,21 +49,21 @@ def holds(intervals, truth):
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_a_median_and_a_share_hold(prompts):
     names, times, right = samples(prompts)
-    assert intervals_hold(holds([stats.median(own, clusters=names) for own in times], 1.0))
-    assert intervals_hold(holds([stats.share(own, clusters=names) for own in right], TRUE_SHARE))
+    assert intervals_hold(holds([stats.median(values, clusters=names) for values in times], 1.0))
+    assert intervals_hold(holds([stats.share(values, clusters=names) for values in right], TRUE_SHARE))
 
 
 @pytest.mark.parametrize(("prompts", "p"), [(20, 0.9), (60, 0.9), (60, 0.95)])
 def test_a_percentile_holds(prompts, p):
     names, times, _ = samples(prompts)
-    assert intervals_hold(holds([stats.percentile(own, p, clusters=names) for own in times], true_percentile(p)))
+    assert intervals_hold(holds([stats.percentile(values, p, clusters=names) for values in times], true_percentile(p)))
 
 
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
     """No method holds the mean of so few of so long a tail; what is missing stands beside the interval."""
     names, times, _ = samples(prompts)
-    means = [stats.mean(own, clusters=names) for own in times]
+    means = [stats.mean(values, clusters=names) for values in times]
     assert all(mean.known for mean in means)
     outside = [mean for mean in means if not mean.low <= TRUE_MEAN <= mean.high]
     assert len(outside) < 0.12 * EXPERIMENTS
@@ -74,18 +74,18 @@ def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_the_mean_of_what_has_no_long_tail_holds(prompts):
     names, times, _ = samples(prompts)
-    assert intervals_hold(holds([stats.mean(np.log(own), clusters=names) for own in times], 0.0))
+    assert intervals_hold(holds([stats.mean(np.log(values), clusters=names) for values in times], 0.0))
 
 
 @pytest.mark.parametrize("prompts", [3, 5])
 def test_fewer_than_six_prompts_carry_no_interval_of_a_mean(prompts):
     names, times, _ = samples(prompts)
-    assert not any(stats.mean(own, clusters=names).known for own in times)
+    assert not any(stats.mean(values, clusters=names).known for values in times)
 
 
 def test_calls_that_count_one_by_one_do_not_hold():
     _, times, right = samples(20)
-    assert not intervals_hold(holds([stats.median(own) for own in times], 1.0))
-    assert not intervals_hold(holds([stats.percentile(own, 0.9) for own in times], true_percentile(0.9)))
-    assert not intervals_hold(holds([stats.mean(np.log(own)) for own in times], 0.0))
-    assert not intervals_hold(holds([stats.share(own) for own in right], TRUE_SHARE))
+    assert not intervals_hold(holds([stats.median(values) for values in times], 1.0))
+    assert not intervals_hold(holds([stats.percentile(values, 0.9) for values in times], true_percentile(0.9)))
+    assert not intervals_hold(holds([stats.mean(np.log(values)) for values in times], 0.0))
+    assert not intervals_hold(holds([stats.share(values) for values in right], TRUE_SHARE))

@@ -27,7 +27,7 @@ def engine():
 
 
 @pytest.fixture(scope="module")
-def served(engine, tmp_path_factory):
+def calls(engine, tmp_path_factory):
     """The frame of an experiment over sockets, with the truth of each of its calls in the columns `true_…`."""
     ledger = tmp_path_factory.mktemp("served") / "truth.sqlite"
     with (
@@ -56,25 +56,25 @@ def with_truth(exp, engine):
     return frame.assign(**{name: [truth(replies[key]) for key in frame["cell"]] for name, truth in truths.items()})
 
 
-def test_what_breaks_off_failed_and_everything_else_is_an_answer_with_its_true_score(served):
-    failed = served["status"].isin(["failed", "interrupted"])
-    assert len(served) == CALLS
-    assert failed.equals(served["true_breaks_off"])
+def test_what_breaks_off_failed_and_everything_else_is_an_answer_with_its_true_score(calls):
+    failed = calls["status"].isin(["failed", "interrupted"])
+    assert len(calls) == CALLS
+    assert failed.equals(calls["true_breaks_off"])
     assert 0 < failed.sum() < CALLS / 2
-    answered = served[~failed]
+    answered = calls[~failed]
     assert (answered["score_right"] == answered["true_right"]).all()
 
 
-def test_no_time_is_shorter_than_what_the_engine_waited(served):
+def test_no_time_is_shorter_than_what_the_engine_waited(calls):
     """A loaded machine makes waits longer, never shorter; the client's clock begins before the engine's."""
-    answered = served[~served["true_breaks_off"]]
+    answered = calls[~calls["true_breaks_off"]]
     for name in ("ttft_s", "e2e_s"):
         assert (answered[name] >= answered[f"true_{name}"] - 0.002).all()
 
 
-def test_a_count_that_is_not_an_estimate_is_the_true_one_and_every_cost_lies_within_its_bounds(served):
+def test_a_count_that_is_not_an_estimate_is_the_true_one_and_every_cost_lies_within_its_bounds(calls):
     """What an endpoint cannot report is marked, and its cost is an interval that holds the truth."""
-    answered = served[~served["true_breaks_off"]]
+    answered = calls[~calls["true_breaks_off"]]
     for count in ("input_tokens", "output_tokens", "cached_tokens"):
         known = answered[answered[f"{count}_source"].isin(["reported", "derived"])]
         assert known[count].eq(known[f"true_{count}"]).all()
@@ -87,13 +87,13 @@ def test_a_count_that_is_not_an_estimate_is_the_true_one_and_every_cost_lies_wit
     assert exact.to_dict() == {name: name == "web" for name in ON_ENDPOINTS}
 
 
-def test_a_reply_recorded_by_the_short_cut_is_the_one_that_is_served(served, engine, tmp_path):
+def test_a_reply_recorded_by_the_short_cut_is_the_one_that_is_served(calls, engine, tmp_path):
     """Its plan, text, counts, where they come from, cost and score: so the many experiments need no sockets."""
     with unconnected(tmp_path) as client:
         short = experiment(client, 12, ON_ENDPOINTS)
         record_cells(short, engine)
-        recorded = with_truth(short, engine)
+        short_calls = with_truth(short, engine)
     parts = ("prompt_id", "variant", "text_chars", "complete", "_tokens", "_source", "_usd", "_right")
-    same = [name for name in served if any(part in name for part in parts)]
-    pd.testing.assert_frame_equal(recorded[same], served[same])
-    assert recorded["ttft_s"].equals(recorded["true_ttft_s"].round(9).astype("Float64"))
+    same = [name for name in calls if any(part in name for part in parts)]
+    pd.testing.assert_frame_equal(short_calls[same], calls[same])
+    assert short_calls["ttft_s"].equals(short_calls["true_ttft_s"].round(9).astype("Float64"))

@@ -28,7 +28,7 @@ ENGINE = TruthEngine(
 
 
 @pytest.fixture(scope="module")
-def served(priced, tmp_path_factory):
+def result(prices, tmp_path_factory):
     """The summary of one experiment that was run over sockets, on all four endpoints."""
     ledger = tmp_path_factory.mktemp("served") / "truth.sqlite"
     with (
@@ -40,29 +40,29 @@ def served(priced, tmp_path_factory):
         return exp.summary(baseline="today", primary="score_right")
 
 
-def test_a_run_finds_what_truly_differs(served):
+def test_a_run_finds_what_truly_differs(result):
     """What is better wins, what is dearer costs more and is later, what fails has the lower success rate."""
-    pairs = served.pairs.set_index(["second", "metric"])
+    pairs = result.pairs.set_index(["second", "metric"])
     clear = {key: row["difference"] > 0 for key, row in pairs.iterrows() if row["clear"]}
     assert clear["better", "score_right"]
     assert clear["dearer", "cost_usd"]
     assert clear["dearer", "ttft_s"]
     assert not clear["failing", "success"]
     # What fails more often stands first.
-    assert [line.split(":")[0] for line in served.findings[:4]] == ["Success rate"] * 3 + ["Score right"]
-    assert served.findings[3].startswith("Score right: better scores 0.")
+    assert [line.split(":")[0] for line in result.findings[:4]] == ["Success rate"] * 3 + ["Score right"]
+    assert result.findings[3].startswith("Score right: better scores 0.")
 
 
-def test_a_run_claims_nothing_that_is_not_so(served):
+def test_a_run_claims_nothing_that_is_not_so(result):
     """One model on three endpoints: each reports another part of its usage, and none of them costs more."""
-    pairs = served.pairs.set_index(["second", "metric"])
+    pairs = result.pairs.set_index(["second", "metric"])
     for variant in ("better", "failing"):
         assert not pairs.loc[(variant, "cost_usd"), "clear"]
     assert not pairs.loc[("dearer", "score_right"), "clear"]
     assert not pairs.loc[("failing", "score_right"), "difference"] > 0
 
 
-def test_words_claim_what_the_table_of_pairs_has_as_clear(priced, tmp_path):
+def test_words_claim_what_the_table_of_pairs_has_as_clear(prices, tmp_path):
     """And nothing else; the short form that the many experiments are judged by is that table."""
     with unconnected(tmp_path) as client:
         exp = experiment(client, 5 * 12, VARIANTS)
@@ -70,11 +70,10 @@ def test_words_claim_what_the_table_of_pairs_has_as_clear(priced, tmp_path):
         frame = exp.frame()
     metrics = ["score_right", "cost_usd", "success"]
     for part in cut(frame, 12):
-        result = summary(part, metrics=metrics)
-        rows = [row for _, row in result.pairs.iterrows()]
+        found = summary(part, metrics=metrics)
         short = compare(part, metrics).set_index(["metric", "second"])
-        assert result.pairs.set_index(["metric", "second"])["clear"].equals(short["clear"])
-        words = " ".join(result.findings)
-        for row in rows:
+        assert found.pairs.set_index(["metric", "second"])["clear"].equals(short["clear"])
+        words = " ".join(found.findings)
+        for _, row in found.pairs.iterrows():
             verb = {"score_right": "scores", "cost_usd": "costs", "success": "fails"}[row["metric"]]
             assert (f": {row['second']} {verb}" in words) == row["clear"]

@@ -74,7 +74,7 @@ def test_no_variant_is_claimed_to_be_better_where_none_is(prompts):
 
 
 def test_a_clear_difference_is_found():
-    found = ["a is chosen over c" in " ".join(ranking_sentences(one)) for one in rankings(APART, 60)]
+    found = ["a is chosen over c" in " ".join(ranking_sentences(ranking)) for ranking in rankings(APART, 60)]
     assert np.mean(found) > 0.8
 
 
