@@ -14,33 +14,22 @@ import famnb.errors
 HEAVY = ("pandas", "matplotlib", "ipywidgets", "starlette")
 
 
-def fresh(code: str) -> str:
-    """What a new interpreter prints when it runs the code."""
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+def list_loaded(*steps: str) -> list[str]:
+    """Which heavy libraries a new interpreter has loaded after each step."""
+    code = "\n".join(f"{step}; print([name for name in {HEAVY} if name in sys.modules])" for step in steps)
+    command = [sys.executable, "-c", f"import sys\n{code}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def test_importing_famnb_loads_no_heavy_library():
-    loaded = fresh(f"import sys, famnb; print([name for name in {HEAVY} if name in sys.modules])")
-    assert loaded.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("use", "expected"),
-    [
-        ("famnb.compose('messages', 'hi')", "[]"),
-        ("famnb.Client", "[]"),
-        ("famnb.serve", "[]"),
-        ("famnb.calls", "['pandas']"),
-        ("famnb.plot", "['pandas', 'matplotlib']"),
-        ("famnb.scorers", "['pandas']"),
-        ("famnb.Composer", "['ipywidgets']"),
-        ("famnb.Dashboard", "['ipywidgets']"),
-        ("famnb.Board", "['ipywidgets']"),
-    ],
-)
-def test_each_use_loads_only_its_own_libraries(use: str, expected: str):
-    loaded = fresh(f"import sys, famnb; {use}; print([name for name in {HEAVY} if name in sys.modules])")
-    assert loaded.strip() == expected
+def test_each_use_loads_only_its_own_libraries():
+    light = ("import famnb", "famnb.compose('messages', 'hi')", "famnb.Client", "famnb.serve")
+    assert list_loaded(*light, "famnb.calls", "famnb.scorers", "famnb.plot") == [
+        *["[]"] * 4,
+        *["['pandas']"] * 2,
+        "['pandas', 'matplotlib']",
+    ]
+    tools = ("famnb.Composer", "famnb.Dashboard", "famnb.Board")
+    assert list_loaded("import famnb", *tools) == ["[]", *["['ipywidgets']"] * 3]
 
 
 def test_all_is_alphabetical_and_each_name_loads():

@@ -1,6 +1,7 @@
-"""The same fault has the same outcome on every way to a service: plain, TLS, through proxies, on a Unix socket."""
+"""The same fault has the same outcome on every route to a service: plain, TLS, through proxies, on a Unix socket."""
 
 import gzip
+import itertools
 
 import pytest
 
@@ -95,11 +96,21 @@ FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
 }
 
 
-@pytest.fixture(
-    params=["plain", "tls", *(pytest.param(way, marks=pytest.mark.full) for way in ("forwarded", "tunnel", "unix"))]
-)
+ROUTES = ["plain", "tls", *(pytest.param(route, marks=pytest.mark.full) for route in ("forwarded", "tunnel", "unix"))]
+
+
+def with_routes(names):
+    """Each name over a plain connection and over TLS, and over one of the other routes in turn."""
+    others = itertools.cycle(ROUTES[2:])
+    for name in names:
+        for route in (*ROUTES[:2], next(others)):
+            route, marks = (route, ()) if isinstance(route, str) else (route.values[0], route.marks)
+            yield pytest.param(route, name, marks=marks, id=f"{route}-{name}")
+
+
+@pytest.fixture(params=ROUTES)
 def reach(request, serve, connect, certificate, tmp_path):
-    """Serves scripts and makes a client that reaches them so; returns both."""
+    """Serves scripts and makes a client that reaches them by the route; returns both, and the transport."""
     route = request.param
     proxy = ProxyServer() if route in ("forwarded", "tunnel") else None
 
@@ -132,7 +143,7 @@ def ends_clean(server, client, transport) -> bool:
     return transport.connections == 0
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.parametrize(("reach", "name"), with_routes(ANSWERED), indirect=["reach"])
 def test_an_answer_is_read(reach, name):
     server, client, transport = reach(ANSWERED[name])
     for _ in range(2):
@@ -141,7 +152,7 @@ def test_an_answer_is_read(reach, name):
     assert ends_clean(server, client, transport)
 
 
-@pytest.mark.parametrize("name", FAILED)
+@pytest.mark.parametrize(("reach", "name"), with_routes(FAILED), indirect=["reach"])
 def test_a_fault_is_an_error_with_what_had_come(reach, name):
     script, error, text = FAILED[name]
     server, client, transport = reach(script, chunked(*HELLO), retries=Retries(tries=1))

@@ -3,27 +3,20 @@
 import subprocess
 import sys
 
-
-def run_code(code: str) -> str:
-    """What a new interpreter prints."""
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def test_a_client_does_not_load_what_only_figures_and_frames_need():
-    heavy = "[name for name in ('tqdm', 'pandas', 'matplotlib') if name in sys.modules]"
-    assert run_code(f"import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print({heavy})") == "[]"
-
-
-def test_a_client_loads_late_what_few_calls_need():
-    late = ("docstring_parser", "tomllib", "statistics", "html", "difflib")
-    # Httpx has loaded its command line, where that is installed, and with it some of them.
-    code = (
-        "import sys, httpx; before = set(sys.modules); import famnb; famnb.Client(base_url='http://a', api_key='k'); "
-    )
-    assert run_code(f"{code}print([name for name in {late} if name in sys.modules and name not in before])") == "[]"
+FOR_FIGURES_AND_FRAMES = {"tqdm", "pandas", "matplotlib"}
+FOR_FEW_CALLS = {"docstring_parser", "tomllib", "statistics", "html", "difflib"}
+# Httpx has loaded its command line, where that is installed, and with it some of them.
+CODE = """
+import sys, httpx
+before = set(sys.modules)
+import famnb
+famnb.Client(base_url='http://a', api_key='k')
+print(*set(sys.modules) - before)
+"""
 
 
-def test_a_client_has_loaded_what_the_owner_of_a_record_needs():
-    """On the I/O thread, beside a busy cell, each file of it would keep all streams waiting for a turn."""
-    code = "import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print('psutil' in sys.modules)"
-    assert run_code(code) == "True"
+def test_a_client_loads_what_its_calls_need_and_nothing_else():
+    """Psutil names the owner of a record: on the I/O thread, beside a busy cell, to load it would delay all streams."""
+    loaded = subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True).stdout.split()
+    assert "psutil" in loaded
+    assert not (FOR_FIGURES_AND_FRAMES | FOR_FEW_CALLS) & set(loaded)

@@ -30,11 +30,7 @@ async def pieces(*parts: bytes):
     "options",
     [
         {"method": "GET / HTTP/1.1\r\nx: y\r\n\r\n"},
-        {"method": "PO ST"},
-        {"headers": [("a b", "c")]},
-        {"headers": [("a\r\nb", "c")]},
-        {"headers": [("a:", "c")]},
-        {"headers": [("a", "b\0c")]},
+        {"headers": {"x": "a\r\nb: c"}},
         {"headers": {"content-length": "3"}, "content": b"hello"},
         {"headers": {"content-length": "9"}, "content": b"hello"},
         {"headers": {"content-length": "five"}, "content": b"hello"},

@@ -90,10 +90,10 @@ def test_httpxs_own_transport_says_when_it_sends(serve, connect):
         ([*chunked(delta("web", "Hel"), end=False), Action.CLOSE], StreamInterrupted, 1),
     ],
 )
-@pytest.mark.parametrize("own", [True, False])
-def test_failures_are_the_same_errors_over_every_transport(caller, serve, connect, script, error, requests, own):
+def test_failures_of_httpxs_own_transport_are_the_errors_of_ours(caller, serve, connect, script, error, requests):
+    """`test_every_way.py` has those of ours."""
     server = serve(script)
-    failure = caller.failure(connect(server, transport=None if own else httpx.AsyncHTTPTransport()), STREAM)
+    failure = caller.failure(connect(server, transport=httpx.AsyncHTTPTransport()), STREAM)
     assert (type(failure), len(server.requests)) == (error, requests)
     assert failure.reply.text == ("Hel" if error is StreamInterrupted else "")
 
