@@ -5,9 +5,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from famnb import model_colours
 from famnb.service import Server, serve
@@ -36,6 +38,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have parallel workers begin with what waits more than it computes, beside the many quick tests."""
     long_files = {item.path for item in items if item.get_closest_marker("browser") or item.get_closest_marker("full")}
     items.sort(key=lambda item: item.path not in long_files)
+
+
+class BrowserScheduling(LoadFileScheduling):
+    """A file is one worker's, but for those in the browser: half of them are one worker's, the others another's.
+
+    Each worker has a Chromium and a JupyterLab of its own, which take longer to start than most tests take.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder, _, name = nodeid.partition("/test_")
+        if folder == "tests/browser":
+            return "tests/browser, A to D" if name < "e" else "tests/browser, E to Z"
+        return super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return BrowserScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

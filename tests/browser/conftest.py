@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 import famnb
 from tests.browser.lab_page import Jupyter, Lab
+from tests.support.front_page import serve_front
 
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("FAMNB_REQUIRE_BROWSER") == "1"
@@ -187,6 +188,12 @@ def blank_page(blank_context: BrowserContext, request: pytest.FixtureRequest) ->
     page.unroute_all()
     if request.session.testsfailed > failures:
         page.close()
+
+
+@pytest.fixture
+def page(blank_page: Page) -> Iterator[Page]:
+    """A page beside the modules of the front end."""
+    yield from serve_front(blank_page)
 
 
 @pytest.fixture(scope="package")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Dialog, Locator, Page
+from playwright.sync_api import Dialog, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 import famnb
@@ -93,11 +93,6 @@ class Lab:
         self.page.goto(f"{self.jupyter.url}/lab/tree/{name}?reset")
         return self.ready()
 
-    def reopen(self) -> Lab:
-        """Close the notebook, end its kernel, and open the saved file on the same page."""
-        self.page.evaluate(_CLEAR)
-        return self.open(self.path.name)
-
     def reload(self) -> Lab:
         """Reload the page; the kernel goes on."""
         self.page.reload()
@@ -112,6 +107,12 @@ class Lab:
     def command(self, name: str, **arguments: Any) -> None:
         """Run one of JupyterLab's commands and wait for it."""
         self.page.evaluate(_COMMAND, [name, arguments])
+
+    def change_theme(self, theme: str) -> None:
+        """Change the looks, such as JupyterLab Dark, and wait until nothing covers the page any more."""
+        self.command("apputils:change-theme", theme=theme)
+        expect(self.page.locator(f'body[data-jp-theme-name="{theme}"]')).to_have_count(1)
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(0)
 
     def start(self, number: int) -> None:
         """Start a cell and return at once."""
@@ -153,9 +154,24 @@ class Lab:
         return nbformat.read(self.path, as_version=4)
 
 
+def ask(tool: Locator, prompt: str) -> None:
+    """Write a prompt into a Composer or a Board, and send it by Enter."""
+    tool.get_by_label("Prompt", exact=True).fill(prompt)
+    tool.get_by_label("Prompt", exact=True).press("Enter")
+
+
+def wait_for_answers(tool: Locator, count: int | None = None) -> None:
+    """Wait until a Composer or a Board has as many answers that can be retried, and none is still on its way."""
+    retries = tool.get_by_role("button", name="Retry", exact=True)
+    if count is not None:
+        expect(retries).to_have_count(count)
+    # All are locked until the last answer has ended, and are drawn anew then: a click before that can be lost.
+    expect(retries.first).not_to_have_attribute("aria-disabled", "true")
+
+
 _FOCUSED = """() => {
-  const each = document.activeElement;
-  return each.labels?.[0]?.textContent || each.getAttribute("aria-label") || each.textContent;
+  const element = document.activeElement;
+  return element.labels?.[0]?.textContent || element.getAttribute("aria-label") || element.textContent;
 }"""
 _CLEAR = """async () => {
   const { shell, commands, serviceManager } = window.jupyterapp;
@@ -178,6 +194,7 @@ _RUN = """number => {
   const code = panel.content.widgets.map((cell, index) => [cell, index]).filter(([cell]) => cell.model.type === "code");
   panel.content.deselectAll();
   panel.content.activeCellIndex = code[number][1];
+  code[number][0].model.executionCount = null; // that of an earlier run would look like the end of this one
   window.jupyterapp.commands.execute("notebook:run-cell");
 }"""
 _ENDED = """number => {

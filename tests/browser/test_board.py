@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab_page import Lab
+from tests.browser.lab_page import Lab, ask, wait_for_answers
 from tests.support.waiting import wait_until
 
 CONNECT = "import famnb\nclient = famnb.connect()"
@@ -41,17 +41,6 @@ def pane(shown: Locator, label: str) -> Locator:
     return shown.locator(".famnb-pane").filter(has=shown.page.locator(".famnb-head strong", has_text=label))
 
 
-def send(shown: Locator, prompt: str) -> None:
-    """Ask every pane."""
-    shown.get_by_label("Prompt", exact=True).fill(prompt)
-    shown.get_by_label("Prompt", exact=True).press("Enter")
-
-
-def wait_for_end(shown: Locator) -> None:
-    """Wait until the round is over."""
-    expect(shown.get_by_role("button", name="Retry").first).not_to_have_attribute("aria-disabled", "true")
-
-
 def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_actions(lab: Lab):
     """Each line is an action of a person: a click, a text, a key. Then panes are changed, added, and an experiment."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
@@ -68,7 +57,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
         lambda: shown.get_by_role("button", name="Differences").click(),
         lambda: shown.get_by_label("Prompt", exact=True).click(),
         lambda: keyboard.type("And heap sort?"),
-        lambda: (wait_for_end(shown), keyboard.press("Enter")),
+        lambda: (wait_for_answers(shown, 2), keyboard.press("Enter")),
     ]
     for act in actions:
         act()
@@ -104,7 +93,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     expect(third).to_have_attribute("aria-label", re.compile("temperature=0.7"))
     shown.get_by_role("button", name="Ask here").click()
     expect(rounds.first.locator(".famnb-pane").nth(2)).to_contain_text("0.7")
-    wait_for_end(shown)
+    wait_for_answers(shown)
     shown.locator(".famnb-column").nth(1).get_by_role("button", name="Remove pane").click()
     expect(shown.locator(".famnb-column")).to_have_count(2)
     expect(rounds.first.locator(".famnb-pane")).to_have_count(3)
@@ -119,25 +108,12 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
 
 def boxes(shown: Locator) -> list[dict[str, float]]:
     """Where elements are on the page."""
-    return [each.bounding_box() for each in shown.all()]
-
-
-def full_height(place: Locator) -> float:
-    """The height of a pane once its text, which still comes, scrolls in it."""
-    heights: list[float] = []
-
-    def is_full() -> bool:
-        heights.append(place.bounding_box()["height"])
-        place.page.wait_for_timeout(100)  # several lines come in ten of these
-        return len(heights) > 10 and len(set(heights[-10:])) == 1
-
-    wait_until(is_full)
-    return heights[-1]
+    return [element.bounding_box() for element in shown.all()]
 
 
 def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
     shown = board(lab, MIXED, "list(board.frame()['status']), board.frame()['variant'].tolist()")
-    send(shown, LONG)
+    ask(shown, LONG)
     expect(pane(shown, "lost").locator(".famnb-failure")).to_contain_text("previous_response")
     for label in ("mini", "thinker", "web"):
         expect(pane(shown, label).locator(".famnb-text")).to_contain_text("1, 2, 3")
@@ -148,9 +124,12 @@ def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
     pane(shown, "web").get_by_role("button", name="Stop").click()
     expect(pane(shown, "web").locator(".famnb-head")).to_contain_text("stopped")
     expect(pane(shown, "mini").locator(".famnb-state")).to_contain_text("answering")
-    height = full_height(pane(shown, "mini"))
+    # Once the text, which still comes, scrolls in the pane, that is as high as it gets.
+    flow = pane(shown, "mini").locator(".famnb-flow")
+    wait_until(lambda: flow.evaluate("flow => flow.scrollHeight > flow.clientHeight + 10"))
+    height = pane(shown, "mini").bounding_box()["height"]
     shown.get_by_role("button", name="Stop all").click()
-    wait_for_end(shown)
+    wait_for_answers(shown, 4)
     assert abs(pane(shown, "mini").bounding_box()["height"] - height) < 40
     lab.run(2)
     expect(lab.output(2)).to_contain_text("['cancelled', 'cancelled', 'cancelled', 'failed']")
@@ -169,7 +148,7 @@ def test_the_keyboard_is_enough_and_differences_and_the_winner_are_marked(lab: L
     shown.get_by_label("Prompt", exact=True).focus()
     lab.page.keyboard.type("Say hello.")
     lab.page.keyboard.press("Enter")
-    wait_for_end(shown)
+    wait_for_answers(shown, 2)
     lab.tab_to("large: pin as winner", back=True)
     lab.page.keyboard.press("Space")
     expect(shown.get_by_role("button", name="large: pin as winner")).to_have_attribute("aria-pressed", "true")
@@ -188,7 +167,7 @@ def test_a_reload_in_the_middle_shows_every_pane_whole(lab: Lab):
     shown = board(
         lab, PAIR.replace("}", counting, 2), "board.winner, [len(reply.text) for reply in board.replies.values()]"
     )
-    send(shown, LONG)
+    ask(shown, LONG)
     for label in ("small", "large"):
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
     lab.save()  # else the browser asks whether to leave
@@ -216,7 +195,7 @@ def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
     ).run(0)
     lab.run(1)
     shown = lab.output(1).locator(".famnb.famnb-board")
-    send(shown, LONG)
+    ask(shown, LONG)
     for label in ("small", "large"):
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
@@ -240,7 +219,7 @@ def test_eight_panes_stand_in_equal_columns_in_a_box_too(lab: Lab):
     )
     shown = board(lab, eight)
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-    send(shown, LONG)
+    ask(shown, LONG)
     expect(shown.locator(".famnb-text")).to_have_count(8)
     expect(shown.get_by_role("button", name="Add a pane")).to_be_disabled()
     for width, columns in ((1100, 4), (500, 1)):
@@ -250,4 +229,4 @@ def test_eight_panes_stand_in_equal_columns_in_a_box_too(lab: Lab):
         assert len({round(box["width"]) for box in places}) == 1
         assert all(box["x"] + box["width"] <= width for box in places)
     shown.get_by_role("button", name="Stop all").click()
-    wait_for_end(shown)
+    wait_for_answers(shown, 8)

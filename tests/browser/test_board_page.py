@@ -1,6 +1,5 @@
 """The board on a bare page beside its Python: panes, rounds and answers, whatever comes meanwhile."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +9,7 @@ from playwright.sync_api import Page, expect
 from famnb.events import Delta
 from famnb.record import Cost
 from famnb.widget.board.board import Board
-from tests.support.front_page import FormBridge, serve_front
+from tests.support.front_page import FormBridge
 from tests.support.waiting import wait_until
 
 TEXT = (0, 1)
@@ -48,12 +47,6 @@ class Sheet(FormBridge):
         """Press a button and let the kernel answer."""
         self.button(name).nth(index).click()
         self.deliver()
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    """A page beside the modules."""
-    yield from serve_front(blank_page)
 
 
 @pytest.fixture

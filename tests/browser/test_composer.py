@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab_page import Lab
+from tests.browser.lab_page import Lab, ask
 
 SETUP = """
 import os, famnb
@@ -20,7 +20,7 @@ PNG = base64.b64decode(
 )
 
 
-def opened(lab: Lab, *sources: str, source: str = SETUP) -> Locator:
+def open_composer(lab: Lab, *sources: str, source: str = SETUP) -> Locator:
     """A notebook with the composer in its first cell, wide enough for the settings beside the talk."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(source, *sources).run(0)
@@ -29,15 +29,9 @@ def opened(lab: Lab, *sources: str, source: str = SETUP) -> Locator:
     return composer
 
 
-def ask(composer: Locator, prompt: str) -> None:
-    """Write a prompt and send it by Enter."""
-    composer.get_by_label("Prompt", exact=True).fill(prompt)
-    composer.get_by_label("Prompt", exact=True).press("Enter")
-
-
 @pytest.mark.always
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
-    composer = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
+    composer = open_composer(lab, "composer.replies[-1].request.body(), len(composer.replies)")
     composer.get_by_label("Endpoint").focus()
     lab.page.keyboard.press("ArrowUp")
     expect(composer).to_contain_text("POST /v1/web/chat/completions")
@@ -70,7 +64,7 @@ def test_the_keyboard_alone_composes_and_sends(lab: Lab):
 
 
 def test_images_go_along_and_stay_out_of_the_notebook(lab: Lab, tmp_path: Path):
-    composer = opened(lab, "composer.request.body()['messages'][-1]['content'][-1]['image_url']['url'][:30]")
+    composer = open_composer(lab, "composer.request.body()['messages'][-1]['content'][-1]['image_url']['url'][:30]")
     composer.get_by_label("Endpoint").select_option("chat")
     composer.get_by_label("Prompt", exact=True).fill("What is it?")
     image, text = tmp_path / "dot.png", tmp_path / "dot.txt"
@@ -105,7 +99,7 @@ PASTE = """data => {
 
 def test_a_preset_a_past_call_and_code(lab: Lab):
     lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    composer = opened(lab, "composer.request == composer.replies[0].request")
+    composer = open_composer(lab, "composer.request == composer.replies[0].request")
     prompt = composer.get_by_label("Prompt", exact=True)
     composer.get_by_label("max_tokens", exact=True).fill("200")
     prompt.fill("What is a tide?")
@@ -150,7 +144,7 @@ def test_a_preset_a_past_call_and_code(lab: Lab):
 
 
 def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
-    composer = opened(lab)
+    composer = open_composer(lab)
     composer.get_by_label("temperature", exact=True).fill("0.4")
     ask(composer, "My name is Ada.")
     expect(composer.locator(".famnb-figures")).to_contain_text("in all")

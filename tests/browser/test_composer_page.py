@@ -1,6 +1,5 @@
 """The composer on a bare page beside its Python: what is written, sent, decided and kept, whatever comes meanwhile."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,8 @@ from playwright.sync_api import Page, expect
 import famnb
 from famnb.events import Delta
 from famnb.widget import Composer
-from tests.support.front_page import FormBridge, serve_front
+from tests.support.composers import texts_of
+from tests.support.front_page import FormBridge
 from tests.support.waiting import wait_until
 
 TEXT = (0, 1)
@@ -38,12 +38,6 @@ class Chat(FormBridge):
     def ask(self, prompt: str, answer: str) -> None:
         self.send(prompt)
         self.answer(answer)
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    """A page beside the modules."""
-    yield from serve_front(blank_page)
 
 
 @pytest.fixture
@@ -78,8 +72,8 @@ def test_a_prompt_is_written_sent_and_stopped_by_keyboard(chat: Chat):
 
 
 def test_what_could_not_be_sent_comes_back_above_what_was_written_since(chat: Chat):
-    chat.tool._client.close()
-    chat.tool._client.engine.start = type(chat.tool._client.engine).start.__get__(chat.tool._client.engine)
+    chat.client.close()
+    del chat.client.engine.start  # the class's own again
     chat.prompt.fill("one")
     chat.prompt.press("Enter")
     chat.deliver()
@@ -148,10 +142,9 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     page.get_by_label("input", exact=True).fill("[1")
     page.get_by_label("max_output_tokens", exact=True).fill("many")
     chat.pause()
-    texts = chat.tool._editor.raw
-    written = {".".join(path): text for path, text in texts.items() if text}
+    texts = texts_of(chat.composer)
     fields = ("model", "stream", "reasoning.effort", "temperature", "input", "max_output_tokens")
-    assert [written[name] for name in fields] == ["fam-2-5-mini", "false", "low", "0.5", "[1", "many"]
+    assert [texts[name] for name in fields] == ["fam-2-5-mini", "false", "low", "0.5", "[1", "many"]
     for name, fault in (("input", "this is not JSON yet"), ("max_output_tokens", "a whole number is expected")):
         expect(page.get_by_label(name, exact=True)).to_have_attribute("aria-invalid", "true")
         expect(page.get_by_role("alert").filter(has_text=fault)).to_be_visible()
@@ -188,7 +181,7 @@ def test_values_of_variables_are_written_on_while_a_column_is_added(chat: Chat):
     chat.page.keyboard.insert_text("l")
     expect(chat.page.get_by_label("city, row 1")).to_have_value("Oslo")
     chat.pause()
-    assert chat.tool._editor.rows == [{"city": "Oslo"}]
+    assert list(chat.composer.view().prompt.variables.rows) == [{"city": "Oslo"}]
     expect(chat.page.get_by_label("thing, row 1")).to_be_visible()
 
 

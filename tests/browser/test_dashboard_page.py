@@ -8,12 +8,7 @@ from playwright.sync_api import Page, expect
 
 import famnb
 from famnb.widget.dashboard.dashboard import Dashboard
-from tests.support.front_page import START, Bridge, serve_front
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    yield from serve_front(blank_page)
+from tests.support.front_page import START, Bridge
 
 
 @pytest.fixture

@@ -1,20 +1,13 @@
 """The explorer on a bare page beside its Python: points under mouse and keys."""
 
-from collections.abc import Iterator
-
 import pandas as pd
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import famnb
-from tests.support.front_page import START, Bridge, serve_front
+from tests.support.front_page import START, Bridge
 
 POINTS = pd.DataFrame({"seconds": [0.0, 50, 100], "dollars": [1.0, 2, 3], "kind": ["a", "b", "b"]})
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    yield from serve_front(blank_page)
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ def test_a_figure_follows_the_theme_and_is_one_image_without_styles(lab: Lab):
     lab.notebook(DRAW).run(0)
     expect(lab.output(0).locator("img")).to_have_count(2)
     assert shown_images(lab.output(0)) == ["famnb-on-light"]
-    lab.command("apputils:change-theme", theme="JupyterLab Dark")
-    expect(lab.page.locator("body[data-jp-theme-light=false]")).to_have_count(1)
+    lab.change_theme("JupyterLab Dark")
     expect(lab.output(0).locator(".famnb-on-light")).to_be_hidden()
     assert shown_images(lab.output(0)) == ["famnb-on-dark"]
     lab.save()

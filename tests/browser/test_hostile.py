@@ -12,7 +12,7 @@ from famnb.events import Closed, Delta, Opened
 from famnb.widget.live.reply_pane import ReplyPane
 from famnb.widget.live.reply_view import RepliesView, ReplyView
 from tests.browser.lab_page import Lab
-from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
+from tests.support.front_page import START, Bridge, IdleFlusher
 from tests.support.hostile_text import FAR, HOSTILE
 from tests.support.scripted_stream import ScriptedStream
 
@@ -90,8 +90,7 @@ def far(asked: list[str]) -> list[str]:
     return [url for url in asked if urlsplit(url).hostname not in hosts or FAR in url or "pixel" in url]
 
 
-def test_hostile_text_is_inert_while_it_streams(blank_page: Page):
-    page = next(serving := serve_front(blank_page))
+def test_hostile_text_is_inert_while_it_streams(page: Page):
     asked, opened = watched(page)
     streams = [ScriptedStream(text) for text in HOSTILE]
     panes = [ReplyPane(stream, key=str(number)) for number, stream in enumerate(streams)]
@@ -118,7 +117,6 @@ def test_hostile_text_is_inert_while_it_streams(blank_page: Page):
         assert page.evaluate(BAD, "main") == []
     assert page.evaluate("window.__pwned") is None
     assert (far(asked), opened) == ([], [])
-    next(serving, None)
 
 
 def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: Browser, tmp_path: Path):

@@ -3,14 +3,15 @@
 from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
+from tests.support.waiting import wait_until
 
 
 def complete(lab: Lab, offered: list[str], chosen: str) -> None:
     """Press Tab, see what the kernel offers first, and take one of it by keyboard."""
     lab.page.keyboard.press("Tab")
     names = lab.page.locator(".jp-Completer-item .jp-Completer-match")
-    expect(names.first).to_be_visible()
-    assert names.all_inner_texts()[: len(offered)] == offered
+    # What the kernel offers may come after what the notebook's own words offer.
+    wait_until(lambda: names.all_inner_texts()[: len(offered)] == offered)
     for _ in range(offered.index(chosen)):
         lab.page.keyboard.press("ArrowDown")
     lab.page.keyboard.press("Enter")

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 
 import famnb
 from tests.browser.conftest import REQUIRED
+from tests.browser.lab_page import ask, wait_for_answers
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.full
@@ -132,14 +133,11 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     expect(page.locator(".famnb-pane").nth(2)).to_contain_text("1, 2, 3")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".famnb-pane").nth(2)).to_contain_text("stopped after")
-    box = board.get_by_label("Prompt", exact=True)
-    box.fill("My name is Ada.")
-    box.press("Enter")
-    expect(board.get_by_role("button", name="Retry").nth(1)).to_be_enabled()
+    ask(board, "My name is Ada.")
+    wait_for_answers(board, 2)
     board.get_by_role("button", name="Differences").click()
     expect(board.locator("ins").first).to_be_visible()
-    box.fill("What is my name?")
-    box.press("Enter")
+    ask(board, "What is my name?")
     expect(board.locator(".famnb-round").nth(1).locator(".famnb-pane").nth(1)).to_contain_text("Earlier you said")
     board.get_by_role("button", name="Make an experiment").click()
     expect(board.locator(".famnb-shown")).to_contain_text("famnb.Experiment(")

@@ -1,14 +1,12 @@
 """The matrix and the table of values on a bare page, by keyboard and by mouse."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
 import famnb
 from famnb.service import Server
 from famnb.widget.board.board import Board
-from tests.support.front_page import START, Bridge, FormBridge, serve_front
+from tests.support.front_page import START, Bridge, FormBridge
 
 pytestmark = pytest.mark.browser
 PASTE = """([element, text]) => {
@@ -16,12 +14,6 @@ PASTE = """([element, text]) => {
   data.setData("text/plain", text);
   element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
 }"""
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    """A page beside the modules."""
-    yield from serve_front(blank_page)
 
 
 def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: Server):

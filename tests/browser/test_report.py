@@ -9,7 +9,7 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
-def saved(service, tmp_path_factory):
+def report(service, tmp_path_factory):
     """The report of a small experiment whose prompt is hostile."""
     folder = tmp_path_factory.mktemp("report")
     with famnb.Client(base_url=service.url, api_key=service.key, ledger=folder / "ledger.sqlite") as client:
@@ -25,15 +25,15 @@ def saved(service, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, scheme, dark):
+def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, report, scheme, dark):
     context = browser.new_context(color_scheme=scheme, viewport={"width": 420, "height": 900})
     page = context.new_page()
     asked, said = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: said.append(message.text))
-    page.goto(saved.as_uri())
+    page.goto(report.as_uri())
     assert page.title() == "Seen"
-    assert [url for url in asked if not url.startswith("data:")] == [saved.as_uri()]
+    assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
     assert said == []
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(17, 20, 24)" if dark else "rgb(255, 255, 255)")
@@ -57,11 +57,11 @@ def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tm
             max_tokens=30,
         )
         exp.run(progress=False)
-        saved = exp.report(tmp_path / "report.html", slo={"e2e_s": 5})
+        wide = exp.report(tmp_path / "report.html", slo={"e2e_s": 5})
     context = browser.new_context(viewport={"width": 688, "height": 1000})
     page = context.new_page()
     page.emulate_media(media="print")
-    page.goto(saved.as_uri())
+    page.goto(wide.as_uri())
     ends = page.evaluate("[...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)")
     assert len(ends) > 4
     assert max(ends) <= 688
@@ -73,10 +73,10 @@ def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tm
     context.close()
 
 
-def test_what_is_folded_is_on_paper(browser: Browser, saved):
+def test_what_is_folded_is_on_paper(browser: Browser, report):
     context = browser.new_context(viewport={"width": 688, "height": 1000})
     page = context.new_page()
-    page.goto(saved.as_uri())
+    page.goto(report.as_uri())
     heights = "[...document.querySelectorAll('details:not([open])')].map(d => d.getBoundingClientRect().height)"
     folded = page.evaluate(heights)
     page.emulate_media(media="print")

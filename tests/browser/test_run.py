@@ -19,8 +19,8 @@ run = exp.run(wait=False, rate=0.5)
 run
 """
 WAIT = "report = run.wait()\nprint(report.remaining > 0, report.stopped_by)"
-AGAIN = "exp.run(wait=False, concurrency=32)"
-ANSWERED = "exp._run.wait()\nprint(exp.frame()['status'].isin(['completed', 'incomplete']).sum())"
+AGAIN = "again = exp.run(wait=False, concurrency=32)\nagain"
+ANSWERED = "again.wait()\nprint(exp.frame()['status'].isin(['completed', 'incomplete']).sum())"
 
 
 def test_a_run_moves_beside_a_cell_and_stops_by_keyboard(lab: Lab):

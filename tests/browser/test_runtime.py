@@ -1,7 +1,6 @@
 """The runtime on a bare page, given only what the widget contract promises, as VS Code, Colab and marimo do."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,17 +9,11 @@ from famnb.events import Closed, Delta
 from famnb.widget.html import sanitize
 from famnb.widget.live.reply_view import ReplyView
 from famnb.widget.runtime.front_end import read_loader, read_modules, read_style
-from tests.support.front_page import START, Bridge, IdleFlusher, serve_front
+from tests.support.front_page import START, Bridge, IdleFlusher
 from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
 TEXT = (0, 1)
-
-
-@pytest.fixture
-def page(blank_page: Page) -> Iterator[Page]:
-    """A page beside the modules."""
-    yield from serve_front(blank_page)
 
 
 @pytest.fixture

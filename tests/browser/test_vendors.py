@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab_page import Lab
+from tests.browser.lab_page import Lab, ask, wait_for_answers
 
 SETUP = """
 import os, famnb
@@ -28,13 +28,6 @@ def unfold(composer: Locator, heading: str) -> None:
     composer.locator("summary", has_text=heading).click()
 
 
-def ask(composer: Locator, prompt: str) -> None:
-    """Write a prompt and send it by Enter; wait for its answer."""
-    composer.get_by_label("Prompt", exact=True).fill(prompt)
-    composer.get_by_label("Prompt", exact=True).press("Enter")
-    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
-
-
 def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
     lab.notebook(SETUP, "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])").run(0)
@@ -47,6 +40,7 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     composer.get_by_label("extra_body").fill('{"new_field": 1}')
     expect(composer.locator(".famnb-remark")).to_contain_text("new_field is sent as it is")
     ask(composer, "Why is the sky blue?")
+    wait_for_answers(composer)
     expect(composer.locator(".famnb-pane")).to_contain_text("thought for")
     expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
     composer.get_by_role("button", name="Code", exact=True).click()
@@ -61,6 +55,7 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     composer.get_by_label("reasoning.effort").select_option("low")
     composer.get_by_label("reasoning.summary").select_option("auto")
     ask(composer, "Why is the sky blue?")
+    wait_for_answers(composer)
     expect(composer.locator(".famnb-title")).to_have_text("OpenAI · responses · gpt-of-our-own")
     expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
     composer.get_by_role("button", name="Code", exact=True).click()
@@ -77,8 +72,7 @@ def test_a_board_asks_three_vendors_at_once(lab: Lab):
     for name, endpoints in (("anthropic", ["messages"]), ("openai", ["responses", "chat"]), ("openrouter", ["chat"])):
         column = board.get_by_role("group", name=name, exact=True)
         expect(column.get_by_label("Endpoint").locator("option")).to_have_text(endpoints)
-    board.get_by_label("Prompt", exact=True).fill("Why?")
-    board.get_by_label("Prompt", exact=True).press("Enter")
-    expect(board.get_by_role("button", name="Retry")).to_have_count(3)
+    ask(board, "Why?")
+    wait_for_answers(board, 3)
     board.get_by_role("button", name="Make an experiment").click()
     expect(board.locator(".famnb-shown")).to_contain_text('"anthropic": famnb.Client(profile="anthropic"')

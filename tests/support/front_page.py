@@ -101,7 +101,7 @@ class FormBridge(Bridge):
     """A tool with a form whose answers are written by the test."""
 
     def __init__(self, page: Page, module: str, make: Callable[[famnb.Client], FormTool]) -> None:
-        client = famnb.Client(base_url="http://127.0.0.1:9", api_key="unused")
+        self.client = famnb.Client(base_url="http://127.0.0.1:9", api_key="unused")
         self.streams: list[ScriptedStream] = []
 
         def start(request: Any, labels: object) -> ScriptedStream:
@@ -109,8 +109,8 @@ class FormBridge(Bridge):
             self.streams[-1].exchange.request = request
             return self.streams[-1]
 
-        client.engine.start = start
-        super().__init__(page, make(client))
+        self.client.engine.start = start
+        super().__init__(page, make(self.client))
         page.evaluate(START, [module, False])
         self.deliver()
         self.prompt = page.get_by_label("Prompt", exact=True)
