@@ -60,14 +60,14 @@ def test_an_error_survives_being_carried(carry, error):
 
 
 @pytest.fixture(scope="module")
-def throttled() -> Iterator[famnb.service.Server]:
+def limiter() -> Iterator[famnb.service.Server]:
     """A service that answers every call with 429."""
     with famnb.serve(time_scale=0, fault="status=429") as running:
         yield running
 
 
 @pytest.fixture
-def shell(server: famnb.service.Server, throttled: famnb.service.Server, tmp_path: Path) -> Iterator[InteractiveShell]:
+def shell(server: famnb.service.Server, limiter: famnb.service.Server, tmp_path: Path) -> Iterator[InteractiveShell]:
     """IPython with a client of the local service, and one whose key is wrong."""
     InteractiveShell.clear_instance()
     ipython = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
@@ -86,7 +86,7 @@ def shell(server: famnb.service.Server, throttled: famnb.service.Server, tmp_pat
             "once": once,
             "awaited": awaited,
         }
-        ipython.user_ns |= {"throttled": throttled, "silent": silent, "awaited": awaited}
+        ipython.user_ns |= {"limiter": limiter, "silent": silent, "awaited": awaited}
         yield ipython
     InteractiveShell.clear_instance()
 
@@ -113,7 +113,7 @@ MISTAKES = {
     "client.ledger.call('nope')": "UnknownName: no call 'nope' in ",
     "client.send('Hi')": "InvalidRequest: request: expected a ChatRequest, ",
     "stranger.ask('Hi')": "AuthenticationError: 401: ",
-    "famnb.Client(base_url=throttled.url, api_key=throttled.key, retries=once).ask('Hi')": "RateLimitError: 429: ",
+    "famnb.Client(base_url=limiter.url, api_key=limiter.key, retries=once).ask('Hi')": "RateLimitError: 429: ",
     "famnb.Client(base_url=silent.url, api_key='k', deadlines=famnb.Deadlines(total=0.2)).ask('Hi')": "TotalTimeout: ",
     "famnb.Client(base_url='http://127.0.0.1:9', api_key='k', retries=once).ask('Hi')": "ConnectError: no answer from ",
     "await awaited.ask('Hi', modle='fam-mini')": "InvalidRequest: modle: no endpoint has such a field; did you ",

@@ -31,7 +31,7 @@ def book(*cells, **metadata):
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_notebook(tmp_path):
     """Writes a notebook as JupyterLab does, and gives its path."""
 
     def write(notebook):
@@ -42,7 +42,7 @@ def written(tmp_path):
     return write
 
 
-def shown(data):
+def display(data):
     return {"output_type": "display_data", "data": data, "metadata": {}}
 
 
@@ -56,9 +56,9 @@ PLACES = {
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "", "attachments": {"a": {"text/plain": KEY}}}
     ),
     "cell 1, output 1 text": book(cell("", [{"output_type": "stream", "name": "stdout", "text": [f"x {KEY}\n"]}])),
-    "cell 1, output 1 text/html": book(cell("", [shown({"text/html": "<b>fam-key/0123456789&lt;abc&gt;</b>"})])),
-    "cell 1, output 1 image/svg+xml": book(cell("", [shown({"image/svg+xml": f"<svg>{KEY}</svg>"})])),
-    "cell 1, output 1 application/json": book(cell("", [shown({"application/json": {"deep": [{"a": KEY}]}})])),
+    "cell 1, output 1 text/html": book(cell("", [display({"text/html": "<b>fam-key/0123456789&lt;abc&gt;</b>"})])),
+    "cell 1, output 1 image/svg+xml": book(cell("", [display({"image/svg+xml": f"<svg>{KEY}</svg>"})])),
+    "cell 1, output 1 application/json": book(cell("", [display({"application/json": {"deep": [{"a": KEY}]}})])),
     "cell 1, output 1 evalue": book(cell("", [{**ERROR, "evalue": f"bad key {KEY}"}])),
     "cell 1, output 1 traceback": book(cell("", [{**ERROR, "traceback": ["a", f"\x1b[31m{KEY}\x1b[0m"]}])),
     "notebook metadata": book(papermill={"environment_variables": {"X": KEY}}),
@@ -67,8 +67,8 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_key_of_the_environment_is_found_everywhere(written, place):
-    path = written(PLACES[place])
+def test_a_key_of_the_environment_is_found_everywhere(write_notebook, place):
+    path = write_notebook(PLACES[place])
     findings = scrub(path)
     assert {str(finding).partition(": ")[::2] for finding in findings} == {
         (place, f"FAM_API_KEY, {29 if 'html' in place else 23} characters")
@@ -95,8 +95,8 @@ def test_a_key_of_the_environment_is_found_everywhere(written, place):
         '{\\"x-api-key\\": \\"abc12345\\"}',
     ],
 )
-def test_a_key_is_known_by_its_shape(written, text):
-    path = written(book(cell(text)))
+def test_a_key_is_known_by_its_shape(write_notebook, text):
+    path = write_notebook(book(cell(text)))
     assert len(scrub(path)) == 1
     assert "[key]" in json.loads(path.read_text())["cells"][0]["source"]
     assert scrub(path) == []
@@ -114,8 +114,8 @@ def test_a_key_is_known_by_its_shape(written, text):
         "task-0123456789abcdefghij",
     ],
 )
-def test_what_only_speaks_of_keys_stays(written, text):
-    path = written(book(cell(text)))
+def test_what_only_speaks_of_keys_stays(write_notebook, text):
+    path = write_notebook(book(cell(text)))
     before = path.read_bytes()
     assert scrub(path) == []
     assert path.read_bytes() == before
@@ -133,25 +133,25 @@ def test_what_only_speaks_of_keys_stays(written, text):
     ],
     ids=["colours", "lines", "a shape in colours", "several", "in an address", "in JSON in JSON"],
 )
-def test_a_key_that_is_cut_or_written_otherwise_is_found(written, source, clean):
-    path = written(book(cell(source)))
+def test_a_key_that_is_cut_or_written_otherwise_is_found(write_notebook, source, clean):
+    path = write_notebook(book(cell(source)))
     scrub(path)
     assert json.loads(path.read_text())["cells"][0]["source"] == clean
     assert scrub(path) == []
 
 
-def test_the_value_of_a_password_field_is_a_key_whatever_it_looks_like(written):
+def test_the_value_of_a_password_field_is_a_key_whatever_it_looks_like(write_notebook):
     password = {"model_name": "PasswordModel", "state": {"description": "Key", "value": "hunter2"}}
     text = {"model_name": "TextModel", "state": {"value": "hunter2"}}
-    path = written(book(widgets={STATE: {"state": {"1": password, "2": text}, "version_major": 2}}))
+    path = write_notebook(book(widgets={STATE: {"state": {"1": password, "2": text}, "version_major": 2}}))
     assert [str(finding) for finding in scrub(path)] == ["widget state: value of a password field, 7 characters"]
     state = json.loads(path.read_text())["metadata"]["widgets"][STATE]["state"]
     assert [state[number]["state"]["value"] for number in "12"] == ["[key]", "hunter2"]
     assert scrub(path) == []
 
 
-def test_an_image_is_no_text(written):
-    path = written(book(cell("", [shown({"image/png": f"AAAA+sk-{'a' * 40}"})])))
+def test_an_image_is_no_text(write_notebook):
+    path = write_notebook(book(cell("", [display({"image/png": f"AAAA+sk-{'a' * 40}"})])))
     assert scrub(path) == []
 
 
@@ -201,8 +201,8 @@ def test_what_is_no_notebook_is_refused_untouched(tmp_path, capsys, data):
     assert (tmp_path / "bad.ipynb").read_bytes() == data
 
 
-def test_check_finds_and_changes_nothing(written, capsys):
-    path = written(book(cell([f"{KEY}\n", SHAPED])))
+def test_check_finds_and_changes_nothing(write_notebook, capsys):
+    path = write_notebook(book(cell([f"{KEY}\n", SHAPED])))
     before = path.read_bytes()
     assert cli.main(["scrub", "--check", str(path)]) == 1
     assert path.read_bytes() == before

@@ -115,6 +115,7 @@ def jupyter(
         "JUPYTERLAB_WORKSPACES_DIR": str(folders["workspaces"]),
         "IPYTHONDIR": str(folders["ipython"]),
         "FAMNB_LEDGER": str(home / "ledger.sqlite"),
+        # Else a price that one test sets would be kept for all, and for the user of this machine.
         "FAMNB_PRICES": str(home / "prices.toml"),
         "FAMNB_KEEP_PRICES": "0",
         "FAMNB_SERVICE_URL": service.url,

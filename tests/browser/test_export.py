@@ -32,7 +32,7 @@ REPLY = Reply(
     usage=Usage(input_tokens=1204, output_tokens=452),
     timing=Timing(ttft_s=0.42, e2e_s=3.1),
 )
-SAID = (
+TRANSCRIPT_WORDS = (
     *("Be brief.", "Why is the sky blue?", "Scattering, surely.", "It costs $5 or $6.", "sky = 'blue'"),
     *("calls look_up", '"wavelength": 450', "1,204 tokens in", "first token 0.42 s"),
 )
@@ -48,7 +48,7 @@ def board_round() -> BoardRound:
 
 
 ENDED = ("model", "blocks", "status", "usage", "timing")
-OF_BOARD = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.42 s")
+BOARD_WORDS = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.42 s")
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, n
     reply, board = shown.nth(0), shown.nth(1)
     assert not reply.get_by_text("Scattering, surely.").is_visible()
     reply.locator("summary").click()
-    assert [words for words in SAID if words not in reply.inner_text()] == []
+    assert [words for words in TRANSCRIPT_WORDS if words not in reply.inner_text()] == []
     assert board.locator("th[scope=col]").count() == 2
-    assert [words for words in OF_BOARD if words not in board.inner_text()] == []
+    assert [words for words in BOARD_WORDS if words not in board.inner_text()] == []
     context.close()
 
 
 def test_the_file_itself_can_be_read(notebook: Path):
     cells = json.loads(notebook.read_text())["cells"]
-    for cell, said in zip(cells, (SAID, OF_BOARD), strict=True):
+    for cell, said in zip(cells, (TRANSCRIPT_WORDS, BOARD_WORDS), strict=True):
         text = "".join(cell["outputs"][0]["data"]["text/plain"])
         assert [words for words in said if words not in text] == []

@@ -29,27 +29,28 @@ from famnb.endpoints import compose
 from famnb.reply import Block, Reply
 from famnb.widget.html import transcript
 
-def said(text):
+def make_reply(text):
     kinds = ("thinking", "text", "refusal", "tool_call")
     blocks = tuple(Block(at=(0, at), kind=kind, text=text, name=text[:80]) for at, kind in enumerate(kinds))
     return Reply(endpoint="messages", request=compose("messages", text, system=text), blocks=blocks, status="completed")
 
 texts = json.loads(Path("hostile.json").read_text())
 groups = [texts[start : start + 4] for start in range(0, len(texts), 4)]
-bundles = [transcript.render([part for text in group for part in transcript.sections(said(text))]) for group in groups]
+sections = [[part for text in group for part in transcript.sections(make_reply(text))] for group in groups]
+bundles = [transcript.render(parts) for parts in sections]
 """
 HTML = "for bundle in bundles: display(bundle, raw=True)"
 MARKDOWN = 'for bundle in bundles: display({"text/markdown": bundle["text/markdown"]}, raw=True)'
 BAD = """where => {
   const bad = [];
   const forbidden = "script, img, image, iframe, object, embed, svg, math, form, input, link, meta, base, style, video";
-  const ours = each => !each.closest("mjx-container, .jp-Mermaid, .famnb-copier");
+  const ours = element => !element.closest("mjx-container, .jp-Mermaid, .famnb-copier");
   for (const root of document.querySelectorAll(where)) {
-    bad.push(...[...root.querySelectorAll(forbidden)].filter(ours).map(each => each.outerHTML.slice(0, 200)));
-    for (const each of root.querySelectorAll("*")) {
-      for (const { name, value } of each.attributes) {
+    bad.push(...[...root.querySelectorAll(forbidden)].filter(ours).map(element => element.outerHTML.slice(0, 200)));
+    for (const element of root.querySelectorAll("*")) {
+      for (const { name, value } of element.attributes) {
         const far = name === "href" && !/^(https?:|\\/\\/|mailto:|#)/i.test(value);
-        if (name.startsWith("on") || name === "srcdoc" || far) bad.push(`${each.tagName} ${name}=${value}`);
+        if (name.startsWith("on") || name === "srcdoc" || far) bad.push(`${element.tagName} ${name}=${value}`);
       }
     }
   }
@@ -69,29 +70,29 @@ def say(stream: ScriptedStream, text: str) -> None:
 KINDS = ("thinking", "text", "tool_call")
 
 
-def watched(page: Page) -> tuple[list[str], list[str]]:
+def watch(page: Page) -> tuple[list[str], list[str]]:
     """The addresses that a page asks for, and the dialogs that it opens, from now on; nothing leaves the machine."""
-    opened: list[str] = []
-    page.on("dialog", lambda dialog: (opened.append(dialog.message), dialog.dismiss()))
-    return requested(page, page), opened
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    return note_requests(page, page), dialogs
 
 
-def requested(page: Page, listens: Page | Lab) -> list[str]:
+def note_requests(page: Page, listens: Page | Lab) -> list[str]:
     """The addresses that a page asks for from now on; nothing leaves the machine."""
-    asked: list[str] = []
-    listens.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    listens.on("request", lambda request: urls.append(request.url))
     page.route(lambda url: urlsplit(url).hostname not in OWN_HOSTS, lambda route: route.abort())
-    return asked
+    return urls
 
 
-def far(asked: list[str]) -> list[str]:
+def find_far(urls: list[str]) -> list[str]:
     """Those addresses that no page of ours or of nbconvert's has a reason to ask for."""
     hosts = {*OWN_HOSTS, *TEMPLATE_HOSTS}
-    return [url for url in asked if urlsplit(url).hostname not in hosts or FAR in url or "pixel" in url]
+    return [url for url in urls if urlsplit(url).hostname not in hosts or FAR in url or "pixel" in url]
 
 
 def test_hostile_text_is_inert_while_it_streams(page: Page):
-    asked, opened = watched(page)
+    urls, dialogs = watch(page)
     streams = [ScriptedStream(text) for text in HOSTILE]
     panes = [ReplyPane(stream, key=str(number)) for number, stream in enumerate(streams)]
 
@@ -116,11 +117,11 @@ def test_hostile_text_is_inert_while_it_streams(page: Page):
         expect(page.locator(".famnb-text").first).to_contain_text("<script>window.__pwned=1</script>")
         assert page.evaluate(BAD, "main") == []
     assert page.evaluate("window.__pwned") is None
-    assert (far(asked), opened) == ([], [])
+    assert (find_far(urls), dialogs) == ([], [])
 
 
 def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: Browser, tmp_path: Path):
-    asked = requested(lab.page, lab)
+    urls = note_requests(lab.page, lab)
     (lab.jupyter.root / "hostile.json").write_text(json.dumps(HOSTILE))
     lab.notebook(SHOW, HTML, MARKDOWN)
     for number in (0, 1, 2):
@@ -129,16 +130,16 @@ def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: B
     expect(lab.output(2)).to_contain_text("<script>window.__pwned=1</script>")
     assert lab.page.evaluate(BAD, ".jp-OutputArea-output") == []
     assert lab.page.evaluate("window.__pwned") is None
-    assert (far(asked), lab.dialogs) == ([], [])
+    assert (find_far(urls), lab.dialogs) == ([], [])
 
     lab.save()
     exported = tmp_path / "hostile.html"
     exported.write_text(nbconvert.HTMLExporter().from_filename(str(lab.path))[0])
     page = browser.new_context().new_page()
-    asked, opened = watched(page)
+    urls, dialogs = watch(page)
     page.goto(exported.as_uri())
     expect(page.locator(".jp-OutputArea-output").first).to_contain_text("<script>window.__pwned=1</script>")
     assert page.evaluate(BAD, ".jp-OutputArea-output") == []
     assert page.evaluate("window.__pwned") is None
-    assert (far(asked), opened) == ([], [])
+    assert (find_far(urls), dialogs) == ([], [])
     page.context.close()

@@ -76,6 +76,7 @@ def address(service: famnb.service.Server, tmp_path: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FAM")} | {
         "FAMNB_LEDGER": str(tmp_path / "ledger.sqlite"),
+        "FAMNB_PRICES": str(tmp_path / "prices.toml"),
         "FAMNB_SERVICE_URL": service.url,
         "FAMNB_SERVICE_KEY": service.key,
         "HOME": str(tmp_path),
