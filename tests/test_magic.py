@@ -1,16 +1,13 @@
-"""`%fam` and `%%fam` in a real IPython shell and a real kernel, against the local service."""
+"""`%fam` and `%%fam` in a real IPython shell, against the local service; `tests/browser/` has them in a notebook."""
 
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
 
-import nbformat
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
-from jupyter_client.manager import start_new_kernel
-from nbclient import NotebookClient
 from traitlets.config import Config
 
 import famnb
@@ -203,33 +200,3 @@ def test_other_code_is_completed_as_ever(shell: InteractiveShell):
     shell.user_ns["endpoint_list"] = []
     assert "endpoint_list" in complete(shell, "endpoint_l")
     assert len(shell.Completer.custom_matchers) == 1
-
-
-@pytest.mark.full
-def test_the_magic_in_a_notebook_leaves_a_transcript(server, monkeypatch, tmp_path):
-    monkeypatch.setenv("FAMNB_SERVICE_URL", server.url)
-    monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
-    cells = ["%load_ext famnb", "%%fam --endpoint web --into answer\nWhat is a tide?", "answer.status"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=60, store_widget_state=False, resources={"metadata": {"path": tmp_path}}).execute()
-    shown = [output for output in notebook.cells[1].outputs if "text/html" in output.get("data", {})]
-    assert len(shown) == 1
-    assert "What is a tide?" in shown[0].data["text/plain"]
-    assert notebook.cells[2].outputs[0].data["text/plain"] == "'completed'"
-
-
-@pytest.mark.full
-def test_a_kernel_completes_the_magic():
-    manager, kernel = start_new_kernel()
-    try:
-        kernel.execute_interactive("%load_ext famnb", timeout=60)
-        code = "%%fam --endpoint web --model fam-2-5-m\nHi"
-        kernel.complete(code, cursor_pos=code.index("\n"))
-        content = kernel.get_shell_msg(timeout=60)["content"]
-        while content.get("matches") is None:
-            content = kernel.get_shell_msg(timeout=60)["content"]
-    finally:
-        kernel.stop_channels()
-        manager.shutdown_kernel(now=True)
-    assert content["matches"] == ["fam-2-5-mini"]
-    assert code[content["cursor_start"] : content["cursor_end"]] == "fam-2-5-m"
