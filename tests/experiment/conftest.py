@@ -17,10 +17,10 @@ from famnb.service import Server
 from tests.experiment import shared_run
 from tests.experiment.judging import Serve
 from tests.experiment.scripted_models import service
-from tests.support.experiment_fixtures import client, connect, priced
+from tests.support.experiment_fixtures import client, connect, prices
 from tests.support.fault_server import FaultServer
 
-__all__ = ["client", "connect", "priced"]
+__all__ = ["client", "connect", "prices"]
 
 CHILDREN = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload(["tests.experiment.shared_run", "famnb.experiment_api"])

@@ -29,7 +29,7 @@ def experiment(client, *, prompts=20, **options):
 
 
 @pytest.mark.parametrize("limit", ["0.004", "0.01", "0.02"])
-def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced, limit, where):
+def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, prices, limit, where):
     exp = experiment(connect(delaying))
     report = exp.run(concurrency=64, budget_usd=limit, **where)
     frame = exp.frame()
@@ -41,7 +41,7 @@ def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced,
     assert report.completed == frame["call_id"].notna().sum()
 
 
-def test_a_budget_is_the_experiments_and_earlier_runs_count(client, priced):
+def test_a_budget_is_the_experiments_and_earlier_runs_count(client, prices):
     completed = []
     for _ in range(3):
         # A better estimate of what the first calls cost can leave room for a few more.
@@ -52,7 +52,7 @@ def test_a_budget_is_the_experiments_and_earlier_runs_count(client, priced):
     assert (last.completed + sum(completed), last.remaining) == (240, 0)
 
 
-def test_a_budget_too_small_for_one_call_sends_none(client, priced):
+def test_a_budget_too_small_for_one_call_sends_none(client, prices):
     with pytest.raises(BudgetExceeded, match=r"it may cost \$0\.000\d+, and \$0\.00 of \$0\.0000001 are spent"):
         experiment(client).run(budget_usd="0.0000001")
     assert len(client.ledger) == 0
@@ -95,7 +95,7 @@ def test_a_worst_case_that_is_not_known_says_why(request_, why):
     assert found.reason.startswith(why)
 
 
-def test_the_dearest_tier_that_a_request_can_fall_in_decides(priced):
+def test_the_dearest_tier_that_a_request_can_fall_in_decides(prices):
     famnb.prices.set("fam-2-5-pro", input=1, output=1, cache_write=3, until_context=1000)
     famnb.prices.set("fam-2-5-pro", input=2, output=5)
     short, long = (famnb.compose("web", "x" * size, max_new_tokens=10) for size in (10, 2000))

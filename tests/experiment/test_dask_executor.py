@@ -105,7 +105,7 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
     assert len(others) <= concurrency
 
 
-def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, priced):
+def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, prices):
     exp = small_experiment(connect(stalling), prompts=1)
     run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
     wait_until(lambda: len(exp.ledger.select("status = 'running'")) == 2)

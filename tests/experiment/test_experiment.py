@@ -73,7 +73,7 @@ def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, 
     assert small_experiment(connect(server)).run().completed == 12
 
 
-def test_a_recorded_call_answers_at_no_cost_and_is_found_in_the_frame(client, connect, server, priced):
+def test_a_recorded_call_answers_at_no_cost_and_is_found_in_the_frame(client, connect, server, prices):
     small_experiment(client).run()
     exp = small_experiment(connect(server, replay="only"), name="again")
     report = exp.run(budget_usd="0.01")
@@ -140,7 +140,7 @@ def test_a_ledger_that_can_be_written_again_is_written_on(client, locked):
         ({"budget_usd": "much"}, "budget_usd: expected"),
     ],
 )
-def test_a_senseless_setting_is_refused_before_the_first_call(client, priced, wrong, said):
+def test_a_senseless_setting_is_refused_before_the_first_call(client, prices, wrong, said):
     with pytest.raises(InvalidRequest, match=said):
         small_experiment(client).run(**wrong)
     assert len(client.ledger) == 0

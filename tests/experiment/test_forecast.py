@@ -14,7 +14,7 @@ from famnb.record.serialize import input_chars
 from tests.experiment.forecast_histories import both, cells, past
 
 
-def test_a_forecast_multiplies_what_past_calls_took(priced):
+def test_a_forecast_multiplies_what_past_calls_took(prices):
     plan = cells(models=["fam-2-5-pro"])
     calls = past(200)
     found = forecast(plan, calls, concurrency=1)
@@ -29,7 +29,7 @@ def test_a_forecast_multiplies_what_past_calls_took(priced):
     assert found.total.cost_usd.high < float(found.total.ceiling_usd)
 
 
-def test_without_history_only_the_ceiling_is_known(priced):
+def test_without_history_only_the_ceiling_is_known(prices):
     plan = cells(models=["fam-2-5-pro"])
     found = forecast(plan, past(4), concurrency=4)
     line = found.lines[0]
@@ -41,7 +41,7 @@ def test_without_history_only_the_ceiling_is_known(priced):
     assert "fewer than 5 answered calls" in repr(found)
 
 
-def test_the_ceiling_is_every_byte_and_every_cap_at_its_price(priced):
+def test_the_ceiling_is_every_byte_and_every_cap_at_its_price(prices):
     plan = cells(models=["fam-2-5-pro"])
     found = forecast(plan, past(50), concurrency=4)
     size = sum(len(cell.request.model_dump_json(exclude_unset=True).encode()) for cell in plan)
@@ -58,7 +58,7 @@ def test_what_has_no_price_says_so_and_how_to_set_one():
     assert "famnb.prices.set('fam-2-5-" in repr(found)
 
 
-def test_cells_that_are_done_are_not_counted_again(priced):
+def test_cells_that_are_done_are_not_counted_again(prices):
     plan = cells()
     found = forecast(plan, both(50), done={cell.key for cell in plan[:5]}, concurrency=4)
     assert (found.planned, found.remaining) == (20, 15)
@@ -90,7 +90,7 @@ def test_the_markup_is_a_table_in_which_names_are_text():
     assert "<img" not in markup
 
 
-def test_an_experiment_forecasts_from_its_own_ledger(client, priced):
+def test_an_experiment_forecasts_from_its_own_ledger(client, prices):
     texts = [f"Question {number}" for number in range(6)]
     models = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
     first = famnb.Experiment(texts, models, name="first", client=client, max_tokens=16)

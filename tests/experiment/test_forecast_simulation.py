@@ -37,7 +37,7 @@ def test_the_expected_value_is_never_outside_its_interval():
 
 
 @pytest.mark.parametrize("n", [8, 40])
-def test_intervals_hold_the_truth_at_their_rate(n, priced):
+def test_intervals_hold_the_truth_at_their_rate(n, prices):
     """Of 100 plans forecast from n past calls each, the true sum of 30 calls is inside as often as is said."""
     plan = cells(30, models=["fam-2-5-pro"], max_tokens=4000)
     truth, runs = np.random.default_rng(1), 100

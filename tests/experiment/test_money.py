@@ -42,7 +42,7 @@ class HidingService(FaultServer):
 
 
 @pytest.fixture
-def priced():
+def prices():
     famnb.prices.set("m", **PRICE)
     yield
     famnb.prices.unset("m")
@@ -56,7 +56,7 @@ def experiment(service: HidingService, tmp_path: Path, prompts: int) -> famnb.Ex
     return famnb.Experiment([f"Question {n}" for n in range(prompts)], variants, name="hidden", client=client)
 
 
-def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, priced):
+def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, prices):
     with HidingService(breaks=0.4) as service:
         exp = experiment(service, tmp_path, 200)
         worst = float(ceiling(exp.cells[0].request, exp.cells[0].service_names).usd)
@@ -69,7 +69,7 @@ def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, priced
         assert "stream_options" in str(report)
 
 
-def test_what_was_not_reported_is_bounded_by_the_cap_alone(tmp_path, priced):
+def test_what_was_not_reported_is_bounded_by_the_cap_alone(tmp_path, prices):
     with HidingService(breaks=0.0) as service:
         exp = experiment(service, tmp_path, 12)
         exp.run(progress=False)

@@ -22,7 +22,7 @@ def test_progress_can_be_read_while_it_runs(connect, stalling):
     assert (run.progress.is_over, run.progress.eta_s, run.running) == (True, 0, False)
 
 
-def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, capsys):
+def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, prices, capsys):
     small_experiment(client, prompts=1).run(progress=True)
     assert "4/4" in capsys.readouterr().err
     small_experiment(client).run(progress=True)
@@ -31,7 +31,7 @@ def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, c
     assert "$0.00" in shown
 
 
-def test_a_report_reads_as_sentences(client, priced):
+def test_a_report_reads_as_sentences(client, prices):
     report = small_experiment(client, name="<a>").run(budget_usd=1)
     assert str(report).startswith("<a>: 12 answered of 12 planned in ")
     assert "of the budget of $1.00 are counted." in str(report)

@@ -148,7 +148,7 @@ def test_a_cost_scorer_says_nothing_of_a_limit_within_the_bounds_of_a_cost(limit
     assert apply_scorer(scorers.cost(limit), reply, Prompt("p1", "?")).value == value
 
 
-def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None):
+def test_a_cost_scorer_prices_a_call_whose_price_came_later(prices: None):
     request = famnb.compose("messages", "?", model="fam-2-5-pro")
     counted = Reply(status="completed", request=request, usage=Usage(input_tokens=1_000_000, output_tokens=0))
     uncounted = Reply(status="completed", request=request)

@@ -109,7 +109,7 @@ def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
     assert probe_simulation("http://127.0.0.1:9") is None
 
 
-def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, priced):
+def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, prices):
     experiment(client).run(budget_usd=1)
     real = elsewhere()
     exp = experiment(real)
@@ -126,7 +126,7 @@ def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(cli
     assert len(famnb.calls(client.ledger)) == 24
 
 
-def test_what_another_real_service_answered_does_not_count_either_but_was_paid(elsewhere, priced):
+def test_what_another_real_service_answered_does_not_count_either_but_was_paid(elsewhere, prices):
     first = experiment(elsewhere()).run(budget_usd=1)
     second = experiment(elsewhere()).run(budget_usd=1)
     assert (second.completed, second.counted_usd) == (12, 2 * first.counted_usd)

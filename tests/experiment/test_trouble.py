@@ -174,7 +174,7 @@ def test_a_service_that_never_comes_back_ends_the_run_with_the_reason(connect_to
     assert set(answers_by_cell(exp)) == {1}
 
 
-def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_steps, priced):
+def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_steps, prices):
     with FaultServer(*[refusal(503)] * 5, ANSWER) as server:
         exp = experiment(connect_to(server.url), time_steps=time_steps)
         report = exp.run(concurrency=1, budget_usd=1)

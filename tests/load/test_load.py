@@ -15,10 +15,10 @@ from famnb.errors import BudgetExceeded, InvalidRequest
 from famnb.load.measure import measure_step
 from famnb.load.step import Step
 from famnb.service import Server
-from tests.support.experiment_fixtures import priced
+from tests.support.experiment_fixtures import prices
 from tests.support.queue_server import serve_queue, share_within
 
-__all__ = ["priced"]
+__all__ = ["prices"]
 
 SERVERS, MEAN_S = 4, 0.05
 """Of the queue: it answers 80 calls a second at most."""
@@ -89,7 +89,7 @@ def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(mak
     assert load.frame().set_index("step").loc["20/s", "status"].eq("completed").all()
 
 
-@pytest.mark.usefixtures("priced")
+@pytest.mark.usefixtures("prices")
 def test_what_a_load_may_cost_is_held(server: Server, tmp_path: Path):
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "l.sqlite") as client:
         options = {"rate": 40, "duration": 2, "client": client, "model": "fam-2-5-pro", "max_tokens": 16}

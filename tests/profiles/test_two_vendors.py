@@ -27,7 +27,7 @@ REPLY: dict[str, Any] = {
 
 
 @pytest.fixture
-def priced() -> Iterator[None]:
+def prices() -> Iterator[None]:
     """1 USD a million at any service, 3 by the router."""
     famnb.prices.set(MODEL, input=1, output=1)
     famnb.prices.set(MODEL, input=3, output=3, service="openrouter")
@@ -51,7 +51,7 @@ def clients(tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
         server.close()
 
 
-def test_one_model_at_two_services_has_two_costs(priced: None, clients: dict[str, famnb.Client], tmp_path: Path):
+def test_one_model_at_two_services_has_two_costs(prices: None, clients: dict[str, famnb.Client], tmp_path: Path):
     ledger = tmp_path / "ledger.sqlite"
     replies = {
         name: client.send(client.compose("chat", "Hello", model=MODEL, stream=False))
@@ -67,7 +67,7 @@ def test_one_model_at_two_services_has_two_costs(priced: None, clients: dict[str
     assert spent.set_index("profile")["cost_usd"].to_dict() == {"openrouter": 3.0, "gemini": 7.0}
 
 
-def test_an_experiment_counts_each_service_s_own_price(priced: None, clients: dict[str, famnb.Client]):
+def test_an_experiment_counts_each_service_s_own_price(prices: None, clients: dict[str, famnb.Client]):
     variants = famnb.grid(client=clients, endpoint="chat", model=MODEL)
     options: dict[str, Any] = {"stream": False, "max_tokens": 1_000_000, "client": clients["gemini"]}
     exp = famnb.Experiment(["Hello"], variants, name="two services", **options)

@@ -22,7 +22,7 @@ PROMPTS = [
 
 
 @pytest.fixture
-def priced() -> Iterator[None]:
+def prices() -> Iterator[None]:
     """fam-2-5-pro at 1.25 in, 10 out, 0.31 cached, USD a million."""
     famnb.prices.set("fam-2-5-pro", input="1.25", output=10, cached="0.31")
     yield
@@ -112,7 +112,7 @@ TABLE: list[tuple[str, bool, list[Any], tuple[str, str, str]]] = [
 
 
 @pytest.mark.parametrize(("endpoint", "streamed", "events", "dollars"), TABLE)
-def test_costs_are_those_reckoned_by_hand(priced, tmp_path, endpoint, streamed, events, dollars):
+def test_costs_are_those_reckoned_by_hand(prices, tmp_path, endpoint, streamed, events, dollars):
     if endpoint == "messages":
         price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
@@ -126,7 +126,7 @@ def test_costs_are_those_reckoned_by_hand(priced, tmp_path, endpoint, streamed, 
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
-def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, server: Server, endpoint: str):
+def test_intervals_contain_what_the_whole_reply_says_it_cost(prices: None, server: Server, endpoint: str):
     model = "fam-mini" if endpoint == "chat" else "fam-2-5-pro"
     reasoning = {"thinking": 200} if endpoint == "messages" else {"reasoning": {"effort": "high", "summary": "none"}}
     settings: list[dict[str, Any]] = [{}, reasoning, {"max_tokens": 16}, {**reasoning, "max_tokens": 64}]

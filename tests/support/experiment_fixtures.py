@@ -32,7 +32,7 @@ def client(connect: Callable[..., famnb.Client], server: Server) -> famnb.Client
 
 
 @pytest.fixture
-def priced() -> Iterator[None]:
+def prices() -> Iterator[None]:
     """The two models have prices: 1 and 4, 0.2 and 1 USD per million tokens."""
     famnb.prices.set("fam-2-5-pro", input=1, output=4)
     famnb.prices.set("fam-2-5-mini", input="0.2", output=1)

@@ -63,7 +63,7 @@ def experiment(client):
     return make
 
 
-def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp_path, priced):
+def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp_path, prices):
     experiment(name="pilot", prompts=[f"Question {number}" for number in range(6)]).run(progress=False)
     exp = experiment(system="Answer briefly.", warmup=1)
     exp.run(progress=False)
@@ -87,7 +87,7 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     ]
 
 
-def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experiment, tmp_path, priced):
+def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experiment, tmp_path, prices):
     exp = experiment([f"Question {number}" for number in range(8)], name="first screen")
     exp.run(progress=False)
     path = tmp_path / "report.html"
@@ -104,7 +104,7 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
         exp.report(path, primary="score_x")
 
 
-def test_a_report_breaks_the_primary_metric_down_by_tag(experiment, tmp_path, priced):
+def test_a_report_breaks_the_primary_metric_down_by_tag(experiment, tmp_path, prices):
     prompts = [
         {"id": f"q{i}", "prompt": f"Question {i}", "topic": "law" if i % 2 else "art", "same": "x"} for i in range(16)
     ]
@@ -132,7 +132,7 @@ def test_answers_are_shown_where_variants_disagree(experiment, tmp_path):
     assert answers.index("q0 · ") < answers.index("q1 · ") < answers.index("Plan and settings")
 
 
-def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, priced):
+def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, prices):
     famnb.prices.unset("fam-2-5-mini")
     exp = experiment()
     exp.run(progress=False)
@@ -142,7 +142,7 @@ def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_pat
     assert page.text.count("2 of 4 calls without a price") == 2
 
 
-def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
+def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, prices):
     exp = experiment()
     exp.run(progress=False)
     page = write_report(exp, tmp_path / "report.html")
