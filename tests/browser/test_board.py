@@ -21,10 +21,6 @@ MIXED = f"""board = famnb.Board(client, {{
 board"""
 PAIR = """board = famnb.Board(client, {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}})
 board"""
-COLUMNS = """columns => {
-  const panes = [...document.querySelectorAll(".famnb-pane")];
-  return new Set(panes.map(pane => Math.round(pane.getBoundingClientRect().x))).size === columns;
-}"""
 
 
 def board(lab: Lab, source: str, *more: str) -> Locator:
@@ -210,23 +206,3 @@ def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
         lab.run(number)
     expect(lab.output(2)).to_contain_text("['interrupted', 'interrupted']")
     expect(shown.get_by_role("button", name="Add a pane")).to_be_enabled()
-
-
-def test_eight_panes_stand_in_equal_columns_in_a_box_too(lab: Lab):
-    eight = (
-        "board = famnb.Board(client, {str(n): {'model': 'fam-mini', 'max_tokens': 16_000} for n in range(8)})\n"
-        "import ipywidgets\nipywidgets.VBox([board])"
-    )
-    shown = board(lab, eight)
-    lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-    ask(shown, LONG)
-    expect(shown.locator(".famnb-text")).to_have_count(8)
-    expect(shown.get_by_role("button", name="Add a pane")).to_be_disabled()
-    for width, columns in ((1100, 4), (500, 1)):
-        lab.page.set_viewport_size({"width": width, "height": 900})
-        lab.page.wait_for_function(COLUMNS, arg=columns)
-        places = boxes(shown.locator(".famnb-pane"))
-        assert len({round(box["width"]) for box in places}) == 1
-        assert all(box["x"] + box["width"] <= width for box in places)
-    shown.get_by_role("button", name="Stop all").click()
-    wait_for_answers(shown, 8)

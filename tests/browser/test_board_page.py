@@ -306,3 +306,15 @@ def test_many_panes_use_a_wide_page_and_their_names_show_what_differs(page: Page
     assert all(name.evaluate(fits) for name in page.get_by_label("Name of the pane").all())
     page.get_by_label("Name of the pane").first.focus()
     expect(page.get_by_label("Name of the pane").first).to_have_value("messages · fam-2-5-pro · temperature=0.0")
+    expect(sheet.button("Add a pane")).to_be_disabled()
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1000, 4), (400, 1)])
+def test_answers_stand_in_equal_columns_within_the_page(page: Page, width: int, columns: int):
+    page.set_viewport_size({"width": width, "height": 900})
+    sheet = Sheet(page, {str(number): {"model": "fam-mini"} for number in range(8)})
+    sheet.ask("Hi", *["one two three " * 40] * 8)
+    boxes = [answer.bounding_box() for answer in sheet.answers.all()]
+    assert len({round(box["x"]) for box in boxes}) == columns
+    assert len({round(box["width"]) for box in boxes}) == 1
+    assert all(box["x"] + box["width"] <= width for box in boxes)

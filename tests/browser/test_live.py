@@ -69,20 +69,6 @@ def test_stop_ends_a_cell_that_waits(lab: Lab):
     expect(lab.output(2)).to_contain_text("('cancelled', True)")
 
 
-def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
-    lab.notebook(CONNECT, COMPOSE, "composer.reply.status, len(composer.reply.text) > 0, len(composer.replies)")
-    lab.run(0)
-    lab.run(1)
-    composer = lab.output(1).locator(".famnb.famnb-composer")
-    ask_endlessly(composer)
-    composer.get_by_role("button", name="Stop").click()
-    expect(composer.locator(".famnb-badge").last).to_have_text(re.compile(r"^stopped after \d"))
-    composer.get_by_label("Prompt", exact=True).fill("And?")
-    expect(composer.get_by_role("button", name="Send", exact=True)).to_be_enabled()
-    lab.run(2)
-    expect(lab.output(2)).to_contain_text("('cancelled', True, 1)")
-
-
 def ask_endlessly(composer: Locator) -> None:
     """Have a composer answer for minutes."""
     composer.get_by_label("max_tokens", exact=True).fill(str(ENDLESS))
@@ -91,7 +77,7 @@ def ask_endlessly(composer: Locator) -> None:
 
 
 def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
-    lab.notebook(CONNECT, COMPOSE, "composer.reply.text[-20:]")
+    lab.notebook(CONNECT, COMPOSE, "composer.reply.status, len(composer.replies), composer.reply.text[-20:]")
     lab.run(0)
     lab.run(1)
     composer = lab.output(1).locator(".famnb.famnb-composer")
@@ -109,8 +95,9 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     assert len(counted) >= before > 3
     expect(lab.output(1)).to_contain_text("page was reloaded")
     lab.run(2)
-    last = str(lab.save().cells[2].outputs[0]["data"]["text/plain"])
-    assert str(counted[-1]) in last
+    kept = str(lab.save().cells[2].outputs[0]["data"]["text/plain"])
+    assert kept.startswith("('cancelled', 1, ")
+    assert str(counted[-1]) in kept
 
 
 def test_a_reload_while_a_cell_waits_shows_the_whole_reply(lab: Lab):

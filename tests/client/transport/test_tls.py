@@ -127,13 +127,7 @@ def test_a_certificate_may_be_for_another_name(over, certificate):
                 await client.post(url)
             return named.text
 
-    def play(peer: TLSPeer) -> None:
-        peer.shake_hands()
-        peer.read_head()
-        peer.write(HELLO)
-        peer.await_end()
-
-    with serve_tls(certificate.server_context(), play) as url:
+    with answer(certificate, HELLO) as url:
         assert asyncio.run(run(url.replace("localhost", "127.0.0.1"))) == "hello"
 
 
