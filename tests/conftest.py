@@ -12,6 +12,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 from famnb import model_colours
+from famnb.client import connected
 from famnb.service import Server, serve
 
 settings.register_profile("famnb", deadline=None, derandomize=True)
@@ -64,8 +65,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ours = name.startswith(("FAM_", "FAMNB_")) and name not in _KEPT
         if ours or name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "ANTHROPIC_")):
             monkeypatch.delenv(name)
-    # As in a kernel that has just started: no model has a colour yet.
+    # As in a kernel that has just started: no model has a colour yet, and no client is connected.
     monkeypatch.setattr(model_colours, "_numbers", {})
+    monkeypatch.setattr(connected, "client", None)
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.setenv("FAMNB_PRICES", str(tmp_path / "prices.toml"))
     monkeypatch.setenv("FAMNB_KEEP_PRICES", "0")

@@ -8,20 +8,12 @@ import pandas as pd
 import pytest
 
 from famnb import model_colours
-from famnb.client import connected
 from famnb.model_colours import COLOURS, group_slots
 from famnb.plot.grouping import group_looks
 from famnb.plot.palette import LIGHT
 from famnb.record import Ledger
 from famnb.widget.dashboard.charts import Groups
 from tests.support.exchanges import exchange
-
-
-@pytest.fixture(autouse=True)
-def new_process(monkeypatch: pytest.MonkeyPatch):
-    """No colour is given yet, and no client is connected whose ledger would give some."""
-    monkeypatch.setattr(model_colours, "_numbers", {})
-    monkeypatch.setattr(connected, "client", None)
 
 
 def test_a_model_keeps_its_colour_whichever_others_are_drawn():

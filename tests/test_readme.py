@@ -37,7 +37,7 @@ def test_the_tour_runs_as_it_is_written(tmp_path: Path):
         environment |= {"FAMNB_SERVICE_URL": server.url, "FAMNB_SERVICE_KEY": server.key}
         environment |= {"FAMNB_LEDGER": str(tmp_path / "ledger.sqlite"), "MPLBACKEND": "agg"}
         tour = subprocess.run(
-            [sys.executable, str(script)], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120
+            [sys.executable, str(script)], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=600
         )
     assert tour.returncode == 0, tour.stderr
     calls, answered = map(int, tour.stdout.split()[-2:])
