@@ -25,7 +25,6 @@ def press(bridge: Bridge, *keys: str) -> Locator:
     plot.focus()
     for key in keys:
         plot.press(key)
-    bridge.page.clock.run_for(50)  # a point is asked about once the pointer rests there
     bridge.deliver()
     return plot
 

@@ -9,7 +9,6 @@ import { useTool, useWidth } from "../runtime/tool.js";
 import { findNearest, HEIGHT, layOut, paintPoints, placePoints, sortPlaces, writtenTicks } from "./points.js";
 
 const REACH = 14; // pixels from which the pointer finds a point
-const REST_MS = 30; // for which the pointer stays at a point before Python is asked about it
 const DRAG_PX = 4; // a press has to move so far to be no click
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, -1], ArrowDown: [1, 1], Home: [0, -Infinity], End: [0, Infinity] };
 
@@ -93,11 +92,14 @@ export function Scatter({ points, limits, hidden, spans, brush, open, described 
   const [pointed, setPointed] = useState(-1);
   const [corner, setCorner] = useState(-1); // the point at the first corner of an area that is chosen by keys
   const [drag, setDrag] = useState(/** @type {Place[] | null} */ (null)); // two corners of an area
-  useEffect(() => {
-    if (pointed < 0 || described?.point === pointed) return undefined;
-    const timer = setTimeout(() => outbox.send("describe_point", { point: pointed }), REST_MS);
-    return () => clearTimeout(timer);
-  }, [pointed]);
+  // At once, but one at a time: a pointer on its way passes points faster than Python describes them.
+  const asked = useRef(-1);
+  const isAsking = outbox.isPending("describe_point");
+  useLayoutEffect(() => {
+    if (isAsking || asked.current === pointed) return;
+    asked.current = pointed;
+    if (pointed >= 0) outbox.send("describe_point", { point: pointed });
+  }, [pointed, isAsking]);
   useLayoutEffect(() => paintPoints(canvas.current, points, places, layout, ink), [points, places, layout, ink]);
   const { x, y, left, top, width, height } = layout;
   const place = (one, other) => /** @type {Place} */ ([x.toPixels(one), y.toPixels(other)]);
