@@ -29,7 +29,6 @@ from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.request.base import explain
 from famnb.request.gateway_fields import referenced_ids, resolve_references
-from famnb.request.responses import BaseResponsesRequest
 from famnb.service import fault_injection
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
@@ -189,8 +188,8 @@ class EndpointApp:
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
-        if self._context.options.profile == "openresponses" and isinstance(request, BaseResponsesRequest):
-            return OpenResponsesDialect(request)
+        if self._context.options.profile == "openresponses":
+            return OpenResponsesDialect.for_request(request) or self._endpoint.dialect
         return self._endpoint.dialect
 
     async def _open_events(

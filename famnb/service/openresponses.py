@@ -17,6 +17,7 @@ from typing import Any
 
 from famnb.events import Usage
 from famnb.reply import Reply
+from famnb.request import Request
 from famnb.request.responses import BaseResponsesRequest, TextFormat
 from famnb.wire import responses
 from famnb.wire.responses import ResponsesWriter
@@ -36,6 +37,11 @@ class OpenResponsesDialect:
     def __init__(self, request: BaseResponsesRequest) -> None:
         self._request_fields = _request_fields(request)
         self._completed_at: int | None = None
+
+    @classmethod
+    def for_request(cls, request: Request) -> OpenResponsesDialect | None:
+        """Return the dialect for the reply to a request; None at an endpoint that the profile does not cover."""
+        return cls(request) if isinstance(request, BaseResponsesRequest) else None
 
     def write(self, reply: Reply, /) -> dict[str, Any]:
         """Return the response object of a whole reply."""

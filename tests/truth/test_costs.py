@@ -49,7 +49,7 @@ def calls(prices, tmp_path_factory):
         replies = record_cells(exp, engine)
         frame = exp.frame()
     # Of its 80 columns those that a comparison reads: to select calls copies every column.
-    names = ["prompt_id", "variant", "repeat", "status", "error", "http_status", "simulated"]
+    names = ["prompt_id", "variant", "repeat", "warmup", "status", "error", "http_status", "simulated"]
     names += [name for name in frame if name.startswith(("cost_", "output_tokens"))]
     return pd.DataFrame(frame[names]).assign(
         true_usd=[true_cost(replies[key]) for key in frame["cell"]],

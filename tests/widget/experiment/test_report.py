@@ -71,7 +71,7 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     assert page.headings == SECTIONS
     assert "6 of 6" in page.text
     assert "Simulated." in page.text
-    assert "no difference can be claimed: n = 2 pairs" in page.text
+    assert "6 are the fewest that could (n = 2 pairs)" in page.text
     assert "2 prompts × 2 variants × 1 repeat, after 1 warm-up call of each variant: 6 calls" in page.text
     assert '"system": "Answer briefly."' in page.text
     assert "older than these (the same model and endpoint, simulated)" in page.text
