@@ -13,6 +13,7 @@ contradicts the `type` in the JSON, which is what counts.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from famnb.wire import lenient_json
@@ -23,6 +24,7 @@ from famnb.wire import lenient_json
 DONE = b"[DONE]"
 """The `data` of the last event of a stream, in the dialects that have a terminator."""
 _BOM = b"\xef\xbb\xbf"
+_find_plain_events = re.compile(rb"data: (.+)\n\n").findall
 
 
 class Decoder:
@@ -60,6 +62,14 @@ class Decoder:
             self.ends_with_event = False
         if not lines:
             return []
+        # Nearly all events are one line of data and a blank one, which takes a third of the time of line after line.
+        if lines.startswith(b"data: ") and not self._data:
+            events = _find_plain_events(lines)
+            # `data: ` and two line ends an event: then there is nothing else.
+            if sum(map(len, events)) + 8 * len(events) == len(lines):
+                self._at_start, self.ends_with_event = False, not rest
+                self.signs_of_life += len(events)
+                return events
         events = self._read_lines(lines[:-1].split(b"\n"))
         self.ends_with_event = self.ends_with_event and not rest
         return events
