@@ -70,7 +70,7 @@ def sample_value(schema: Any, *, words: tuple[str, ...] = (), approximate: bool 
             problems.append(str(error))
             continue
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # A `$ref` may point at what is no schema.
+            # A `$ref` may point at a value that is not a schema.
             problems.append("the simulated engine cannot follow the schema")
             continue
         fault = None if approximate else next(iter(validator.iter_errors(value)), None)

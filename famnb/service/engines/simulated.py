@@ -40,7 +40,7 @@ _MAX_THINKING = 20_000
 _MAX_REMEMBERED = 10_000
 """The number of different requests whose repetitions are counted."""
 _GENERIC_WORDS = frozenset(
-    "get set find list search look up fetch run do make create current the to for".split()  # noqa: SIM905
+    "get set find list search look up fetch run do make create current the to for".split()  # noqa: SIM905 - shorter than 20 strings
 )
 """Words of a tool's name that do not show that a prompt asks for it."""
 

@@ -101,7 +101,7 @@ def save(path: Path, name: str, draft: Draft, *, profile: Profile | None = None)
 def load(path: Path, name: str, *, profile: Profile | None = None) -> LoadedPreset:
     """Load the preset of a name for a service with that profile, without the fields that its endpoint does not have.
 
-    Raises InvalidRequest if there is none of that name, if it is damaged, or if the service has no such endpoint.
+    Raises InvalidRequest if the preset does not exist or is damaged, or if the service lacks its endpoint.
     """
     profile = profile or find_profile(DEFAULT)
     presets = _read(path)["presets"]
