@@ -139,18 +139,6 @@ export interface ComposerView {
   presets: PresetsView | null;
 }
 
-export interface ControlView {
-  kind: "model" | "choice" | "switch" | "integer" | "number" | "text" | "json";
-  help: string;
-  choices: (string)[];
-  isClosed: boolean;
-  hint: string;
-  default: number | null;
-  low: number | null;
-  high: number | null;
-  takesText: boolean;
-}
-
 export interface DashboardView {
   filters: (FilterView)[];
   isReading: boolean;
@@ -193,7 +181,7 @@ export interface ExplorerView {
 
 export interface FieldView {
   key: string;
-  control: ControlView;
+  control: FormField;
   text: string;
   fault: string;
 }
@@ -209,6 +197,17 @@ export interface FilterView {
   label: string;
   value: string;
   choices: (string)[];
+}
+
+export interface FormField {
+  name: string;
+  kind: "model" | "choice" | "switch" | "integer" | "number" | "text" | "json";
+  help: string;
+  choices: (string)[];
+  isClosed: boolean;
+  hint: string;
+  takesText: boolean;
+  group: string;
 }
 
 export interface FormView {
@@ -341,7 +340,7 @@ export interface PointView {
 export interface PresetsView {
   names: (string)[];
   selected: string;
-  lines: (string)[];
+  note: string;
 }
 
 export interface ProgressView {
@@ -453,14 +452,12 @@ export interface BoardIntents {
   edit_answer: { pane: string; text: string; round?: string };
   mark_as_seen: {};
   mark_differences: { isMarked: boolean };
-  move: { pane: string; position: number };
   new_talk: {};
   pin: { pane: string | null; round?: string };
   read_answer: { pane: string; round?: string };
   read_code: {};
   remove: { pane: string };
   remove_image: { image: number };
-  rename: { pane: string; name: string };
   run_all_rows: {};
   send_prompt: { prompt: string };
   set_field: { pane: string; field: string; text: string };
@@ -478,7 +475,7 @@ export interface ComposerIntents {
   add_image: { url: string; name?: string };
   choose_endpoint: { endpoint: string };
   compare: {};
-  decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
+  decide: { pane: string; call: number; isApproved: boolean };
   delete_preset: { name: string };
   edit: { turn: number; prompt: string };
   edit_answer: { turn: number; text: string };
