@@ -91,7 +91,7 @@ export interface CallView {
   transcript: SafeHtml;
   request: RawView;
   response: RawView;
-  events: EventsView;
+  eventCount: number;
   timeline: TimelineView | null;
 }
 
@@ -151,20 +151,6 @@ export interface EndpointView {
   key: string;
   title: string;
   path: string;
-}
-
-export interface EventView {
-  key: string;
-  time: string;
-  text: string;
-}
-
-export interface EventsView {
-  filter: string;
-  summary: string;
-  rows: (EventView)[];
-  hasEarlier: boolean;
-  hasLater: boolean;
 }
 
 export interface ExplorerView {
@@ -506,12 +492,10 @@ export interface DashboardIntents {
   choose_span: { index: number | null };
   close_call: {};
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   open_call: { call: string };
   read_part: { part: "request" | "response" | "events" };
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
   set_price: { model: string; input: string; output: string };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface ExplorerIntents {
@@ -519,20 +503,16 @@ export interface ExplorerIntents {
   close_call: {};
   describe_point: { point: number };
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   hide_groups: { groups: (number)[] };
   open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
   sort_rows: { column: number };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface InspectorIntents {
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   read_part: { part: "request" | "response" | "events" };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface MatrixIntents {
@@ -547,5 +527,5 @@ export interface ReplyViewIntents {
 }
 
 export interface RunViewIntents {
-  stop: {};
+  stop: { pane?: string };
 }
