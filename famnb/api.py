@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from urllib.parse import urlsplit
 
 from famnb import service
@@ -34,6 +34,7 @@ from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.request.field_types import Fields
 from famnb.service.local_models import MODELS, check_engine
 from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
@@ -134,7 +135,7 @@ class Client(BaseClient):
         max_rounds: int = MAX_ROUNDS,
         stream: bool = True,
         labels: Labels | None = None,
-        **fields: Any,
+        **fields: Unpack[Fields],
     ) -> Reply:
         """Compose a prompt for an endpoint and send it; what that endpoint cannot carry is a warning.
 

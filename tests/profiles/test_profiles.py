@@ -1,6 +1,7 @@
 """Profiles: each vendor gets its own path, headers and fields, and its answers are read like any other."""
 
 import dataclasses
+import inspect
 import json
 import types
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ import pytest
 import famnb
 from famnb.api import Client
 from famnb.errors import CredentialError, InvalidRequest
-from famnb.profiles import VENDOR_NAMES, find_profile
+from famnb.profiles import NAMES, VENDOR_NAMES, find_profile
 from famnb.request.chat import ChatRequest
+from famnb.request.field_types import Fields
 from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
@@ -154,6 +156,13 @@ def test_a_field_that_is_not_known_is_refused_with_the_way_out():
         famnb.compose("chat", "Hello", endpoints=endpoints, sede=1)
     with pytest.raises(InvalidRequest, match="no endpoint 'web'; expected one of responses, chat"):
         famnb.compose("web", "Hello", endpoints=endpoints)
+
+
+def test_editors_complete_every_field_that_ask_takes():
+    endpoints = [endpoint for name in NAMES if name != "local" for endpoint in find_profile(name).endpoints.values()]
+    known = {name for endpoint in endpoints for name in endpoint.request.model_fields}
+    prompts = {endpoint.request.prompt_field for endpoint in endpoints}
+    assert set(Fields.__annotations__) == known - prompts - set(inspect.signature(Client.ask).parameters)
 
 
 def test_the_default_profile_is_as_strict_as_before(service: Server):
