@@ -69,6 +69,8 @@ class FamnbError(Exception):
 
     reply: Reply | None = None
     """What had arrived, already recorded; None when nothing was sent."""
+    is_shown: bool = False
+    """Whether the live view of the cell shows the message already."""
 
     def __str__(self) -> str:
         # Not where a message is made: `args` and the ledger keep a server's words as they came.
@@ -81,7 +83,10 @@ class FamnbError(Exception):
         if shell is not None and shell.InteractiveTB.mode == "Verbose":
             full: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__, 1)
             return full
-        lines = [*str(self).splitlines(), *getattr(self, "__notes__", ())] or [""]
+        message = "shown above" if self.is_shown else str(self)
+        # Only once: `%tb`, or another cell that raises it again, shows the message.
+        self.is_shown = False
+        lines = [*message.splitlines(), *getattr(self, "__notes__", ())] or [""]
         if len(lines) > _MAX_LINES:
             lines[_MAX_LINES - 1 :] = [f"… and {len(lines) - _MAX_LINES + 1} more lines in str(error)"]
         return [*_render_own_line(self, shell), f"{type(self).__name__}: {lines[0]}", *lines[1:]]

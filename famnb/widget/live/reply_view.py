@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from famnb.client.live_call import Stream
-from famnb.widget.html import transcript
+from famnb.widget.html import facts, transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
 from famnb.widget.runtime.intent import intent
@@ -90,6 +90,8 @@ def viewer(stream: Stream) -> Iterator[None]:
             Output().show(bundle)
         else:
             output.replace(bundle)
+            if stream.reply.error is not None:
+                stream.reply.error.is_shown = facts.failure(stream.reply) is not None
         mark_as_shown(stream.reply)
         # A reloaded page still has the view in place of the transcript, and asks it for everything.
         keep_ended(view)

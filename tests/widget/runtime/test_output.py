@@ -1,12 +1,16 @@
 """A reply as the value of a cell is its transcript, once."""
 
+from pathlib import Path
+
 import ipywidgets
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
+import famnb
 from famnb.reply import Block, Reply
-from famnb.widget import install
+from famnb.service import Server
+from famnb.widget import install, viewer
 from famnb.widget.live.reply_view import UNFINISHED, ReplyView
 from famnb.widget.runtime import output as shown
 from tests.support.scripted_stream import ScriptedStream
@@ -42,6 +46,22 @@ def test_a_reply_that_is_on_show_already_is_not_shown_again(shell: InteractiveSh
     assert bundles(shell) == []
     shell.run_cell("reply", store_history=True)
     assert len(bundles(shell)) == 1
+
+
+def test_an_error_that_the_live_view_shows_is_told_once(
+    shell: InteractiveShell, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The view has its message, with what to do; the traceback has the line, and the message when asked again."""
+    with famnb.Client(api_key="wrong", base_url=server.url, ledger=tmp_path / "l.sqlite") as client:
+        client.engine.viewer = viewer
+        shell.user_ns["client"] = client
+        shell.run_cell("client.ask('Hi')", store_history=True)
+    assert "FAM_API_KEY" in bundles(shell)[-1]["text/plain"]
+    traceback = capsys.readouterr().out
+    assert "client.ask('Hi')" in traceback
+    assert traceback.rstrip().endswith("AuthenticationError: shown above")
+    shell.run_cell("%tb")
+    assert "AuthenticationError: 401" in capsys.readouterr().out
 
 
 def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
