@@ -26,6 +26,10 @@ from tests.support.tiny_engine import ENGINE_KEY, run_engine, run_model
 SERVICES = ("simulation", "profile", "engine", "smollm2")
 """The simulation, with a profile of the responses endpoint too; llama.cpp with a tiny model of random weights, and with
 a real one, whose template has no tools."""
+PROMPT = "Say in detail why the sky is blue."
+"""The simulation answers it with a page that repeats it."""
+SHORT_PROMPT = "Say in two sentences why the sky is blue."
+"""For a real model, which would sometimes go on beyond the cap, and to some SDKs that is an error."""
 CAP = 500
 """Enough tokens for all that the simulation says, and nearly always for what the engine does."""
 Outcomes = Callable[[Client, str], dict[str, dict[str, Any]]]
@@ -76,7 +80,7 @@ def smollm2(cache: Path) -> Iterator[dict[str, Any]]:
         environment.setenv("FAMNB_MODELS", str(cache / "models"))
         path = get_model("smollm2")
     with run_model(path) as url, serve(upstream=url, upstream_key=ENGINE_KEY) as server:
-        yield {"url": server.url, "key": server.key}
+        yield {"url": server.url, "key": server.key, "prompt": SHORT_PROMPT}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +100,7 @@ def run_client(client: Client, cache: Path, address: dict[str, Any]) -> dict[str
         pytest.skip("npm is not installed")
     environment = Environment(client, cache)
     environment.install()
-    found = environment.run({**address, "api": client.api, "model": MODELS[client.api], "cap": CAP})
+    found = environment.run({"prompt": PROMPT, **address, "api": client.api, "model": MODELS[client.api], "cap": CAP})
     return {"": {"version": environment.version()}, **found}
 
 

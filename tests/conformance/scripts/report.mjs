@@ -1,8 +1,7 @@
 // What the scripts of all clients in JavaScript share: the service, what is asked of it, and how answers are reported.
 import { z } from "zod";
 
-export const { url, key, api, model, cap } = JSON.parse(process.argv[2]);
-export const PROMPT = "Say in detail why the sky is blue.";
+export const { url, key, api, model, prompt: PROMPT, cap } = JSON.parse(process.argv[2]);
 export const WEATHER_PROMPT = "How is the weather in Oslo?";
 export const RESULT = "11 degrees";
 export const City = z.object({ city: z.enum(["Oslo", "Rome"]) });

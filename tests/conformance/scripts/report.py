@@ -14,8 +14,7 @@ from typing import Any, Literal
 import pydantic
 
 SERVICE = json.loads(sys.argv[1])
-URL, KEY, API, MODEL, CAP = (SERVICE[name] for name in ("url", "key", "api", "model", "cap"))
-PROMPT = "Say in detail why the sky is blue."
+URL, KEY, API, MODEL, PROMPT, CAP = (SERVICE[name] for name in ("url", "key", "api", "model", "prompt", "cap"))
 WEATHER_PROMPT = "How is the weather in Oslo?"
 RESULT = "11 degrees"
 
