@@ -70,6 +70,46 @@ def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(bridge: Bridge):
     expect(title).to_be_visible()
 
 
+def test_calls_are_filtered_opened_and_read_by_keyboard(bridge: Bridge, client: famnb.Client):
+    page = bridge.page
+    client.ask("<img src=x> hostile", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=1000)
+    bridge.tool.poll()
+    bridge.flush()
+    rows = page.get_by_role("grid", name="Calls").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator("main")).to_contain_text("These calls were simulated")
+    expect(page.locator(".famnb-chart")).to_have_count(4)
+    page.get_by_role("button", name="fam-mini").click()
+    bridge.deliver()
+    expect(rows).to_have_count(2)
+    expect(page.get_by_label("Model", exact=True)).to_have_value("fam-mini")
+    page.get_by_label("Model", exact=True).select_option("fam-2-5-pro")
+    bridge.deliver()
+    rows.first.focus()
+    page.keyboard.press("Enter")
+    bridge.deliver()
+    expect(rows.first).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("region", name="Call")).to_contain_text("hostile")
+    page.get_by_role("tab", name="Transcript").focus()
+    for name in ("Request", "Response"):
+        page.keyboard.press("ArrowRight")
+        bridge.deliver()
+        expect(page.get_by_role("tab", name=name)).to_be_focused()
+    expect(page.locator("main")).to_contain_text("Status 200")
+    page.get_by_role("tab", name="Events").click()
+    bridge.deliver()
+    page.get_by_label("Filter").fill("message_start")
+    page.clock.fast_forward(500)
+    bridge.deliver()
+    expect(page.locator("main")).to_contain_text("hold the text")
+    page.get_by_role("tab", name="Request").click()
+    bridge.deliver()
+    expect(page.get_by_label("raw request", exact=True)).to_contain_text("Bearer ••••••")
+    page.get_by_role("button", name="Close").click()
+    bridge.deliver()
+    expect(page.get_by_role("tab", name="Request")).to_be_hidden()
+
+
 def test_a_missing_price_is_entered_where_it_is_missing(bridge: Bridge, client: famnb.Client):
     page = bridge.page
     entry = page.get_by_text("Set a missing price")

@@ -21,35 +21,30 @@ GROWN = "length => document.querySelector('.famnb-text').innerText.match(/\\d+/g
 """Whether more numbers are shown than that."""
 
 
-def test_at_the_end_only_ordinary_output_is_left(lab: Lab):
-    lab.notebook(CONNECT, 'reply = client.ask("Why $5, or $6?", thinking=64)\nreply').run(0)
-    lab.run(1)
+def test_only_ordinary_output_is_left_of_one_call_of_several_at_once_and_in_an_output_widget(lab: Lab):
+    asynchronous = "famnb.AsyncClient(base_url=client.base_url(), api_key=famnb.api.embedded()[1])"
+    lab.notebook(
+        f"{CONNECT}\nimport asyncio, ipywidgets\nasynchronous = {asynchronous}",
+        'reply = client.ask("Why $5, or $6?", thinking=64)\nreply',
+        "replies = await asyncio.gather(*(asynchronous.ask(f'Count to {n}.') for n in (11, 12, 13)))",
+        "box = ipywidgets.Output()\nbox",
+        "with box: client.ask('Count to 33.')",
+    )
+    for number in range(5):
+        lab.run(number)
     expect(lab.output(1)).to_contain_text("tokens out")
     expect(lab.output(1)).to_contain_text("Why $5, or $6?")
-    expect(lab.output(1).locator(".famnb-pane")).to_have_count(0)
-    (output,) = lab.save().cells[1].outputs
+    expect(lab.output(3).first).to_contain_text("31, 32, 33")
+    expect(lab.output(3).first).to_contain_text("tokens out")
+    for number in (1, 3):
+        expect(lab.output(number).locator(".famnb-pane")).to_have_count(0)
+    cells = lab.save().cells
+    (output,) = cells[1].outputs
     assert set(output["data"]) == {"text/html", "text/markdown", "text/plain"}
     assert all("Why" in text for text in output["data"].values())
-
-
-def test_calls_at_once_have_a_view_each(lab: Lab):
-    connect = "asynchronous = famnb.AsyncClient(base_url=client.base_url(), api_key=famnb.api.embedded()[1])"
-    ask = "await asyncio.gather(*(asynchronous.ask(f'Count to {n}.') for n in (11, 12, 13)))"
-    lab.notebook(f"{CONNECT}\n{connect}", f"import asyncio\nreplies = {ask}").run(0)
-    lab.run(1)
-    outputs = lab.save().cells[1].outputs
-    assert [f"Count to {n}." in output["data"]["text/html"] for n, output in zip((11, 12, 13), outputs, strict=True)]
-    assert [output["data"]["text/plain"].count(",\n11") for output in outputs] == [1, 1, 1]
-
-
-def test_inside_an_output_widget_replies_are_shown(lab: Lab):
-    lab.notebook(CONNECT, "import ipywidgets\nbox = ipywidgets.Output()\nbox", "with box: client.ask('Count to 33.')")
-    for number in range(3):
-        lab.run(number)
-    shown = lab.output(1).first
-    expect(shown).to_contain_text("tokens out")
-    expect(shown).to_contain_text("31, 32, 33")
-    expect(shown.locator(".famnb-pane")).to_have_count(0)
+    texts = [output["data"]["text/plain"] for output in cells[2].outputs]
+    assert [sum(f"Count to {n}." in text for text in texts) for n in (11, 12, 13)] == [1, 1, 1]
+    assert [text.count(",\n11") for text in texts] == [1, 1, 1]
 
 
 @pytest.mark.always
@@ -159,7 +154,7 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
         reached.append(lab.page.evaluate(FOCUSED))
     assert reached == [
         *("model", "max_tokens", "Sampling"),
-        *("temperature", "top_p"),
+        *("temperature, slider", "temperature", "top_p, slider", "top_p"),
         *("Reasoning", "Conversation", "Stream1 set", "More"),
     ]
     ask_endlessly(composer)

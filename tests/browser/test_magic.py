@@ -18,8 +18,10 @@ def complete(lab: Lab, offered: list[str], chosen: str) -> None:
     expect(names.first).to_be_hidden()
 
 
-def test_a_cell_is_written_by_completion_and_asks(lab: Lab):
-    lab.notebook("%load_ext famnb\ncity = 'Oslo'", "", "answer.status, answer.endpoint, answer.request.model").run(0)
+def test_a_cell_is_written_by_completion_asks_and_is_stopped_by_the_notebooks_button(lab: Lab):
+    endless = "%%fam --endpoint messages --max-tokens 100000 --into part\nCount to 50000, please."
+    states = "answer.status, answer.endpoint, answer.request.model, part.status, part.text[:7]"
+    lab.notebook("%load_ext famnb\ncity = 'Oslo'", "", endless, states).run(0)
     lab.page.locator(".jp-CodeCell").nth(1).locator(".cm-content").click()
     lab.page.keyboard.type("%%fam --endpoint ")
     complete(lab, ["chat", "messages", "responses", "web"], "web")
@@ -31,20 +33,12 @@ def test_a_cell_is_written_by_completion_and_asks(lab: Lab):
     lab.page.keyboard.press("Control+Enter")
     lab.settled(1)
     expect(lab.output(1)).to_contain_text("Why does it rain in Oslo?")
-    lab.run(2)
-    expect(lab.output(2)).to_contain_text("('completed', 'web', 'fam-2-5-mini')")
 
-
-def test_the_notebooks_stop_button_keeps_what_had_come(lab: Lab):
-    cell = "%%fam --endpoint messages --max-tokens 100000 --into part\nCount to 50000, please."
-    lab.notebook("%load_ext famnb", cell, "part.status, part.text[:7]", "%fam --endpoint web What is a tide?").run(0)
-    lab.start(1)
-    expect(lab.output(1).locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    lab.start(2)
+    expect(lab.output(2).locator(".famnb-pane")).to_contain_text("1, 2, 3")
     lab.command("notebook:interrupt-kernel")
-    lab.settled(1)
-    expect(lab.output(1)).to_contain_text("stopped")
-    expect(lab.output(1)).not_to_contain_text("Traceback")
-    lab.run(2)
-    expect(lab.output(2)).to_contain_text("('cancelled', '1, 2, 3')")
+    lab.settled(2)
+    expect(lab.output(2)).to_contain_text("stopped")
+    expect(lab.output(2)).not_to_contain_text("Traceback")
     lab.run(3)
-    expect(lab.output(3)).to_contain_text("What is a tide?")
+    expect(lab.output(3)).to_contain_text("('completed', 'web', 'fam-2-5-mini', 'cancelled', '1, 2, 3')")

@@ -53,17 +53,3 @@ def test_a_run_moves_beside_a_cell_and_stops_by_keyboard(lab: Lab):
     saved = [output["data"] for cell in lab.save().cells for output in cell.outputs if "data" in output]
     assert sum("of 60 planned" in data.get("text/html", "") for data in saved) == 2
     assert not [data for data in saved if "application/vnd.jupyter.widget-view+json" in data]
-
-
-def test_a_reloaded_page_follows_a_run_and_says_what_it_cannot_do(lab: Lab):
-    lab.notebook(SETUP.replace("run.sqlite", "reloaded.sqlite")).run(0)
-    expect(lab.output(0).get_by_role("progressbar")).to_be_visible()
-    lab.save()
-    lab.reload()
-    shown = lab.output(0)
-    expect(shown.get_by_role("progressbar")).to_have_attribute(
-        "aria-valuetext", re.compile(r"^([3-9]|\d\d) of 60 done")
-    )
-    shown.get_by_role("button", name="Stop").click()
-    expect(shown).to_contain_text("Stopped; all that had come is kept.")
-    expect(shown).to_contain_text("This page was reloaded")

@@ -28,9 +28,10 @@ def unfold(composer: Locator, heading: str) -> None:
     composer.locator("summary", has_text=heading).click()
 
 
-def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
+def test_models_of_vendors_answer_leave_their_code_and_are_asked_at_once(lab: Lab):
     lab.page.set_viewport_size({"width": 1400, "height": 1000})
-    lab.notebook(SETUP, "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])").run(0)
+    composers = "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])"
+    lab.notebook(SETUP, *composers, "famnb.Board(variants=famnb.grid(client=clients, max_tokens=100))").run(0)
     composer = run_tool(lab, 1)
     expect(composer.get_by_label("max_tokens", exact=True)).to_have_value("4096")
     unfold(composer, "Reasoning")
@@ -62,13 +63,8 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="openai"')
     expect(composer.locator(".famnb-shown")).to_contain_text('model="gpt-of-our-own"')
 
-
-def test_a_board_asks_three_vendors_at_once(lab: Lab):
-    lab.page.set_viewport_size({"width": 1400, "height": 1000})
-    lab.notebook(SETUP, "famnb.Board(variants=famnb.grid(client=clients, max_tokens=100))").run(0)
-    board = run_tool(lab, 1, "board")
-    columns = board.locator(".famnb-column")
-    expect(columns).to_have_count(3)
+    board = run_tool(lab, 3, "board")
+    expect(board.locator(".famnb-column")).to_have_count(3)
     for name, endpoints in (("anthropic", ["messages"]), ("openai", ["responses", "chat"]), ("openrouter", ["chat"])):
         column = board.get_by_role("group", name=name, exact=True)
         expect(column.get_by_label("Endpoint").locator("option")).to_have_text(endpoints)
