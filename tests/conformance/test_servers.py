@@ -1,7 +1,7 @@
 """Foreign servers, each used through the profiles that it speaks: by Client and by Composer.
 
     pytest -m conformance tests/conformance/test_servers.py     all of them, each installed from its registry
-    pytest tests/conformance/test_servers.py                    llama.cpp's alone
+    pytest -m full tests/conformance/test_servers.py            llama.cpp's alone
 
 A server is kept where the clients of `test_clients.py` are.
 """
@@ -79,7 +79,7 @@ def uses(*, of_engine: bool = True) -> Any:
     rows = []
     for use in USES:
         is_engine = use.server == "llama.cpp"
-        marks = [] if is_engine else [pytest.mark.conformance]
+        marks = pytest.mark.full if is_engine else pytest.mark.conformance
         if of_engine or not is_engine:
             rows.append(pytest.param(use, id=str(use), marks=marks))
     return pytest.mark.parametrize("use", rows)
