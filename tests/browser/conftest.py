@@ -53,7 +53,7 @@ expect.set_options(timeout=GUARD_MS)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark all tests here as `browser`, and those that need a JupyterLab as `full`, but for one of each tool."""
+    """Mark all tests here as `browser`, and those that need a JupyterLab as `full`, but for those marked `always`."""
     item.add_marker("browser")
     if "jupyter" in item.fixturenames and item.get_closest_marker("always") is None:
         item.add_marker("full")

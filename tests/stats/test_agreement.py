@@ -34,6 +34,7 @@ def test_raters_of_different_items_are_refused() -> None:
         stats.agreement([1, 0], [1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("prompts", "votes"), [(12, 1), (20, 3), (60, 1)])
 def test_intervals_of_kappa_hold(prompts: int, votes: int) -> None:
     """The second repeats the first in six of ten votes and else says what is as likely of the prompt."""

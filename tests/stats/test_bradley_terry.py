@@ -174,6 +174,7 @@ def test_votes_that_make_no_sense_are_refused(votes: list[Any], words: str) -> N
         stats.bradley_terry(votes)
 
 
+@pytest.mark.full
 def test_intervals_cover_the_truth_at_their_rate() -> None:
     rng, truth = np.random.default_rng(5), np.array([0.9, 0.2, -0.3, -0.8])
     names, covered = ["a", "b", "c", "d"], 0

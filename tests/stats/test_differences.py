@@ -87,6 +87,7 @@ def estimates_within(side: pd.Series, factor: float, *, off: float) -> pd.DataFr
     return pd.DataFrame({"low": value / factor, "value": value, "high": value * factor})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("prompts", PROMPTS)
 def test_a_difference_of_estimates_is_claimed_at_its_worst_only(prompts: int) -> None:
     """Two alike, one of them estimated 40 % too dear within a factor of 1.5: no claim, and intervals hold."""
@@ -139,6 +140,7 @@ def test_bounds_hold_their_values() -> None:
         stats.paired_bounds(rows.drop(columns="low"), rows)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("p", "prompts", "repeats"), [(0.5, 6, 3), (0.5, 20, 2), (0.95, 40, 2), (0.95, 150, 4)])
 def test_differences_of_percentiles_hold(p: float, prompts: int, repeats: int) -> None:
     """Of medians from six prompts on, of the 95th percentile from forty; also where there is none."""
@@ -152,6 +154,7 @@ def test_differences_of_percentiles_hold(p: float, prompts: int, repeats: int) -
     assert {(one.statistic, one.caution) for one in found} == {("p50" if p == 0.5 else "p95", "")}
 
 
+@pytest.mark.full
 def test_percentiles_of_calls_that_count_as_prompts_claim_too_much() -> None:
     """Where prompts suit variants, many repeats make a difference of medians of nothing; by prompts they do not."""
     rng = np.random.default_rng(7)

@@ -60,6 +60,7 @@ def test_order_intervals_cover_at_least_their_level(p: float, n: int, level: flo
     assert narrower < level
 
 
+@pytest.mark.full
 def test_median_intervals_cover_the_truth_at_their_rate() -> None:
     """Of 300 samples of a skewed distribution with median 1, some 95 in 100 hold it."""
     samples = np.random.default_rng(7).lognormal(size=(300, 41))

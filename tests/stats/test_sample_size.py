@@ -62,11 +62,13 @@ def share_found(comparisons: int, *, is_planned: bool, pilot: int = 12, differen
     return found / 400
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("comparisons", [1, 6])
 def test_a_plan_finds_what_it_promises(comparisons: int) -> None:
     """80 of 100, by the rule that judges: `paired`, and Holm's adjustment for all comparisons."""
     assert 0.78 <= share_found(comparisons, is_planned=True) <= 0.93
 
 
+@pytest.mark.full
 def test_a_plan_that_forgets_the_other_comparisons_finds_half() -> None:
     assert share_found(6, is_planned=False) < 0.6

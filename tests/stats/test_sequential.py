@@ -50,6 +50,7 @@ def is_claimed(gaps: np.ndarray, sizes: np.ndarray, levels: list[float]) -> bool
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("looks", [LOOKS, None])
 @pytest.mark.parametrize("prompts", [12, 60])
 def test_ten_looks_claim_no_more_often_than_one(prompts: int, looks: int | None):
