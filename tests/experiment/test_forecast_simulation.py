@@ -38,9 +38,9 @@ def test_the_expected_value_is_never_outside_its_interval():
 
 @pytest.mark.parametrize("n", [8, 40])
 def test_intervals_hold_the_truth_at_their_rate(n, prices):
-    """Of 100 plans forecast from n past calls each, the true sum of 30 calls is inside as often as is said."""
+    """Of 50 plans forecast from n past calls each, the true sum of 30 calls is inside as often as is said."""
     plan = cells(30, models=["fam-2-5-pro"], max_tokens=4000)
-    truth, runs = np.random.default_rng(1), 100
+    truth, runs = np.random.default_rng(1), 50
     inside = {"output": 0, "cost": 0, "wall": 0}
     given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
     for run in range(runs):
