@@ -1,4 +1,4 @@
-"""The vendors' own SDKs, unmodified, as conformance peers: whole, streamed, and refused."""
+"""The vendors' own SDKs at a service without `compat`; `tests/conformance` has what they do with it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,14 +11,6 @@ from famnb.service import Server
 from tests.support.service_requests import PATHS, ServiceClient
 
 PROMPT = "Say hello in one sentence."
-
-
-@pytest.fixture(params=["chat", "web"])
-def chat(request: pytest.FixtureRequest, server: Server) -> Iterator[tuple[openai.OpenAI, str]]:
-    """The OpenAI SDK at either chat endpoint, with a model of it."""
-    path = PATHS[request.param].removesuffix("/chat/completions")
-    with openai.OpenAI(base_url=server.url + path, api_key=server.key, max_retries=0) as client:
-        yield client, "fam-mini" if request.param == "chat" else "fam-2-5-pro"
 
 
 @pytest.fixture
@@ -35,19 +27,6 @@ def messages(server: Server) -> Iterator[anthropic.Anthropic]:
         yield client
 
 
-def test_chat_completions(chat: tuple[openai.OpenAI, str]):
-    client, model = chat
-    whole = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}])
-    stream = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}], stream=True)
-    chunks = list(stream)
-    assert (whole.choices[0].message.role, whole.choices[0].finish_reason) == ("assistant", "stop")
-    assert whole.usage is not None
-    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == whole.choices[0].message.content != ""
-    assert chunks[0].choices[0].delta.role == "assistant"
-    assert chunks[-1].choices[0].finish_reason == "stop"
-
-
 def test_responses(responses: openai.OpenAI):
     first = responses.responses.create(model="fam-2-5-pro", input="My name is Ada.", instructions="Be kind.")
     assert first.status == "completed"
@@ -58,16 +37,6 @@ def test_responses(responses: openai.OpenAI):
     responses.responses.delete(first.id)
     with pytest.raises(openai.NotFoundError):
         responses.responses.retrieve(first.id)
-
-
-def test_streamed_responses(responses: openai.OpenAI):
-    events = list(responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True))
-    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
-    final = events[-1]
-    assert final.type == "response.completed"
-    assert final.response.output_text == "".join(deltas)
-    assert final.response.usage is not None
-    assert final.response.usage.output_tokens == len(deltas)
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from famnb.events import Usage
 from famnb.reply import Reply, fold
 from famnb.wire import chat, messages, responses
-from tests.support.strategies import cut, read
+from tests.support.strategies import read
 
 FIXTURES = Path(__file__).parent / "fixtures" / "quirks"
 DIALECTS = {"chat": chat, "responses": responses, "messages": messages}
@@ -98,13 +96,6 @@ def dialect_of(name: str) -> ModuleType:
 def test_a_quirk_is_read(name: str):
     found = facts(fold(read(dialect_of(name), [(FIXTURES / f"{name}.sse").read_bytes()])))
     assert {fact: found[fact] for fact in EXPECTED[name]} == EXPECTED[name]
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-@given(data=st.data())
-def test_a_quirk_is_read_the_same_however_cut(name: str, data: st.DataObject):
-    stream = (FIXTURES / f"{name}.sse").read_bytes()
-    assert read(dialect_of(name), data.draw(cut(stream))) == read(dialect_of(name), [stream])
 
 
 def test_every_fixture_is_used():

@@ -38,8 +38,8 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-/** @param {{call: ToolCallView, number: number, pane: string}} props `number` is its index in the reply */
-function Approval({ call, number, pane }) {
+/** @param {{call: ToolCallView, number: number, isLast: boolean, pane: string}} props `number` is its index in the reply */
+function Approval({ call, number, isLast, pane }) {
   const { outbox, root } = useTool();
   const group = useRef(/** @type {any} */ (null));
   // Whoever has decided by keyboard goes on from the chat.
@@ -50,17 +50,18 @@ function Approval({ call, number, pane }) {
     };
   }, []);
   const lock = `${pane} ${number}`;
-  const decide = (label, isApproved, name = "") =>
+  const decide = (label, isApproved, rest, name = "") =>
     html`<${Button}
       class=${name}
       label=${label}
       locked=${outbox.isPending("decide", lock)}
-      press=${() => outbox.press("decide", { pane, call: number, isApproved }, lock)}
+      press=${() => outbox.press("decide", { pane, call: number, isApproved, rest }, lock)}
     />`;
   const title = `Run ${call.name}?`;
   return html`<div class="famnb-approval" role="group" aria-label=${title} ref=${group}>
     <span class="famnb-label">${title}</span>
-    ${decide("Approve", true, "famnb-send")}${decide("Decline", false)}
+    ${decide("Approve", true, false, "famnb-send")}${decide("Decline", false, false)}
+    ${!isLast && html`${decide("Approve all", true, true)}${decide("Decline all", false, true)}`}
   </div>`;
 }
 
@@ -74,7 +75,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   const below = ({ tool, index }) =>
     tool.result
       ? html`<${Block} block=${tool.result} />`
-      : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} pane=${pane.key} />`;
+      : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} isLast=${index === call.tools.length - 1} pane=${pane.key} />`;
   const { copy, edit, editor, versions, retry } = useAnswer({
     ...turn,
     pane,
