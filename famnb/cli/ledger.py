@@ -1,9 +1,9 @@
 """`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep.
 
 `info` counts calls by status, model and endpoint, and those that run. `prune` deletes old calls, or only their bytes,
-never a running one. An exported Parquet file has calls with their requests and bytes, lossless; `import` merges by id,
-and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]"). With --frame, or to a file
-named .csv, calls are exported in the columns of famnb.calls(), which other tools read; these cannot be imported.
+never a running one. `export` adds calls with their requests and bytes to another ledger, which is made if it is not
+there, and `import` those of another ledger to this one, each call once. With --frame, or to a file named .csv or
+.parquet, calls are exported in the columns of famnb.calls(), which other tools read; these cannot be imported.
 
 `import` also reads what other tools recorded: OpenAI-style JSONL, batch files and stored completions, exports of
 LiteLLM and Langfuse, logs of Inspect and promptfoo, and OpenTelemetry spans; what such a file does not say is missing.
@@ -32,9 +32,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
     prune.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
     prune.set_defaults(run=_prune)
-    export = commands.add_parser("export", help="write calls with their bytes to one Parquet file")
+    export = commands.add_parser("export", help="add calls with their bytes to another ledger")
     export.add_argument("file", type=Path)
-    frame_help = "the columns of famnb.calls instead, as CSV if the file is named .csv"
+    frame_help = "the columns of famnb.calls instead, as Parquet, or as CSV if the file is named .csv"
     export.add_argument("--frame", action="store_true", help=frame_help)
     add_filters(export)
     export.set_defaults(run=_export)
@@ -60,13 +60,13 @@ def _prune(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    if options.frame or options.file.suffix == ".csv":
+    if options.frame or options.file.suffix in (".csv", ".parquet"):
         # Late, since the other commands do without pandas.
         from famnb.cli.calls import write_frame
 
         return write_frame(options.file, options.ledger, read_filters(options))
     written = Ledger(options.ledger).export(options.file, **read_filters(options))
-    print(f"{written:,} calls written to {options.file}")
+    print(f"{written:,} new calls in {options.file}")
     return 0
 
 

@@ -16,7 +16,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -28,32 +28,19 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.events import COUNTS, Billing, Usage
 from famnb.formatting import FormatValue, escape_html, format_count, format_estimate, format_number, format_usd
-from famnb.frame.columnar_reader import (
-    CodedWords,
-    ColumnArrays,
-    ColumnReader,
-    SelectedColumn,
-    as_floats,
-    as_integers,
-    open_reader,
-    source_of,
-    to_pandas,
-)
+from famnb.frame.columnar_reader import ColumnArrays, ColumnReader, SelectedColumn, open_reader, to_pandas
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
-from famnb.frame.fill_estimates import LACKING, NEEDED_COLUMNS, CountBounds, fill_counts
+from famnb.frame.fill_estimates import LACKING, NEEDED_COLUMNS, CountBounds, fill_counts, known_sources
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
 from famnb.record.filters import Filters, Moment, OneOrMore, where
-from famnb.record.ledger import HasLedger
-from famnb.record.parquet import Parquet
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.record.price import ServiceNames, service_names
 from famnb.record.serialize import EPOCH
 from famnb.validation import check_integer
 from famnb.wire import lenient_json
-
-CallRow: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
 
 def calls(
@@ -74,8 +61,7 @@ def calls(
 ) -> pd.DataFrame:
     """One row a call, newest last; calls that failed, were stopped or cut off included.
 
-    `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger; or a Parquet file, or a
-    glob of them such as "folder/*.parquet", that `Ledger.export` wrote (extra `scale`). `since` (included) and
+    `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger. `since` (included) and
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, timedeltas back from now, or
     "today", "yesterday", "last 7 days". The other filters take a text or several; `limit` keeps the newest, `columns`
     names the columns wanted, in their order.
@@ -84,8 +70,7 @@ def calls(
     Times are monotonic, in seconds from sending the request, and noted once a read from the socket. Input tokens
     include cached ones and output tokens include reasoning, on every endpoint. A missing number is missing, never 0;
     an estimated one has its ends beside it (`input_tokens_low`, …), and so has its cost.
-    Filters and `columns` are applied inside the ledger, which matters from some 100,000 calls on. A call that stands in
-    several Parquet files counts once.
+    Filters and `columns` are applied inside the ledger, which matters from some 100,000 calls on.
     With all columns the frame shows itself by those that people look for first; it is a DataFrame like any other.
     The tags of an experiment's prompts (`keep=`) follow `tag`, a column each, where any of the calls has one.
     To pair calls, use `prompt_id` within an experiment and `prompt_hash` elsewhere: `prompt` is only a prompt's head.
@@ -99,7 +84,7 @@ def calls(
     if names == []:
         raise InvalidRequest("columns: expected at least one; None is all of them")
     chosen = CALLS if names is None else tuple(_BY_NAME[name] for name in names if name in _BY_NAME)
-    source = source_of(ledger)
+    source = ledger_of(ledger)
     filters: Filters = {"since": since, "until": until, "model": model, "endpoint": endpoint, "profile": profile}
     filters |= {"experiment": experiment, "variant": variant, "tag": tag, "status": status}
     condition, values = where(filters)
@@ -110,7 +95,7 @@ def calls(
         computed |= dict.fromkeys((*_PRICED_COUNTS, *_BOUNDS))
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
     bounded = {count for count in BOUNDED_COUNTS if not computed.keys().isdisjoint((f"{count}_low", f"{count}_high"))}
-    selected += [SelectedColumn(name, "integer") for name in {*computed, *bounded} & {*COUNTS}]
+    selected += [SelectedColumn(name) for name in {*computed, *bounded} & {*COUNTS}]
     if computed:
         selected.append(_PLACE)
     if costs:
@@ -132,17 +117,18 @@ def calls(
     for name in _BOUNDS:
         if name in computed:
             count, _, end = name.rpartition("_")
-            arrays[name] = as_integers(bounds[count][end == "high"])
-    table = {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}
+            arrays[name] = bounds[count][end == "high"]
+    ids, first = arrays.get("id", ()), min(arrays["started_us"], default=0)
+    # Popped, so that few columns are in memory both as they were read and as they are shown.
+    table = {column.name: to_pandas(column, arrays.pop(column.sql or column.name)) for column in chosen}
     if needs_tags:
         table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
     frame = pd.DataFrame(table, copy=False)
     if definition != "famnb":
         # Calls may have been recorded since; those read before are among the rows from the first of them on.
-        first = min(arrays["started_us"], default=0)
         rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
         by_name = {column.name: column for column in (*CALLS, *PEER)}
-        for name, column_values in _peer_latencies(definition, arrays["id"], rows, source).items():
+        for name, column_values in _peer_latencies(definition, ids, rows, source).items():
             if name in frame or names is None:
                 frame[name] = by_name[name].to_series(column_values)
     if names is None:
@@ -166,13 +152,11 @@ COMPUTED = frozenset({*_COMPUTED, *_COSTS})
 """Columns that are not simply what the ledger has stored."""
 _PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 """The counts that a cost depends on."""
-_PLACE = SelectedColumn("place", "integer")
-_NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
+_PLACE = SelectedColumn("place")
+_NEEDED_FOR_PEERS = (SelectedColumn("id", "text"),)
 _NEEDED_FOR_COSTS = (
-    SelectedColumn("started_us", "integer"),
-    SelectedColumn("endpoint", "word"),
-    *(SelectedColumn(name, "word") for name in ("model", "profile", "reply_model", "billing")),
-    *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
+    *(SelectedColumn(name, "word") for name in ("endpoint", "model", "profile", "reply_model", "billing")),
+    *(SelectedColumn(name) for name in (*_COSTS, _REPORTED_COST)),
 )
 
 _NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"),)
@@ -191,16 +175,16 @@ def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] 
     return {name: available[name] for name in names}
 
 
-def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
+def _tag_columns(encoded: pd.Categorical) -> dict[str, Any]:
     """The tags of prompts, a column each, of the JSON objects that hold those of each call."""
-    objects = [lenient_json.decode(word.encode()) for word in encoded.words]
+    objects = [lenient_json.decode(word.encode()) for word in encoded.categories]
     names = dict.fromkeys(name for tags in objects for name in tags)
     # Decoded and typed once for each prompt, not for each call; the None at the end is where the code -1 points.
     columns = {name: plain_series([*(tags.get(name) for tags in objects), None]) for name in names}
     return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
 
 
-def _fill_counts(arrays: ColumnArrays, reader: ColumnReader, source: Ledger | Parquet) -> CountBounds:
+def _fill_counts(arrays: ColumnArrays, reader: ColumnReader, source: Ledger) -> CountBounds:
     """Fill in what calls lack of the counts and sources that were read, in place; return the bounds of the counts."""
     lacking = reader.read([_PLACE, *NEEDED_COLUMNS], only=LACKING)
     filled = fill_counts(lacking, source)
@@ -210,29 +194,27 @@ def _fill_counts(arrays: ColumnArrays, reader: ColumnReader, source: Ledger | Pa
     bounds: CountBounds = {}
     for count in COUNTS:
         if count in arrays:
+            arrays[count] = arrays[count].copy()
             arrays[count][rows] = lacking[count]
         if count in BOUNDED_COUNTS and count in arrays:
-            bounds[count] = as_floats(arrays[count]), as_floats(arrays[count])
+            bounds[count] = arrays[count].copy(), arrays[count].copy()
             for column, ends in zip(bounds[count], filled[count], strict=True):
                 column[rows] = ends
         if (sources := arrays.get(f"{count}_source")) is not None:
-            # A call that is still running has no sources yet.
-            sources.codes[sources.codes < 0] = sources.code_of("absent")
-            found = lacking[f"{count}_source"]
-            codes = np.array([sources.code_of(word) for word in found.words], dtype=np.int32)
-            sources.codes[rows] = codes[found.codes]
+            arrays[f"{count}_source"] = sources = known_sources(sources)
+            sources[rows] = lacking[f"{count}_source"]
     return bounds
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     """The cost columns: as the service reported, by the price book of each call's day, or as stored when it ended."""
-    counts = {name: as_floats(arrays[name]) for name in _PRICED_COUNTS}
+    counts = {name: arrays[name].copy() for name in _PRICED_COUNTS}
     written = counts["cache_write_tokens"]
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     models = _priced_models(arrays)
     costs = {name: np.array(arrays[name]) for name in _COSTS}
-    for model in {price.model for price in prices}.intersection(models.words):
-        calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
+    for model in {price.model for price in prices}.intersection(models.categories):
+        calls_of_model = np.flatnonzero(models == model)
         for service, rows in _by_service(model, calls_of_model, arrays):
             model_costs = cost_columns(
                 prices,
@@ -254,17 +236,17 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     return costs
 
 
-def _priced_models(arrays: ColumnArrays) -> CodedWords:
+def _priced_models(arrays: ColumnArrays) -> pd.Categorical:
     """The models by whose names calls are priced: of a request that names a deployment, that of its reply."""
-    models, reply_models, profiles = arrays["model"], arrays["reply_model"], arrays["profile"]
-    priced = CodedWords(models.codes.copy(), [*models.words])
-    deploying = np.isin(profiles.codes, [code for code, name in enumerate(profiles.words) if names_deployments(name)])
-    for model, reply_model in np.unique(np.stack([models.codes, reply_models.codes])[:, deploying], axis=1).T:
-        if model >= 0 and reply_model >= 0:
-            name = prices.priced_model(models.words[model], reply_models.words[reply_model])
-            is_pair = deploying & (models.codes == model) & (reply_models.codes == reply_model)
-            priced.codes[is_pair] = priced.code_of(name)
-    return priced
+    models: pd.Categorical = arrays["model"]
+    reply_models, profiles = arrays["reply_model"], arrays["profile"]
+    deploying = profiles.isin([*filter(names_deployments, profiles.categories)]) & ~models.isna() & ~reply_models.isna()
+    if not deploying.any():
+        return models
+    names = models.astype(object)
+    pairs = zip(names[deploying], reply_models[deploying], strict=True)
+    names[deploying] = [prices.priced_model(model, reply_model) for model, reply_model in pairs]
+    return pd.Categorical(names)
 
 
 def _price_billed_items(
@@ -278,14 +260,14 @@ def _price_billed_items(
 ) -> None:
     """Price those of a model's calls one by one that are billed for more than their tokens."""
     billing = arrays["billing"]
-    for row in rows[billing.codes[rows] >= 0]:
+    for row in rows[~billing.isna()[rows]]:
         known, low, high = (
             {name: int(value) if np.isfinite(value := column[row]) else None for name, column in columns.items()}
             for columns in (counts, *({name: ends[n] for name, ends in bounds.items()} for n in (0, 1)))
         )
         usage = Usage(
             **known,  # type: ignore[arg-type]
-            billing=msgspec.json.decode(billing.words[billing.codes[row]], type=Billing),
+            billing=msgspec.json.decode(billing[row], type=Billing),
             estimated=tuple(name for name in BOUNDED_COUNTS if low[name] != high[name]),
         )
         started = EPOCH + timedelta(microseconds=int(arrays["started_us"][row]))
@@ -303,8 +285,8 @@ def _by_service(
     if not services:
         yield (), rows
         return
-    url_codes, urls = arrays["url"].codes[rows], arrays["url"].words
-    profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].words
+    url_codes, urls = arrays["url"].codes[rows], arrays["url"].categories
+    profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].categories
     rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
     for url, profile in {*zip(url_codes.tolist(), profile_codes.tolist(), strict=True)}:
         # A call that was not sent has no address.
@@ -317,7 +299,7 @@ def _by_service(
 
 
 def _peer_latencies(
-    definition: Peer, call_ids: Iterable[str], rows: Iterable[CallRow], source: Ledger | Parquet
+    definition: Peer, call_ids: Iterable[str], rows: Iterable[sqlite3.Row], source: Ledger
 ) -> dict[str, Sequence[Any]]:
     """Columns of these calls' latencies by another tool's definition; only calls that ended in order have any."""
     order = dict.fromkeys(call_ids)

@@ -1,96 +1,41 @@
-"""Reads calls from a ledger or from exported files into NumPy columns.
+"""Reads calls from a ledger into columns: floats with NaN where missing, `pandas.Categorical`, pandas' arrays of texts.
 
 Rows are read in chunks, so that only one chunk's cells are Python objects at once: a million calls of sixty columns
-would take gigabytes of them.
+would take gigabytes of them. To make these objects takes most of the time, so the words of a call come as one JSON
+text, which is decoded once for all calls of a chunk that have the same.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
-import glob
-import os
+import itertools
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from famnb.errors import LedgerError
 from famnb.frame.columns import Column
-from famnb.record import Ledger, ledger, parquet
-from famnb.record.ledger import HasLedger, ledger_of
-from famnb.record.parquet import Parquet
+from famnb.record import Ledger, ledger
+
+try:
+    import pyarrow as pa
+except ImportError:  # without the extra `scale`, texts take pandas four times as long
+    pa = None
 
 # The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces to join.
-CHUNK = 2000
+CHUNK = 500
 """Rows that are Python objects at once."""
-# NumPy's integers have no missing value; no count or time is the least of them.
-ABSENT = -(2**63)
-"""Stands for a missing integer while columns are read."""
 
-CellKind: TypeAlias = Literal["real", "integer", "word", "text"]
-Cells: TypeAlias = npt.NDArray[Any]
-"""Some cells of one column, as the database has them."""
-
-_KIND_OF_DTYPE: Mapping[str, CellKind] = {
-    "Float64": "real",
-    "Int64": "integer",
-    "boolean": "word",
-    "datetime64[us, UTC]": "integer",
-    "category": "word",
-    "string": "text",
-}
-_STORAGE = {"real": "f8", "integer": "i8", "word": "O", "text": "O"}
+CellKind: TypeAlias = Literal["number", "word", "text"]
+_KIND_OF_DTYPE: Mapping[str, CellKind] = {"category": "word", "boolean": "word", "string": "text"}
 _REPEATED_TEXTS = frozenset({"url"})
 """Texts of which a ledger has few: read as words."""
-
-
-@dataclasses.dataclass(slots=True)
-class CodedWords:
-    """A column of words, or of truth values, as integers: -1 where missing, else an index into `words`."""
-
-    codes: npt.NDArray[np.int32]
-    words: list[Any]
-
-    def code_of(self, word: str) -> int:
-        """Return the code of a word, which is added if it is new."""
-        if word not in self.words:
-            self.words.append(word)
-        return self.words.index(word)
-
-    def take(self, positions: npt.NDArray[Any]) -> CodedWords:
-        """Return the elements at these positions, with the words that occur there."""
-        codes = self.codes[positions]
-        used = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.words) + 1)[1:])
-        # The -1 at the end is where the code -1 of a missing word points.
-        new_codes = np.full(len(self.words) + 1, -1, dtype=np.int32)
-        new_codes[used] = np.arange(len(used))
-        return CodedWords(new_codes[codes], [self.words[code] for code in used])
-
-    def isin(self, words: Container[str]) -> npt.NDArray[np.bool_]:
-        """Return which elements are one of some words."""
-        codes = [code for code, word in enumerate(self.words) if word in words]
-        return np.isin(self.codes, codes)
-
-    def categorical(self, categories: Sequence[str] | None) -> pd.Categorical:
-        """Return the column for pandas; without `categories`, those that occur, sorted."""
-        names = list(categories) if categories is not None else sorted(self.words)
-        index = {word: number for number, word in enumerate(names)}
-        # The -1 at the end is where the code -1 of a missing word points.
-        new_codes = np.array([*(index.get(word, -1) for word in self.words), -1])
-        return pd.Categorical.from_codes(new_codes[self.codes], categories=pd.Index(names, dtype=object))
-
-    def texts(self) -> pd.api.extensions.ExtensionArray:
-        """Return the column for pandas as texts."""
-        return pd.array([*self.words, None], dtype="string").take(self.codes)
-
-    def truth_values(self) -> npt.NDArray[np.bool_]:
-        """Return which elements are true, of a column of truth values."""
-        return np.isin(self.codes, [code for code, word in enumerate(self.words) if word])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,87 +43,53 @@ class SelectedColumn:
     """A column to read: the SQL expression that gives it, by which it is also named, and the kind of its cells."""
 
     sql: str
-    kind: CellKind
+    kind: CellKind = "number"
 
     @classmethod
     def of(cls, column: Column) -> SelectedColumn:
         """Return what a frame's column is read from."""
-        kind = "word" if column.name in _REPEATED_TEXTS else _KIND_OF_DTYPE[column.dtype]
+        kind = "word" if column.name in _REPEATED_TEXTS else _KIND_OF_DTYPE.get(column.dtype, "number")
         return cls(column.sql or column.name, kind)
-
-    @property
-    def sqlite(self) -> str:
-        """The expression for SQLite."""
-        return f"IFNULL({self.sql}, {ABSENT})" if self.kind == "integer" else self.sql
-
-    @property
-    def duckdb(self) -> str:
-        """The expression for DuckDB, which needs casts: it tells integers and booleans from numbers."""
-        match self.kind:
-            case "integer":
-                return f"IFNULL(CAST({self.sql} AS BIGINT), {ABSENT})"
-            case "real":
-                return f"CAST({self.sql} AS DOUBLE)"
-            case _:
-                return self.sql
 
 
 ColumnArrays: TypeAlias = dict[str, Any]
-"""Whole columns by their SQL: float64 with NaN, int64 with ABSENT, `CodedWords`, or a pandas array of strings."""
-
-
-def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
-    """Return what calls are read from: a ledger, or the exported files that a path or a glob names."""
-    match source:
-        case str() | os.PathLike() if Path(source).expanduser().is_dir():
-            raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
-        # A ledger may have brackets in its path, which are no glob if there is such a file.
-        case str() | os.PathLike() if os.fspath(source).endswith(".parquet") or (
-            glob.has_magic(os.fspath(source)) and not Path(source).expanduser().exists()
-        ):
-            return Parquet(source)
-        case _:
-            return ledger_of(source)
+"""Whole columns by their SQL. Integers are floats too, since the ledger has none that a float does not hold. One of
+numbers that are all missing cannot be written to."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ColumnReader:
     """Reads columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
 
-    connection: Any
-    """SQLite's for a ledger, DuckDB's for exported files; None for a ledger that is not there yet."""
+    connection: sqlite3.Connection | None
+    """None for a ledger that is not there yet."""
     condition: str
     values: Sequence[Any]
     limit: int | None
 
     def read(self, fields: Iterable[SelectedColumn], *, only: str = "TRUE") -> ColumnArrays:
-        """Return these columns; `only` is an SQL condition that a call has to meet besides."""
-        distinct = {field.sql: field for field in fields}
-        if self.connection is None:
-            return {name: _GrowingColumn(field.kind).take() for name, field in distinct.items()}
-        if isinstance(self.connection, sqlite3.Connection):
-            return self._read_ledger(distinct, only)
-        return self._read_parquet(distinct, only)
-
-    def _query(self, columns: str, calls: str, only: str) -> tuple[str, list[Any]]:
-        query, values = f"SELECT {columns} FROM ({calls}) WHERE {self.condition} AND {only}", list(self.values)  # noqa: S608 - values are bound
-        if self.limit is not None:
-            newest = f"SELECT id FROM ({calls}) WHERE {self.condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-            query, values = f"{query} AND id IN ({newest})", [*values, *self.values, self.limit]
-        return query, values
-
-    def _read_ledger(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
-        fields = {"started_us": SelectedColumn("started_us", "integer"), **fields}
-        query, values = self._query(
-            ", ".join(field.sqlite for field in fields.values()), ledger.CALLS_WITH_STANDING, only
-        )
-        columns = {name: _GrowingColumn(field.kind) for name, field in fields.items()}
-        cursor = self.connection.cursor()
-        cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time
-        cursor.execute(query, values)
-        while rows := cursor.fetchmany(CHUNK):
-            for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=True):
-                column.append(cells)
+        """Return these columns, and `started_us`; `only` is an SQL condition that a call has to meet besides."""
+        columns = {field.sql: _GrowingColumn(field.kind) for field in (SelectedColumn("started_us"), *fields)}
+        words = [name for name, column in columns.items() if column.kind == "word"]
+        names = [name for name in columns if name not in words]
+        if self.connection is not None:
+            calls = f"({ledger.CALLS_WITH_STANDING}) WHERE {self.condition}"
+            selected = ", ".join([f"json_array({', '.join(words)})", *names])
+            query, values = f"SELECT {selected} FROM {calls} AND {only}", list(self.values)  # noqa: S608 - values are bound
+            if self.limit is not None:
+                newest = f"SELECT id FROM {calls} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+                query, values = f"{query} AND id IN ({newest})", [*values, *self.values, self.limit]
+            cursor = self.connection.cursor()
+            cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time
+            cursor.execute(query, values)
+            while rows := cursor.fetchmany(CHUNK):
+                texts, *cells_of_names = zip(*rows, strict=True)
+                for name, cells in zip(names, cells_of_names, strict=True):
+                    columns[name].append(cells)
+                places, distinct = pd.factorize(np.array(texts, dtype=object))
+                decoded = msgspec.json.decode(f"[{','.join(distinct)}]")
+                for name, cells in zip(words, zip(*decoded, strict=True), strict=True):
+                    columns[name].append(cells, places)
         arrays: ColumnArrays = {name: column.take() for name, column in columns.items()}
         # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as
         # they were written.
@@ -187,20 +98,10 @@ class ColumnReader:
             arrays = {name: column.take(order) for name, column in arrays.items()}
         return arrays
 
-    def _read_parquet(self, fields: Mapping[str, SelectedColumn], only: str) -> ColumnArrays:
-        expressions = ", ".join(f"{field.duckdb} AS c{number}" for number, field in enumerate(fields.values()))
-        query, values = self._query(expressions, parquet.CALLS_WITH_STANDING, only)
-        columns = {name: _GrowingColumn(field.kind) for name, field in fields.items()}
-        # The id decides between calls of one moment: DuckDB's threads would else give another order each time.
-        for chunk in parquet.fetch_chunks(self.connection, f"{query} ORDER BY started_us, id", values):
-            for number, column in enumerate(columns.values()):
-                column.append(chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]))
-        return {name: column.take() for name, column in columns.items()}
-
 
 @contextlib.contextmanager
 def open_reader(
-    source: Ledger | Parquet, condition: str = "TRUE", values: Sequence[Any] = (), limit: int | None = None
+    source: Ledger, condition: str = "TRUE", values: Sequence[Any] = (), limit: int | None = None
 ) -> Iterator[ColumnReader]:
     """Yield a reader for which the calls stay as they are, whatever others write meanwhile."""
     source.settle()
@@ -221,23 +122,25 @@ class _GrowingColumn:
 
     def __init__(self, kind: CellKind) -> None:
         self.kind = kind
-        self._codes: dict[Any, int] = {}
+        self._codes: dict[Any, int] = collections.defaultdict(itertools.count().__next__, {None: -1})
+        """The code of each word; a new word takes the next one."""
         self._pieces: list[Any] = []
 
-    def append(self, cells: Cells | Sequence[Any]) -> None:
-        """Add cells of a chunk."""
+    def append(self, cells: Sequence[Any], places: npt.NDArray[np.intp] | slice = slice(None)) -> None:
+        """Add cells of a chunk, of words those at these places."""
         match self.kind:
             case "word":
-                indices, words = pd.factorize(np.asarray(cells, dtype=object))
-                codes = [self._codes.setdefault(word, len(self._codes)) for word in words]
-                # The -1 at the end is where the index -1 of a missing word points.
-                self._pieces.append(np.array([*codes, -1], dtype=np.int32)[indices])
+                codes = np.fromiter(map(self._codes.__getitem__, cells), np.int32, len(cells))
+                self._pieces.append(codes[places])
             case "text":
-                self._pieces.append(pd.array(np.asarray(cells, dtype=object), dtype="string"))
-            case "real":
-                self._pieces.append(np.array(cells, dtype=np.float64))
+                texts = np.array(cells, dtype=object) if pa is None else pa.array(cells, pa.large_string())
+                self._pieces.append(pd.array(texts, dtype="string"))
             case _:
-                self._pieces.append(np.array(cells, dtype=np.int64))
+                # Many a column has nothing in it, which takes no memory so, and NumPy longer to read than numbers.
+                is_empty = cells.count(None) == len(cells)
+                self._pieces.append(
+                    np.broadcast_to(np.nan, len(cells)) if is_empty else np.array(cells, dtype=np.float64)
+                )
 
     def take(self) -> Any:
         """Return the whole column."""
@@ -248,34 +151,28 @@ class _GrowingColumn:
             # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
             return type(pieces[0])._concat_same_type(pieces)
         values = np.concatenate(pieces)
-        return CodedWords(values, list(self._codes)) if self.kind == "word" else values
-
-
-def as_floats(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return counts as floats, NaN where they are missing."""
-    values = counts.astype(np.float64)
-    values[counts == ABSENT] = np.nan
-    return values
-
-
-def as_integers(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return counts as integers, ABSENT where they are NaN, or have no upper end."""
-    # ABSENT is a power of two, which a float holds exactly.
-    return np.where(np.isfinite(counts), counts, ABSENT).astype(np.int64)
+        if self.kind == "number":
+            return np.broadcast_to(np.nan, len(values)) if np.isnan(values).all() else values
+        return pd.Categorical.from_codes(values, categories=pd.Index([*self._codes][1:], dtype=object))
 
 
 def to_pandas(column: Column, values: Any) -> Any:
     """Return what was read as an array for a frame's column, without a copy if possible."""
     match column.dtype:
-        case "Float64":
-            return pd.arrays.FloatingArray(values, np.isnan(values))
-        case "Int64":
-            return pd.arrays.IntegerArray(values, values == ABSENT)
-        case "boolean":
-            return pd.arrays.BooleanArray(values.truth_values(), values.codes < 0)
         case "category":
-            return values.categorical(column.categories)
+            return values.set_categories(pd.Index(column.categories or sorted(values.categories), dtype=object))
         case "string":
-            return values.texts() if isinstance(values, CodedWords) else values
-        case _:
-            return pd.DatetimeIndex(values.view("M8[us]")).tz_localize("UTC")
+            return values.astype("string") if isinstance(values, pd.Categorical) else values
+        case "datetime64[us, UTC]":
+            return pd.DatetimeIndex(values.astype(np.int64).view("M8[us]")).tz_localize("UTC")
+        case "boolean":
+            return pd.arrays.BooleanArray(np.asarray(values == 1), values.isna())
+    # An estimated count that nothing limits has no upper end.
+    is_missing = np.isnan(values) if column.dtype == "Float64" else ~np.isfinite(values)
+    is_float = column.dtype == "Float64"
+    if is_missing.all():
+        # Zeros that are never looked at take no memory.
+        values = np.zeros(len(values), dtype=np.float64 if is_float else np.int64)
+    elif not is_float:
+        values = np.where(is_missing, 0, values).astype(np.int64)
+    return (pd.arrays.FloatingArray if is_float else pd.arrays.IntegerArray)(values, is_missing)

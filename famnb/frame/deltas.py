@@ -12,10 +12,9 @@ from famnb import endpoints
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidArgument, UnknownName
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
-from famnb.frame.columnar_reader import source_of
 from famnb.frame.columns import DELTAS, build_frame, format_columns
 from famnb.record import Ledger, RecordedCall, sql
-from famnb.record.ledger import HasLedger
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.reply import Reply
 from famnb.timing import Read
 
@@ -148,7 +147,7 @@ def _streams(
             ids.append(item.call_id)
     if selection is not None and not ids:
         return
-    ledger = source_of(source)
+    ledger = ledger_of(source)
     if selection is None:
         ids = [row["id"] for row in ledger.select()]
     for chunk in sql.iter_chunks(ids):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from famnb.events import COUNTS
-from famnb.frame.columnar_reader import ABSENT, ColumnArrays, SelectedColumn, as_floats
+from famnb.events import COUNTS, Source
+from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.record import Ledger, token_estimates
-from famnb.record.parquet import Parquet
 from famnb.record.token_estimates import MathFunctions, TokenFit, TokenRatio
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
@@ -25,10 +25,9 @@ ARRAYS = MathFunctions(round=np.rint, floor=np.floor, ceil=np.ceil, minimum=np.m
 """For the formulas of `token_estimates`; a NaN stays one."""
 
 NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
-    *(SelectedColumn(count, "integer") for count in COUNTS),
+    *(SelectedColumn(count) for count in COUNTS),
     *(SelectedColumn(f"{count}_source", "word") for count in COUNTS),
-    *(SelectedColumn(name, "integer") for name in ("input_chars", "output_chars", "hidden_cap")),
-    SelectedColumn("http_status", "integer"),
+    *(SelectedColumn(name) for name in ("input_chars", "output_chars", "hidden_cap", "http_status")),
     *(SelectedColumn(name, "word") for name in ("standing", "model", "service")),
 )
 """What `fill_counts` reads."""
@@ -36,24 +35,27 @@ LACKING = "(input_tokens IS NULL OR output_tokens IS NULL OR input_tokens + outp
 """The calls whose counts are estimated or in doubt, in SQL: of all others each count is what its bounds are."""
 
 
-def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
+def known_sources(sources: pd.Categorical) -> pd.Categorical:
+    """Return where counts come from, with all words that there are; a call that is still running has none yet."""
+    return sources.set_categories(get_args(Source)).fillna("absent")
+
+
+def fill_counts(columns: ColumnArrays, source: Ledger) -> CountBounds:
     """Estimate missing counts of calls that ended with an answer, in place; return the bounds of input and output.
 
     The bounds equal the count unless it was estimated here.
     """
     for count in COUNTS:
-        count_source = columns[f"{count}_source"]
-        # A call that is still running has no sources yet.
-        count_source.codes[count_source.codes < 0] = count_source.code_of("absent")
-    is_missing = (columns["input_tokens"] == ABSENT) | (columns["output_tokens"] == ABSENT)
-    standing, status = columns["standing"], columns["http_status"]
-    is_over = standing.codes != standing.code_of("running")
+        columns[count] = columns[count].copy()
+        columns[f"{count}_source"] = known_sources(columns[f"{count}_source"])
+    is_missing = np.isnan(columns["input_tokens"]) | np.isnan(columns["output_tokens"])
+    is_over, status = ~columns["standing"].isin(["running"]), columns["http_status"]
     # `token_estimates.has_answer` for a column.
     rows = np.flatnonzero(is_missing & is_over & (status >= 200) & (status < 300))
     estimated = _fill_rows(columns, rows, source) if len(rows) else {}
     bounds: CountBounds = {}
     for count in BOUNDED_COUNTS:
-        low, high = as_floats(columns[count]), as_floats(columns[count])
+        low, high = columns[count].copy(), columns[count].copy()
         if count in estimated:
             low[rows], high[rows] = estimated[count]
         bounds[count] = low, high
@@ -64,12 +66,9 @@ def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
 def _widen_contradictory(columns: ColumnArrays, bounds: CountBounds) -> None:
     """Widen the bounds of calls whose reported total is not input and output together, in place."""
     inputs, outputs, total = (columns[count] for count in (*BOUNDED_COUNTS, "total_tokens"))
-    total_source = columns["total_tokens_source"]
-    sources = [columns[f"{count}_source"] for count in BOUNDED_COUNTS]
-    is_known = (inputs != ABSENT) & (outputs != ABSENT) & (total != ABSENT)
-    for source in sources:
-        is_known &= source.codes != source.code_of("estimated")
-    is_known &= total_source.codes == total_source.code_of("reported")
+    is_known = np.isfinite(inputs + outputs + total) & (columns["total_tokens_source"] == "reported")
+    for count in BOUNDED_COUNTS:
+        is_known &= columns[f"{count}_source"] != "estimated"
     rows = np.flatnonzero(is_known & (inputs + outputs != total))
     if len(rows):
         parts = token_estimates.parts_by_total(inputs[rows], outputs[rows], total[rows], ARRAYS)
@@ -77,13 +76,12 @@ def _widen_contradictory(columns: ColumnArrays, bounds: CountBounds) -> None:
             bounds[count][0][rows], bounds[count][1][rows] = low, high
 
 
-def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> CountBounds:
+def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> CountBounds:
     """Fill in the counts of these rows; return the bounds of each row's input and output."""
-
-    def floats(name: str) -> FloatColumn:
-        return as_floats(columns[name][rows])
-
-    input_tokens, output_tokens, total_tokens = floats("input_tokens"), floats("output_tokens"), floats("total_tokens")
+    names = ("input_tokens", "output_tokens", "total_tokens", "input_chars", "output_chars", "hidden_cap")
+    input_tokens, output_tokens, total_tokens, input_chars, output_chars, hidden_cap = (
+        columns[name][rows] for name in names
+    )
     # What is missing is NaN, which is not >= anything: so the total and the other count are there.
     input_derived = np.isnan(input_tokens) & (total_tokens >= output_tokens)
     output_derived = np.isnan(output_tokens) & (total_tokens >= input_tokens)
@@ -92,8 +90,7 @@ def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> C
     _store(columns, "input_tokens", rows, input_tokens, input_derived, "derived")
     _store(columns, "output_tokens", rows, output_tokens, output_derived, "derived")
 
-    fit, input_chars, output_chars = _fit_of_rows(columns, rows, source), floats("input_chars"), floats("output_chars")
-    hidden_cap = floats("hidden_cap")
+    fit = _fit_of_rows(columns, rows, source)
     hidden_cap[hidden_cap == token_estimates.NO_CAP] = np.inf
     input_estimated = np.isnan(input_tokens) & (input_chars > 0)
     output_estimated = np.isnan(output_tokens) & (output_chars > 0)
@@ -118,14 +115,11 @@ def _store(
     columns: ColumnArrays, count: str, rows: Rows, values: FloatColumn, mask: npt.NDArray[np.bool_], source: str
 ) -> None:
     """Write those values of a count that `mask` marks to these rows, and where they come from."""
-    if not mask.any():
-        return
-    sources = columns[f"{count}_source"]
-    columns[count][rows[mask]] = values[mask].astype(np.int64)
-    sources.codes[rows[mask]] = sources.code_of(source)
+    columns[count][rows[mask]] = values[mask]
+    columns[f"{count}_source"][rows[mask]] = source
 
 
-def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> TokenFit:
+def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> TokenFit:
     """Tokens per character of each row's model and service, as one fit whose ratios are arrays."""
     models, services = columns["model"], columns["service"]
     pairs = np.stack([models.codes[rows], services.codes[rows]])
@@ -135,7 +129,7 @@ def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) ->
     fits = []
     for model_code, service_code in distinct.T:
         # The code -1 of a missing word points at the None at the end.
-        model, service = [*models.words, None][model_code], [*services.words, None][service_code]
+        model, service = [*models.categories, None][model_code], [*services.categories, None][service_code]
         if model not in fits_by_model:
             fits_by_model[model] = source.fits(model)
         fits.append(fits_by_model[model].get(service, TokenFit()))

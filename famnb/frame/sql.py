@@ -14,10 +14,9 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import COMPUTED, calls
-from famnb.frame.columnar_reader import source_of
 from famnb.frame.columns import CALLS
 from famnb.record import Ledger, schema
-from famnb.record.ledger import HasLedger
+from famnb.record.ledger import HasLedger, ledger_of
 
 _TIME = "strftime('%Y-%m-%d %H:%M:%S', {0} / 1000000, 'unixepoch') || printf('.%06d', {0} % 1000000)"
 _COMPUTED = tuple(column.name for column in CALLS if column.name in COMPUTED)
@@ -76,9 +75,7 @@ def sql(
     Raises InvalidRequest for a query that SQLite does not understand or that would write, naming the columns there
     are; LedgerError if the file cannot be read.
     """
-    source = source_of(ledger)
-    if not isinstance(source, Ledger):
-        raise InvalidRequest("sql: expected a ledger; exported files are read by duckdb.sql(\"SELECT … FROM 'FILE'\")")
+    source = ledger_of(ledger)
     source.settle()
     with source.reading() as opened, _or_empty(opened) as connection:
         _create_views(connection)

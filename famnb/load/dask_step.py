@@ -1,7 +1,7 @@
 """One step of a load from several machines: each Dask worker starts its share of the calls from a common moment on.
 
 this process ── a share of the calls, a moment ──► worker: run_step, into a ledger of its own
-    ledger   ◄── the calls, as Parquet ───────────
+    ledger   ◄── the calls, as a ledger ──────────
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def run_step_on_workers(
         # A task that runs cannot be stopped, and what its calls cost must be recorded.
         is_interrupted, outcomes = True, dask_client.gather(futures)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "share.parquet"
+        path = Path(folder) / "calls.sqlite"
         for _, spent, data in outcomes:
             budget.counted += spent
             if data:
@@ -113,7 +113,7 @@ def is_ready() -> bool:
 def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
     """Carry a share, on a worker, from a moment on in seconds since the epoch.
 
-    Returns why it ended early, what it counts for in USD, and its calls as Parquet; no bytes if there were none.
+    Returns why it ended early, what it counts for in USD, and its calls, as a ledger file; no bytes if there are none.
     """
     worst = dict(zip(map(id, share.requests), share.worst, strict=False))
     budget = SpendingLimit(share.limit, lambda request: worst[id(request)])
@@ -132,7 +132,7 @@ def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
                 start=time.monotonic() + at - time.time(),
             )
             ledger.flush()
-            path = Path(folder) / "share.parquet"
+            path = Path(folder) / "calls.sqlite"
             count = ledger.export(path)
             return reason, budget.counted, path.read_bytes() if count else b""
         finally:

@@ -58,7 +58,7 @@ class Ledger:
         client.ledger.call(call_id)                       # a recorded call; its `reply`, `request`, raw events
         client.ledger.replay(call_id, speed=1)            # plays it as a stream again
         client.ledger.info(); client.ledger.prune(older_than=timedelta(days=90), payloads_only=True)
-        client.ledger.export("calls.parquet"); client.ledger.load("calls.parquet")
+        client.ledger.export("march.sqlite", since="2026-03-01"); client.ledger.load("march.sqlite")
 
     Any number of threads and processes may use one file. No key is ever in it.
     """
@@ -268,34 +268,41 @@ class Ledger:
         )
 
     def export(self, path: str | os.PathLike[str], **filters: Unpack[Filters]) -> int:
-        """Write the calls that are over, bytes included, to a Parquet file, for `load`; return how many.
+        """Add the calls that are over, bytes and scores included, to the ledger at `path`; return how many were new.
 
-        The filters are those of `famnb.calls`: since, until, model, endpoint, profile, experiment, variant, tag,
-        status. `famnb.calls(…).to_parquet(path)` writes the columns of the frame instead.
-        Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
+        It is made if it is not there, and a ledger like any other: `famnb.calls(path)` reads it, `load` adds its calls
+        to another. The filters are those of `famnb.calls`: since, until, model, endpoint, profile, experiment, variant,
+        tag, status. `famnb.calls(…).to_parquet(path)` writes the columns of the frame instead, for other tools.
+        LedgerError if either cannot be used.
         """
-        from famnb.record import parquet
+        from famnb.record import maintenance
 
+        target = Path(path).expanduser().resolve()
+        if target.suffix in (".parquet", ".csv"):
+            raise InvalidRequest(
+                f"{target.name}: an export is a ledger, such as {target.stem}.sqlite; famnb.calls(…).to_parquet(path) "
+                "writes the columns of the frame"
+            )
         self.settle()
         with self.reading() as connection:
             if connection is None:
                 raise LedgerError(f"there is no ledger {self.path} to export yet; famnb check makes one")
-            return parquet.export(connection, Path(path), *where(filters))
+        return maintenance.copy_calls(self.path, target, *where(filters))
 
     def load(self, path: str | os.PathLike[str]) -> int:
         """Add the calls of a file; return how many were new. A call that is there stays as it is.
 
-        The file is one that `export` wrote, which needs the `scale` extra, or what another tool recorded: OpenAI-style
-        JSONL, batch files and stored completions, LiteLLM's and Langfuse's exports, logs of Inspect and promptfoo, and
+        The file is another ledger, such as one that `export` wrote, or what another tool recorded: OpenAI-style JSONL,
+        batch files and stored completions, LiteLLM's and Langfuse's exports, logs of Inspect and promptfoo, and
         OpenTelemetry spans (see `famnb.record.foreign`). What such a file does not say is missing. LedgerError for any
         other file, or if the ledger cannot be written.
         """
-        from famnb.record import foreign, parquet
+        from famnb.record import foreign
 
         path = Path(path)
         with path.open("rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
-        return parquet.load(self.path, path) if is_parquet or path.suffix == ".parquet" else foreign.load(self, path)
+            is_ledger = file.read(len(schema.FILE_HEAD)) == schema.FILE_HEAD
+        return Ledger(path).export(self.path) if is_ledger else foreign.load(self, path)
 
     @property
     def behind(self) -> int:

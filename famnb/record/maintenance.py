@@ -1,11 +1,11 @@
-"""What a ledger file holds and how large it is, and the deletion of old calls."""
+"""What a ledger file holds and how large it is, copies of calls to another one, and the deletion of old calls."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,38 @@ def prune(
         raise LedgerError(f"the ledger {path} cannot be changed: {error}; free or unlock the file") from error
     would_go = len(ids) if dry_run and not payloads_only else 0
     return PruneResult(len(ids), count - would_go, freed, payloads_only, dry_run)
+
+
+def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]) -> int:
+    """Add to a ledger the calls of another that are over, and that an SQL condition selects; return how many were new.
+
+    With their requests, bytes and scores; votes, which are between calls, are added whatever the condition. A call that
+    is there stays as it is.
+    """
+    calls = "SELECT *, status AS standing FROM source.calls WHERE status <> 'running'"
+    try:
+        with contextlib.closing(schema.open_to_write(target)) as connection:
+            connection.execute("ATTACH ? AS source", (str(source),))
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                f"CREATE TEMP TABLE new AS SELECT id, request_key FROM ({calls}) "  # noqa: S608 - values are bound
+                f"WHERE {condition} AND id NOT IN (SELECT id FROM main.calls)",
+                values,
+            )
+            for table, selection in {
+                "calls": "id IN (SELECT id FROM new)",
+                "pieces": "call_id IN (SELECT id FROM new)",
+                "scores": "call_id IN (SELECT id FROM new)",
+                "requests": "key IN (SELECT request_key FROM new)",
+                "votes": "TRUE",
+            }.items():
+                rows = f"SELECT * FROM source.{table} WHERE {selection}"  # noqa: S608 - own names
+                connection.execute(f"INSERT OR IGNORE INTO main.{table} {rows}")
+            count = connection.execute("SELECT COUNT(*) FROM new").fetchone()[0]
+            connection.execute("COMMIT")
+            return int(count)
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(f"the calls of {source} cannot be added to the ledger {target}: {error}") from error
 
 
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:

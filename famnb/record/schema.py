@@ -27,6 +27,8 @@ LOCK_S = 5.0
 Migration = Callable[[sqlite3.Connection], None]
 
 
+FILE_HEAD = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 APPLICATION_ID = 0x46414D4E
 """The `application_id` in SQLite's file header: FAMN."""
 TABLES = ("calls", "requests", "pieces", "scores", "votes", "prompts", "looks")

@@ -289,11 +289,11 @@ def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> S
 
 
 def storable(value: Any) -> Any:
-    """Return a value that SQLite can hold: no lone surrogates, and no integer beyond 64 bits, which no count is."""
+    """Return a value that SQLite and a float hold: no lone surrogates, no integer beyond 2**53, which no count is."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode()
-        case int() if not -(2**63) <= value < 2**63:
+        case int() if abs(value) > 2**53:
             return None
         case _:
             return value

@@ -212,7 +212,7 @@ RATIOS = """
             THEN CAST(output_tokens AS DOUBLE) / output_chars END,
         hidden_cap IS NOT NULL
     FROM calls WHERE model = ? AND complete = 1 ORDER BY started_us DESC LIMIT ?"""
-"""The ratios of a model's newest calls, in SQL that SQLite and DuckDB share."""
+"""The ratios of a model's newest calls."""
 
 
 def fit_by_service(rows: Iterable[Sequence[Any]]) -> dict[str | None, TokenFit]:

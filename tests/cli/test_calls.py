@@ -95,6 +95,6 @@ def test_an_export_has_the_columns_of_the_frame_and_takes_its_filters(
 def test_a_lossless_export_takes_filters_too(ledger_path: Path, tmp_path: Path):
     model = famnb.calls(ledger_path)["model"].iloc[0]
     for name, expected in ((model, 2), ("another", 0)):
-        file = tmp_path / f"{name}.parquet"
+        file = tmp_path / f"{name}.sqlite"
         assert cli.main(["ledger", "export", str(file), "--model", name, "--ledger", str(ledger_path)]) == 0
         assert len(famnb.calls(file)) == expected

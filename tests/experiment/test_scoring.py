@@ -110,15 +110,15 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
     exp.frame()
     exp.vote().vote("tie")
     ids = [answer.call_id for answer in exp.answers()]
-    talker.ledger.export(tmp_path / "x.parquet")
+    talker.ledger.export(tmp_path / "x.sqlite")
     with Ledger(tmp_path / "copy.sqlite") as copy:
         for _ in range(2):
-            copy.load(tmp_path / "x.parquet")
+            copy.load(tmp_path / "x.sqlite")
             assert sorted(ratings.read_scores(copy, ids), key=str) == sorted(
                 ratings.read_scores(talker.ledger, ids), key=str
             )
             assert ratings.read_votes(copy, "spoken") == ratings.read_votes(talker.ledger, "spoken")
-        assert len(famnb.calls(tmp_path / "x.parquet")) == 4
+        assert len(famnb.calls(tmp_path / "x.sqlite")) == 4
         copy.prune(older_than=timedelta(0))
         assert list(ratings.read_scores(copy, ids)) == []
         assert len(ratings.read_votes(copy, "spoken")) == 1

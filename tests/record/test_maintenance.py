@@ -1,8 +1,7 @@
-"""The upkeep of the ledger: what it says of itself, what leaves it, and what a Parquet file brings back."""
+"""The upkeep of the ledger: what it says of itself, what leaves it, and what a copy brings back."""
 
+import contextlib
 import sqlite3
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from famnb import cli
-from famnb.errors import LedgerError
+from famnb.errors import InvalidRequest, LedgerError
 from famnb.record import Ledger, schema
 from tests.support.exchanges import exchange
 
@@ -115,60 +114,50 @@ def test_prune_without_a_limit_is_refused(ledger: Ledger):
         ledger.prune(older_than="90d")  # type: ignore[arg-type]  # likewise
 
 
-def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path):
-    fill(ledger, 1200, labels={"experiment": "e", "variant": "v", "cell": "c"})
+def test_an_export_is_a_ledger_with_the_same_content(ledger: Ledger, tmp_path: Path):
+    fill(ledger, 3, labels={"experiment": "e", "variant": "v", "cell": "c"})
     ledger.on_close(exchange([], status=500, prompt="nul \0, separator \u2028"))
-    assert ledger.export(tmp_path / "all.parquet") == 1201
-    with Ledger(tmp_path / "new.sqlite") as new:
-        assert new.load(tmp_path / "all.parquet") == 1201
-        assert content(new) == content(ledger)
+    assert ledger.export(tmp_path / "all.sqlite") == 4
+    with Ledger(tmp_path / "all.sqlite") as copy:
+        assert content(copy) == content(ledger)
+        assert ledger.export(copy.path, until="2000-01-01") == 0
+        assert copy.load(ledger.path) == 0
 
 
-def test_an_import_adds_only_what_is_missing(ledger: Ledger, tmp_path: Path):
+def test_an_import_adds_only_what_is_missing_and_over(ledger: Ledger, tmp_path: Path):
     fill(ledger, 3)
     ledger.on_open(exchange())
-    assert ledger.export(tmp_path / "a.parquet") == 3
     with Ledger(tmp_path / "new.sqlite") as new:
         fill(new, 2)
-        assert [new.load(tmp_path / "a.parquet") for _ in range(2)] == [3, 0]
+        assert [new.load(ledger.path) for _ in range(2)] == [3, 0]
         assert len(new) == 5
         assert {row["standing"] for row in new.select()} == {"completed"}
 
 
-def no_parquet(path: Path) -> None:
-    path.write_bytes(b"text")
-
-
-def other_parquet(path: Path) -> None:
-    import pandas as pd
-
-    pd.DataFrame({"a": [1]}).to_parquet(path)
-
-
-@pytest.mark.parametrize(("file", "words"), [(no_parquet, "is not a Parquet file"), (other_parquet, "holds no ledger")])
-def test_another_file_is_refused(ledger: Ledger, tmp_path: Path, file: Callable[[Path], None], words: str):
-    file(tmp_path / "x.parquet")
-    with pytest.raises(LedgerError, match=words):
-        ledger.load(tmp_path / "x.parquet")
+def test_another_file_is_refused(ledger: Ledger, tmp_path: Path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.sqlite")) as other:
+        other.execute("CREATE TABLE t (a)")
+    (tmp_path / "x.txt").write_text("text")
+    for name, words in (("x.sqlite", "no ledger of famnb"), ("x.txt", "holds no calls")):
+        with pytest.raises(LedgerError, match=words):
+            ledger.load(tmp_path / name)
     assert not ledger.path.exists()
-
-
-def test_without_pyarrow_the_message_says_what_to_install(ledger, tmp_path, monkeypatch):
     fill(ledger, 1)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(LedgerError, match=r'pip install "famnb\[scale\]"'):
+    with pytest.raises(LedgerError, match="no ledger of famnb"):
+        ledger.export(tmp_path / "x.sqlite")
+    with pytest.raises(InvalidRequest, match=r"to_parquet"):
         ledger.export(tmp_path / "x.parquet")
 
 
 def test_the_ledger_commands(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     fill(ledger, 4)
-    here, file = ["--ledger", str(ledger.path)], str(tmp_path / "all.parquet")
+    here, file = ["--ledger", str(ledger.path)], str(tmp_path / "all.sqlite")
     assert cli.main(["ledger", "export", file, *here]) == 0
     assert cli.main(["ledger", "prune", "--older-than", "0.5h", "--keep", "1", *here]) == 0
     assert cli.main(["ledger", "import", file, *here]) == 0
     assert cli.main(["ledger", "info", *here]) == 0
     printed = capsys.readouterr().out
-    for words in ("4 calls written", "deleted 3 calls, 1 calls stay", "3 new calls", "calls     4\n"):
+    for words in ("4 new calls in", "deleted 3 calls, 1 calls stay", "3 new calls", "calls     4\n"):
         assert words in printed
     assert cli.main(["ledger", "prune", *here]) == 2
     assert "--older-than AGE, --keep N" in capsys.readouterr().err
