@@ -61,7 +61,6 @@ def notebook_viewer() -> Viewer | None:
     from famnb import widget
 
     widget.install(shell)
-    widget.install_completion(shell)
     return widget.viewer
 
 

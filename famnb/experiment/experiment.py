@@ -71,7 +71,7 @@ from famnb.profiles import DEFAULT, find_endpoints
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.record.shared import open_shared
-from famnb.validation import check_integer, check_number, check_text
+from famnb.validation import check_integer, check_text
 
 Earlier: TypeAlias = str | FrameSource
 """An experiment to compare with; a text is its name, or the path of a file that `save_baseline` wrote."""
@@ -141,8 +141,6 @@ class BaseExperiment:
         """The further run that `repeat_run` began last."""
         self.replayed: dict[str, str] = {}
         """The recorded call that answered a cell, by the cell's key; the ledger has no further row of these."""
-        self.real_services: set[str] = set()
-        """Services that answered as simulations once, and now say that they are real."""
         self._opened: Ledger | None = None
         """The ledger of the file that it was opened from."""
         self._check_ledgers()
@@ -158,7 +156,7 @@ class BaseExperiment:
         experiment.prompts, experiment.variants = tuple(shared.prompts), shared.plan_variants()
         experiment.repeats, experiment.warmup, experiment.seed = shared.repeats, shared.warmup, shared.seed
         experiment.scorers = (*shared.scorers, *shared.judges)
-        experiment.replayed, experiment.real_services = shared.replayed, set(shared.real)
+        experiment.replayed = shared.replayed
         experiment._endpoints = find_endpoints(shared.profile)
         experiment.primary, experiment.margin, experiment.looks = shared.primary, shared.margin, shared.looks
         experiment._client = experiment._run = experiment._repeated = None
@@ -261,7 +259,7 @@ class BaseExperiment:
         Nothing is sent. Raises LedgerError if the ledger cannot be read.
         """
         check_integer("concurrency", concurrency, minimum=1)
-        state = read_resume_state(self.ledger, self.name, real=self.real_services)
+        state = read_resume_state(self.ledger, self.name)
         done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=False)}
         return forecast(
             self.cells,
@@ -276,7 +274,6 @@ class BaseExperiment:
         *,
         concurrency: int = CONCURRENCY,
         budget_usd: float | str | Decimal | None = None,
-        rate: float | None = None,
         retry_failed: bool = False,
         wait: bool = True,
         progress: bool | None = None,
@@ -286,12 +283,12 @@ class BaseExperiment:
         """Run what is not answered yet and return a report; with `wait=False` return the `Run` at once.
 
         At most `concurrency` calls are in flight, fewer while a service throttles, never more than the client has
-        connections; at most `rate` are started a second. With `budget_usd`, an amount for this experiment, no call is
-        started that could pass it: earlier runs count, calls in flight at their worst case. What failed is tried again
-        only with `retry_failed`. `progress` shows a bar; by default where somebody is looking. Running again resumes,
-        also in another process or after a crash; what another service answered, or a simulation, does not count.
-        Only one run of an experiment goes at a time. `exp.stop()` and the kernel's interrupt keep all that had come.
-        While the ledger cannot be written no call starts, since it would be paid for again.
+        connections. With `budget_usd`, an amount for this experiment, no call is started that could pass it: earlier
+        runs count, calls in flight at their worst case. What failed is tried again only with `retry_failed`. `progress`
+        shows a bar; by default where somebody is looking. Running again resumes, also in another process or after a
+        crash; what another service answered, or a simulation, does not count. Only one run of an experiment goes at a
+        time; none while the ledger cannot be written, since its calls would be paid for again. `exp.stop()` and the
+        kernel's interrupt keep all that had come.
         A call's worst case is a token for each byte of its request, and its output cap. A call whose cost is not known
         counts at its worst, a refusal and a replayed reply as nothing, and so does a try that the client makes again.
         Trouble that keeps calls from being made is no failure of a model, and uses no cell up. Where a service cannot
@@ -319,8 +316,6 @@ class BaseExperiment:
                 "again with famnb.Experiment(exp.prompts, exp.variants, name=…, client=…)"
             )
         concurrency = check_integer("concurrency", concurrency, minimum=1)
-        if rate is not None:
-            rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
         if on is not None and any(variant.client for variant in self.variants):
             raise InvalidRequest("on: variants with clients of their own are run by this process; run without on=")
         limit = None if budget_usd is None else parse_budget(budget_usd)
@@ -331,7 +326,7 @@ class BaseExperiment:
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(lock.release)
             # Under the lock, so that no other run answers a cell between this look and the first call.
-            state = self._read_current_state()
+            state = read_resume_state(ledger, self.name)
             done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
             todo = [cell for cell in self.cells if cell.key not in done | self.replayed.keys()]
             budget = None if limit is None else self._budget(limit, worst, state)
@@ -366,9 +361,7 @@ class BaseExperiment:
                 report,
                 executor,
                 concurrency=concurrency,
-                rate=rate,
                 budget=budget,
-                count_unrecorded=lambda: ledger.behind,
                 # The lock and the workers belong to the run from here on.
                 finish=cleanup.pop_all().close,
             )
@@ -702,15 +695,6 @@ class BaseExperiment:
         """Begin a run of some cells; see `Run`. `famnb.Experiment` makes one that shows itself in a notebook."""
         return Run(todo, report, executor, **options)
 
-    def _read_current_state(self) -> ResumeState:
-        """The recorded calls, without those that were simulated at an address where a real service is now."""
-        state = read_resume_state(self.ledger, self.name)
-        doubtful = {cell.service for cell in self.cells if not services.is_simulated(cell.service)}
-        for service in filter(state.is_simulated, doubtful):
-            if services.probe_simulation(services.address_of(service)) is False:
-                self.real_services.add(service)
-        return read_resume_state(self.ledger, self.name, real=self.real_services) if self.real_services else state
-
     def _budget(self, limit: Decimal, worst: dict[str, Decimal], state: ResumeState) -> Budget:
         """The budget with what earlier runs cost counted; simulated calls count in it if all are simulated."""
         simulated = {cell.key for cell in self.cells if state.is_simulated(cell.service)}
@@ -729,7 +713,6 @@ class BaseExperiment:
             ledger=self.ledger,
             name=self.name,
             replayed=dict(self.replayed),
-            real=self.real_services,
             columns=columns,
         )
 

@@ -46,7 +46,6 @@ from famnb.frame.calls import calls as read_calls
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.profiles import find_endpoints
 from famnb.record import Ledger, prices
-from famnb.record.filters import Moment
 from famnb.record.price import MILLION, Price
 from famnb.record.price_book import Ceiling, ceiling
 from famnb.record.serialize import input_chars
@@ -408,17 +407,17 @@ class SimilarCalls:
         return np.where(self.is_estimated(column), ends / ends[1], 1.0)
 
 
-def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
+def read_history(ledger: Ledger, models: Iterable[str]) -> pd.DataFrame:
     """Read the newest answered calls of these models, and of all models if one of them has few; newest last.
 
     The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (see
-    `settings_digest`). `until` leaves out calls that started then or later.
+    `settings_digest`).
     Raises LedgerError if the ledger cannot be read.
     """
     wanted = sorted(set(models))
-    rows = read_calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
+    rows = read_calls(ledger, model=wanted, status=ANSWERED, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
-        rows = read_calls(ledger, status=ANSWERED, until=until, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
+        rows = read_calls(ledger, status=ANSWERED, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     sql = """
         SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
         FROM calls LEFT JOIN requests ON requests.key = calls.request_key

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -75,9 +75,9 @@ class ResumeState:
         return sum(split_key(key)[0] in contents for key in planned - answered)
 
 
-def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) -> ResumeState:
-    """Read an experiment's calls from a ledger; for `real` see `read_calls`. LedgerError if the file cannot be read."""
-    outcomes = outcomes_of(read_calls(ledger, name, columns=OUTCOME_COLUMNS, real=real))
+def read_resume_state(ledger: Ledger, name: str) -> ResumeState:
+    """Read an experiment's calls from a ledger. Raises LedgerError if the file cannot be read."""
+    outcomes = outcomes_of(read_calls(ledger, name, columns=OUTCOME_COLUMNS))
     statuses: dict[str, set[str]] = {}
     for key, outcome in outcomes:
         if not outcome.is_unavailable:
@@ -89,21 +89,19 @@ def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) 
     )
 
 
-def read_calls(
-    ledger: Ledger, name: str, *, columns: Iterable[str] | None = None, real: Collection[str] = ()
-) -> pd.DataFrame:
+def read_calls(ledger: Ledger, name: str, *, columns: Iterable[str] | None = None) -> pd.DataFrame:
     """An experiment's calls as `famnb.calls` frames them.
 
-    Simulated answers are left out where the same service has given others, or is among `real`: there is no simulation
-    at this address any more. Raises LedgerError if the ledger cannot be read.
+    Simulated answers are left out where the same service has given others: there is no simulation at this address any
+    more. Raises LedgerError if the ledger cannot be read.
     """
     rows = calls(ledger, experiment=name, columns=columns)
     is_simulated_row = rows["simulated"].fillna(False).astype(bool)
     is_real_answer = rows["status"].isin(ANSWERED) & ~rows["simulated"].fillna(True).astype(bool)
-    if not is_simulated_row.any() or not (is_real_answer.any() or real):
+    if not is_simulated_row.any() or not is_real_answer.any():
         return rows
     services = rows["cell"].astype(object).map(lambda key: split_key(key)[1], na_action="ignore")
-    is_outdated = is_simulated_row & services.isin({*services[is_real_answer], *real} - {SIMULATED})
+    is_outdated = is_simulated_row & services.isin({*services[is_real_answer]} - {SIMULATED})
     return rows[~is_outdated].reset_index(drop=True)
 
 
@@ -174,7 +172,6 @@ def join_calls(
     ledger: Ledger,
     name: str,
     replayed: Mapping[str, str],
-    real: Collection[str] = (),
     columns: Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """Return the plan with `status` and the columns of `famnb.calls`, missing where a cell has no call yet.
@@ -183,9 +180,9 @@ def join_calls(
 
     A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; calls
     that no service took do not count. `replayed` is the id of the recorded call that answered a cell without a row
-    of its own, by the cell's key; for `real` see `read_calls`.
+    of its own, by the cell's key.
     """
-    recorded = _drop_unavailable(read_calls(ledger, name, columns=columns, real=real))
+    recorded = _drop_unavailable(read_calls(ledger, name, columns=columns))
     if replayed:
         by_id = calls(ledger, columns=columns).set_index("call_id", drop=False)
         found = {cell: call_id for cell, call_id in replayed.items() if call_id in by_id.index}

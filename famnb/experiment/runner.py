@@ -1,8 +1,8 @@
 """The run of an experiment: a thread that starts calls within concurrency, rate and budget, and counts how they end.
 
-todo ── service open? ── warm-ups over? ── due by the rate? ── ledger writable? ── fits the budget? ── executor ──
- ▲      └ no: paused, or given up (`schedule.py`)                                  └ no, and nothing in flight: stopped
- │                                                                                   by the budget
+todo ── service open? ── warm-ups over? ── fits the budget? ── executor ──
+ ▲      └ no: paused, or given up          └ no, and nothing in flight: stopped by the budget
+ │        (`schedule.py`)
  └────────── service unavailable ──────────── on_done ── counted
                                               └ 401, 402, 403: stopped by trouble
 
@@ -28,7 +28,7 @@ from tqdm.auto import tqdm
 from famnb.client.batch import ServiceLimiters
 from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
-from famnb.errors import Interrupted, LedgerError
+from famnb.errors import Interrupted
 from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport, StopReason, VariantProgress
@@ -45,10 +45,6 @@ TICK_S = 0.1
 """Seconds between two updates of a progress bar: often enough to look alive, seldom enough to cost nothing."""
 GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
-LEDGER_RETRY_S = 0.5
-"""Seconds between two looks at a ledger that cannot be written."""
-PATIENCE_S = 60.0
-"""How long a run waits for a ledger that cannot be written before it gives up."""
 TRIES = 3
 """How often one run carries a cell at most when the workers that carry its calls are lost.
 
@@ -94,25 +90,20 @@ class Run:
         executor: Executor,
         *,
         concurrency: int,
-        rate: float | None = None,
         budget: Budget | None = None,
-        count_unrecorded: Callable[[], int] = lambda: 0,
         finish: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
         wait: Callable[[_Outcomes, float | None], tuple[str, CallOutcome] | None] = wait_for_outcome,
     ) -> None:
         """Begin to run the cells in their order, and count on `report`, which has what is known before.
 
-        At most `concurrency` calls are in flight and `rate` started a second, and none while `count_unrecorded` says
-        that records could not be written: it would be paid for again. `finish` is called on the run's thread once
-        nothing runs any more. `now` and `wait` are the run's time; tests replace it.
+        At most `concurrency` calls are in flight. `finish` is called on the run's thread once nothing runs any more.
+        `now` and `wait` are the run's time; tests replace it.
         """
         self._report = report
         self._executor = executor
         self._concurrency = concurrency
-        self._rate = rate
         self._budget = budget
-        self._count_unrecorded = count_unrecorded
         self._finish = finish
         self._now = now
         self._wait_for_outcome = wait
@@ -133,8 +124,7 @@ class Run:
         self._outcomes: _Outcomes = queue.SimpleQueue()
         # For what the run's thread changes and others read, or the reverse: the report, the counts, `_running`.
         self._lock = threading.Lock()
-        self._next_start = self._start_time = now()
-        self._unwritable_since: float | None = None
+        self._start_time = now()
         self._failure: BaseException | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"famnb-run-{report.name}", daemon=True)
@@ -268,9 +258,7 @@ class Run:
                 return
             service_queue = min(ready, key=attrgetter("turn"))
             cell = service_queue.first
-            if (self._warmups_running and not cell.warmup) or self._next_start > now:
-                return
-            if self._waits_for_ledger():
+            if self._warmups_running and not cell.warmup:
                 return
             if budget is not None and not budget.fits(cell.key):
                 # While calls are in flight there is hope: they may cost less than was reserved for them.
@@ -281,27 +269,7 @@ class Run:
             service_queue.running += 1
             if budget is not None:
                 budget.reserve(cell.key)
-            if self._rate is not None:
-                # Counted from when the call was due, at most one interval back: a late wake-up slows nothing down, and
-                # after a pause calls do not come in a burst.
-                interval = 1 / self._rate
-                self._next_start = max(self._next_start, self._now() - interval) + interval
             self._start(cell)
-
-    def _waits_for_ledger(self) -> bool:
-        """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""
-        unrecorded, now = self._count_unrecorded(), self._now()
-        if not unrecorded:
-            self._unwritable_since = None
-            return False
-        self._unwritable_since = self._unwritable_since or now
-        if now - self._unwritable_since > PATIENCE_S and not self._running:
-            raise LedgerError(
-                f"{self._report.name} was stopped since its ledger cannot be written: "
-                f"{unrecorded:,} records wait in memory. "
-                "Make room or unlock the file, then run() again in this process, so that nothing is paid for twice"
-            )
-        return True
 
     def _start(self, cell: Cell) -> None:
         key, outcomes = cell.key, self._outcomes
@@ -315,13 +283,9 @@ class Run:
 
     def _next_due(self, now: float) -> float | None:
         """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""
-        due = [] if self._unwritable_since is None else [now + LEDGER_RETRY_S]
-        if len(self._running) < self._concurrency:
-            due += [
-                max(service_queue.paused_until, self._next_start)
-                for service_queue in self._queues.values()
-                if service_queue.has_work
-            ]
+        if len(self._running) >= self._concurrency:
+            return None
+        due = (service_queue.paused_until for service_queue in self._queues.values() if service_queue.has_work)
         # What is due already waits for something else, which wakes this thread.
         return min((time_due for time_due in due if time_due > now), default=None)
 

@@ -13,8 +13,6 @@ real service answers at that address.
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -33,8 +31,6 @@ SIMULATED = "simulated"
 _KEY_SEPARATOR = "@"
 _NAME_SEPARATOR = "#"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-ASK_S = 2.0
-"""Seconds that a service has to say which engine it is."""
 
 _services: weakref.WeakKeyDictionary[BaseClient, dict[str, str]] = weakref.WeakKeyDictionary()
 """The services of each client, by the endpoint: a service that has ended stays what it was."""
@@ -113,14 +109,3 @@ def call_address(url: str, endpoint: Endpoint) -> str:
 def _answering_address(address: str) -> str:
     # A gateway has another port each time, and what it is a gateway to stays.
     return normalize_address(upstream_of(address) or address)
-
-
-def probe_simulation(address: str) -> bool | None:
-    """Ask a service whether it is a simulation; None if it does not answer. It is sent no key and no prompt."""
-    parts = urlsplit(address)
-    connection_class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = connection_class(parts.hostname or "", parts.port, timeout=ASK_S)
-    with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
-        connection.request("GET", f"{parts.path}/")
-        return connection.getresponse().headers.get("x-famnb-engine") == "sim"
-    return None

@@ -52,7 +52,6 @@ class SharedExperiment(msgspec.Struct, frozen=True, tag_field="kind", tag="exper
     cells: list[str]
     """The keys of the planned cells, in order."""
     replayed: dict[str, str]
-    real: list[str]
     scorers: list[SharedScorer]
     judges: list[Judge]
     record: SharedRecord
@@ -115,7 +114,6 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
         profile=profiles.pop(),
         cells=[cell.key for cell in experiment.cells],
         replayed=experiment.replayed,
-        real=sorted(experiment.real_services),
         scorers=[
             SharedScorer(scorer.name, str(getattr(scorer, "key", scorer.name)), getattr(scorer, "span", None))
             for scorer in experiment.scorers

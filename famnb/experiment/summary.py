@@ -5,7 +5,7 @@ All intervals are of more prompts of the same kind: a prompt counts once, whatev
 times                          medians and 95th percentiles of calls, with order-statistic intervals
 tokens, costs, scores          means over prompts
 success, goodput               shares of calls
-comparisons                    paired over prompts, see `comparison.py`; by a tag of prompts too, for a report
+comparisons                    paired over prompts, see `comparison.py`
 """
 
 from __future__ import annotations
@@ -69,8 +69,6 @@ from famnb.frame.spend import is_unpriced
 from famnb.stats.intervals import check_share
 
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
-MAX_TAG_VALUES = 12
-"""A tag with more values groups nothing."""
 MAX_NOTES = 3
 """Reservations that stand beside the verdict; more are folded."""
 UNKNOWN = "–"
@@ -315,48 +313,6 @@ def summary(
         facts = [f"{head} {figures[head].partition(' (')[0]}" for head in list(figures)[2:5]]
         sentence = f"{narrative.quote(first)} answered {answered} calls{': ' if facts else ''}{', '.join(facts)}."
     return dataclasses.replace(result, headline=sentence)
-
-
-def grouping_tags(rows: pd.DataFrame, tags: Sequence[str]) -> list[str]:
-    """The tags that put prompts into groups: with two values or more, not too many, and prompts that share one."""
-    prompts = rows.drop_duplicates("prompt_id")
-    counts = {tag: prompts[tag].nunique() for tag in tags if tag in prompts}
-    return [tag for tag, count in counts.items() if 2 <= count <= MAX_TAG_VALUES and count < prompts[tag].count()]
-
-
-def break_down(
-    frame: pd.DataFrame,
-    tag: str,
-    metric: Metric,
-    *,
-    baseline: str,
-    failed: Failed = "zero",
-    slo: Mapping[str, float] | None = None,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """Return the rows of `judge` for the prompts of each value of the column `tag`, with a column `value`.
-
-    Every variant is compared with the baseline. `p_adjusted` is Holm's for all rows, since each of them is a chance to
-    be wrong, and `clear` follows it.
-    """
-    rows = drop_warmups(frame)
-    # Of all rows: what a failed call scores is the lowest that came at all.
-    measured = measure(rows, metric, failed=failed, slo=slo or {})
-    pairs = pair_variants(list_variants(rows), baseline, "baseline")
-    records: list[dict[str, Any]] = []
-    for value in sorted(rows[tag].dropna().unique(), key=lambda value: (isinstance(value, str), value)):
-        mask = (rows[tag] == value).to_numpy(dtype=bool, na_value=False)
-        part = (
-            # What failed calls cost is shared out among the answers to these prompts.
-            measure(rows[mask], metric, failed=failed, slo={})
-            if metric.name == COST
-            else Measured(measured.value[mask], measured.low[mask], measured.high[mask])
-        )
-        options: dict[str, Any] = {"baseline": baseline, "primary": metric.name, "level": level}
-        records += [
-            record | {"value": str(value)} for record in compare_variants(rows[mask], {metric: part}, pairs, **options)
-        ]
-    return judge(records, level).assign(value=[record["value"] for record in records])
 
 
 def drop_warmups(frame: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,6 @@ class RunTable(Table):
     """What `Experiment.run` takes."""
 
     concurrency: int | None = None
-    rate: float | None = None
     budget_usd: float | str | None = None
     retry_failed: bool = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -23,21 +23,8 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
 
-# Few enough to be drawn without a pause, enough that most replies need few pages.
-PAGE_LENGTH = 100
-"""Events shown at once."""
 # The timeline gets half of the page: a wider figure would be scaled down, letters included.
 TIMELINE_WIDTH_IN = 6.6
-
-
-class ArrivedEvent(NamedTuple):
-    """The data of one event of a stream, as it came."""
-
-    number: int
-    """Its place in the stream, from 1 on."""
-    t_s: float
-    """When the read that completed it arrived, in seconds from sending the request."""
-    text: str
 
 
 class RawView(View, frozen=True):
@@ -45,24 +32,6 @@ class RawView(View, frozen=True):
 
     lines: tuple[str, ...]
     text: str
-
-
-class EventView(View, frozen=True):
-    """One event of a stream; its key is its number."""
-
-    key: str
-    time: str
-    text: str
-
-
-class EventsView(View, frozen=True):
-    """The events in view, those that hold the filter's text, or why there is none."""
-
-    filter: str
-    summary: str
-    rows: tuple[EventView, ...]
-    has_earlier: bool
-    has_later: bool
 
 
 class TimelineView(View, frozen=True):
@@ -79,7 +48,7 @@ class CallView(View, frozen=True):
     transcript: SafeHtml
     request: RawView
     response: RawView
-    events: EventsView
+    event_count: int
     timeline: TimelineView | None
 
 
@@ -93,38 +62,26 @@ CallPart: TypeAlias = Literal["request", "response", "events"]
 
 
 class CallPages:
-    """What is shown of one call, and how far its events are turned; all tools that open calls show the same pages."""
+    """What is shown of one call; all tools that open calls show the same pages."""
 
     def __init__(self, call: RecordedCall) -> None:
         self.call = call
-        self._events = _read_events(call)
         (request_lines, request), (response_lines, response) = _describe_request(call), _describe_response(call)
-        self._texts = {"request": request, "response": response}
-        self._filter = ""
-        self._first = 0
-        """The index of the first event in view, among those that the filter lets through."""
+        events = _describe_events(call)
+        self.texts: dict[CallPart, str] = {"request": request, "response": response, "events": "\n".join(events)}
+        """The whole texts; those of events a line each: its number, when it arrived, its data."""
         self._view = CallView(
             id=call.call_id,
             transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
             request=RawView(lines=request_lines, text=images.shorten_image_data(request)),
             response=RawView(lines=response_lines, text=images.shorten_image_data(response)),
-            events=self._view_events(),
+            event_count=len(events),
             timeline=None,
         )
 
     def view(self) -> CallView:
         """Return what the page shows."""
         return self._view
-
-    def filter_events(self, text: str) -> None:
-        """Show the events that hold a text."""
-        self._filter, self._first = text.strip().lower(), 0
-        self._view = msgspec.structs.replace(self._view, events=self._view_events())
-
-    def turn_events(self, step: Literal[1, -1]) -> None:
-        """Show the events after those in view, or before them."""
-        self._first = max(self._first + step * PAGE_LENGTH, 0)
-        self._view = msgspec.structs.replace(self._view, events=self._view_events())
 
     def draw_timeline(self, *, dark: bool) -> None:
         """Draw the timeline for a light or a dark page."""
@@ -136,39 +93,6 @@ class CallPages:
         url = figure.to_uri(dark=dark)
         self._view = msgspec.structs.replace(self._view, timeline=TimelineView(url=url, alt=figure.alt))
 
-    def text_of(self, part: CallPart) -> str:
-        """Return the whole text that is copied; of the events those that the filter lets through, a line each."""
-        if part == "events":
-            return "".join(f"{event.t_s:.6f}\t{event.text}\n" for event in self._matches())
-        return self._texts[part]
-
-    def _matches(self) -> list[ArrivedEvent]:
-        return [event for event in self._events if self._filter in event.text.lower()]
-
-    def _view_events(self) -> EventsView:
-        """Return one page of the events that hold the filter's text, or why there is none."""
-        matches, total = self._matches(), len(self._events)
-        self._first = min(self._first, max(len(matches) - 1, 0) // PAGE_LENGTH * PAGE_LENGTH)
-        page = matches[self._first : self._first + PAGE_LENGTH]
-        if not total:
-            summary = "No events: the reply was not an event stream, or nothing came."
-        elif not matches:
-            summary = f"None of the {total:,} events holds that text."
-        else:
-            summary = f"Events {page[0].number:,} to {page[-1].number:,}"
-            count = len(matches)
-            summary += f" of {total:,}" if count == total else f"; {count:,} of {total:,} hold the text"
-        return EventsView(
-            filter=self._filter,
-            summary=summary,
-            rows=tuple(
-                EventView(key=f"{event.number:,}", time=f"{event.t_s:.3f} s", text=sanitize.visible(event.text))
-                for event in page
-            ),
-            has_earlier=self._first > 0,
-            has_later=self._first + PAGE_LENGTH < len(matches),
-        )
-
 
 class CallTool(BaseTool):
     """A tool that lays a call open: the intents of front/parts/call.js."""
@@ -178,20 +102,8 @@ class CallTool(BaseTool):
 
     @intent
     def read_part(self, part: CallPart) -> str:
-        """Return the whole text that is copied; of the events those that the filter lets through."""
-        return "" if self.pages is None else self.pages.text_of(part)
-
-    @intent
-    def filter_events(self, text: str) -> None:
-        """Show the events that hold a text."""
-        if self.pages is not None:
-            self.pages.filter_events(text)
-
-    @intent
-    def turn_events(self, step: Literal[1, -1]) -> None:
-        """Show the events after those in view, or before them."""
-        if self.pages is not None:
-            self.pages.turn_events(step)
+        """Return a whole text, since the page has only the beginnings of images, and events once they are looked at."""
+        return "" if self.pages is None else self.pages.texts[part]
 
     @intent
     def draw_timeline(self, dark: bool) -> None:
@@ -265,13 +177,12 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
         raise UnknownName(f"{error}; of another file, pass `ledger=famnb.Ledger(path)`") from None
 
 
-def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
+def _describe_events(call: RecordedCall) -> list[str]:
+    """Return the events of a stream, a line each: its number, seconds from sending the request, its data."""
     reads = call.reads if _is_event_stream(call) else ()
-    arrivals = [(read.t_ns, data) for read in reads for data in read.data]
-    return [
-        ArrivedEvent(number, t_ns / 1e9, data.decode(errors="replace"))
-        for number, (t_ns, data) in enumerate(arrivals, start=1)
-    ]
+    arrivals = [(read.t_ns / 1e9, data.decode(errors="replace")) for read in reads for data in read.data]
+    texts = [f"{t_s:.6f}\t{sanitize.visible(data)}".replace("\n", "␊") for t_s, data in arrivals]
+    return [f"{number}\t{text}" for number, text in enumerate(texts, start=1)]
 
 
 def _describe_request(call: RecordedCall) -> tuple[tuple[str, ...], str]:

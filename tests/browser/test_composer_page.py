@@ -60,15 +60,6 @@ def test_a_prompt_is_written_sent_and_stopped_by_keyboard(chat: Chat):
     keyboard.press("Escape")
     chat.deliver_until(lambda: chat.streams[0].stopped)
     chat.answer("Hello")
-    chat.page.get_by_label("Enter sends").uncheck()
-    chat.prompt.focus()
-    keyboard.type("And")
-    keyboard.press("Enter")
-    expect(chat.prompt).to_have_value("And\n")
-    keyboard.press("Control+Enter")
-    chat.deliver()
-    assert chat.prompts == ["Hi\nthere", "And\n"]
-    chat.answer("So")
 
 
 def test_what_could_not_be_sent_comes_back_above_what_was_written_since(chat: Chat):
@@ -138,7 +129,7 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     page.get_by_label("model", exact=True).select_option("fam-2-5-mini")
     page.get_by_label("stream", exact=True).select_option("no")
     page.get_by_label("reasoning.effort", exact=True).select_option("low")
-    page.get_by_label("temperature, slider").fill("0.5")
+    page.get_by_label("temperature", exact=True).fill("0.5")
     page.get_by_label("input", exact=True).fill("[1")
     page.get_by_label("max_output_tokens", exact=True).fill("many")
     chat.pause()
@@ -150,11 +141,9 @@ def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
         expect(page.get_by_role("alert").filter(has_text=fault)).to_be_visible()
     expect(page.locator("summary", has_text="Conversation")).to_contain_text("invalid")
     expect(chat.button("Settings")).to_have_class("famnb-button famnb-tab famnb-faulty")
-    chat.button("Unset temperature").click()
+    page.get_by_label("temperature", exact=True).fill("")
     page.get_by_label("reasoning.effort", exact=True).select_option("")
-    expect(page.get_by_label("temperature, slider")).to_have_class("famnb-range famnb-unset")
     expect(page.get_by_label("reasoning.effort", exact=True)).to_have_class("famnb-input famnb-unset")
-    expect(page.get_by_label("temperature", exact=True)).to_be_focused()
     page.get_by_label("max_output_tokens", exact=True).fill("30")
     chat.pause()
     expect(page.get_by_role("alert").filter(has_text="a whole number")).to_be_hidden()

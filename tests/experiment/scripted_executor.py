@@ -1,7 +1,6 @@
 """An executor whose calls end as a test says, and the outcomes they end with."""
 
 import threading
-import time
 from decimal import Decimal
 
 from famnb.experiment.budget import CallOutcome
@@ -19,14 +18,12 @@ class ScriptedExecutor:
         self.outcome = outcome
         self.when_stopped = when_stopped or call_outcome("cancelled", high=None)
         self.started: list = []
-        self.times: list[float] = []
         self.open: dict = {}
         self.most = 0
         self.grew = threading.Condition()
 
     def start(self, cell, *, labels, on_done):
         with self.grew:
-            self.times.append(time.monotonic())
             self.started.append(cell)
             self.open[cell.key] = on_done
             self.most = max(self.most, len(self.open))

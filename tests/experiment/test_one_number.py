@@ -12,7 +12,7 @@ from famnb import Inspector
 from famnb.experiment.summary import summary
 from famnb.record import Ledger
 from famnb.widget.dashboard.charts import Groups, Timeline, draw_charts
-from famnb.widget.dashboard.overview import FEED_COLUMNS, headlines
+from famnb.widget.dashboard.overview import READ_COLUMNS, headlines
 from tests.plot.plot_figures import figure_text
 from tests.support.exchanges import exchange, spoken
 
@@ -36,7 +36,7 @@ def recorded(tmp_path):
 def places(ledger, reply):
     """What each place says of the cost, by its name."""
     calls = famnb.calls(ledger)
-    feed = famnb.calls(ledger, columns=FEED_COLUMNS)
+    feed = famnb.calls(ledger, columns=READ_COLUMNS)
     timeline = Timeline.over(NOW - timedelta(hours=1), NOW)
     charts = {chart.key: chart for chart in draw_charts(feed, timeline, Groups.of(feed, "model"))}
     (bar,) = [words for words in charts["spend"].words if "fam-mini" in words]

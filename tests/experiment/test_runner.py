@@ -1,4 +1,4 @@
-"""A run by itself, its calls carried by a script: order, concurrency, warm-ups, rate, and room in the budget."""
+"""A run by itself, its calls carried by a script: order, concurrency, warm-ups, and room in the budget."""
 
 from decimal import Decimal
 
@@ -18,14 +18,14 @@ def running():
     """Starts a run of twelve cells, more with warm-ups, over a script; each may cost 2 at worst."""
     runs = []
 
-    def start(executor, *, concurrency=4, rate=None, limit=None, warmup=0):
+    def start(executor, *, concurrency=4, limit=None, warmup=0):
         variants = parse_variants([{}, {"top_p": 0.5}], shared={})
         cells = plan_cells(parse_prompts(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
         budget = None
         if limit is not None:
             budget = Budget(Decimal(limit), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
         report = RunReport(name="s", planned=len(cells))
-        runs.append(Run(cells, report, executor, concurrency=concurrency, rate=rate, budget=budget))
+        runs.append(Run(cells, report, executor, concurrency=concurrency, budget=budget))
         return runs[-1]
 
     yield start
@@ -58,13 +58,6 @@ def test_measured_calls_wait_until_the_warm_ups_are_over(running):
     assert [cell.warmup for cell in script.started] == [True] * 4 + [False] * 12
 
 
-def test_calls_start_no_faster_than_the_rate(running):
-    script = ScriptedExecutor(call_outcome())
-    assert running(script, rate=50, concurrency=64).wait().completed == 12
-    gaps = [after - before for before, after in zip(script.times, script.times[1:], strict=False)]
-    assert sum(gaps) >= 11 / 50 - 0.02
-
-
 def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running):
     script = ScriptedExecutor()
     run = running(script, concurrency=64, limit="6.5")
@@ -83,7 +76,7 @@ def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running
 
 def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
     script = ScriptedExecutor()
-    run = running(script, rate=1)
+    run = running(script, concurrency=1)
     script.until(1)
     run.stop()
     report = run.wait()

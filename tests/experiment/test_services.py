@@ -13,7 +13,6 @@ from famnb.experiment.services import (
     key_at,
     name_services,
     normalize_address,
-    probe_simulation,
     service_of,
     split_key,
 )
@@ -102,13 +101,6 @@ def test_a_gateway_is_what_it_is_a_gateway_to(client):
             assert call_address(f"{gateway.url}/v1/messages", ENDPOINTS["messages"]) == REAL
 
 
-def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
-    with FaultServer(get=ANSWER) as other:
-        assert probe_simulation(server.url) is True
-        assert probe_simulation(other.url) is False
-    assert probe_simulation("http://127.0.0.1:9") is None
-
-
 def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, prices):
     experiment(client).run(budget_usd=1)
     real = elsewhere()
@@ -132,18 +124,19 @@ def test_what_another_real_service_answered_does_not_count_either_but_was_paid(e
     assert (second.completed, second.counted_usd) == (12, 2 * first.counted_usd)
 
 
-def test_a_simulation_that_somebody_else_started_counts_until_something_real_answers_there(tmp_path, monkeypatch):
-    """It goes by its address. Before a run it is asked what it is now, so that a rehearsal there is none for real."""
+def test_a_simulation_that_somebody_else_started_counts_until_something_real_answers_there(tmp_path):
+    """It goes by its address."""
     simulated = whole(wire_payloads.body("messages", "Made up."), x_famnb_engine="sim")
-    server = FaultServer(simulated, get=simulated)
-    with famnb.Client(base_url=server.url, api_key=KEY, ledger=tmp_path / "ledger.sqlite") as client:
-        exp = experiment(client)
-        assert (exp.run().completed, exp.run().skipped) == (12, 12)
-        assert exp.frame()["simulated"].all()
-        server.scripts, server.get = [ANSWER], ANSWER
-        assert experiment(client).run().completed == 12
-        assert not experiment(client).frame()["simulated"].any()
-    server.close()
+    with (
+        FaultServer(simulated) as server,
+        famnb.Client(base_url=server.url, api_key=KEY, ledger=tmp_path / "ledger.sqlite") as client,
+    ):
+        assert (experiment(client).run().completed, experiment(client).run().skipped) == (12, 12)
+        assert experiment(client).frame()["simulated"].all()
+        server.scripts = [ANSWER]
+        more = experiment(client, prompts=4)
+        assert (more.run().completed, more.run().completed) == (4, 12)
+        assert not more.frame()["simulated"].any()
 
 
 def test_one_model_at_two_services_is_compared_by_the_clients_names(elsewhere, client):

@@ -9,14 +9,11 @@ import pandas as pd
 import pytest
 
 import famnb
-from famnb.experiment.metrics import find_metric
-from famnb.experiment.summary import break_down, grouping_tags, summary
+from famnb.experiment.summary import summary
 from famnb.service.engines.latency_model import TokenPacer, latency_profile
 from tests.support.experiment_frames import frame, spread
-from tests.support.truth_rates import claims_are_rare
 
 PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
-TOPIC_PROMPTS = 24
 
 
 def test_an_interval_of_scores_keeps_to_what_scores_there_can_be():
@@ -189,46 +186,3 @@ def test_the_medians_of_a_run_over_sockets_are_near_the_simulators_own(connect):
         # Load makes waits longer, never shorter; of 12 waits, seven below the 10 % quantile do not happen.
         assert table.loc[model, "ttft_s_median"] > scale * true.quantile(0.1)
         assert table.loc[model, "ttft_s_n"] == 12
-
-
-def frame_of_topics(shift: float = 0.5, **columns: object) -> pd.DataFrame:
-    """B is slower than A by `shift` on questions of law, and as fast on those of art; every second one is of law."""
-    times, noise = spread(TOPIC_PROMPTS, 2, 0.3), spread(TOPIC_PROMPTS, 0, 0.05, 1)
-    is_law = np.arange(TOPIC_PROMPTS) % 2
-    rows = frame(TOPIC_PROMPTS, e2e_s=(times, times + noise + shift * is_law), **columns)
-    return rows.assign(topic=np.tile(np.where(is_law, "law", "art"), 2))
-
-
-def test_each_value_of_a_tag_is_compared_by_itself():
-    found = break_down(frame_of_topics(), "topic", find_metric("e2e_s"), baseline="A").set_index("value")
-    assert found.index.tolist() == ["art", "law"]
-    assert found["n"].tolist() == [12, 12]
-    assert found["difference"].tolist() == pytest.approx([0, 0.5], abs=0.05)
-    assert found["clear"].tolist() == [False, True]
-    assert (found["p_adjusted"] >= found["p_value"]).all()
-
-
-def test_failed_calls_score_the_lowest_of_all_values():
-    rows = frame_of_topics(score_grade=([3.0] * TOPIC_PROMPTS, [4.0] * TOPIC_PROMPTS))
-    rows.loc[(rows["topic"] == "law") & (rows["variant"] == "A"), "score_grade"] = -2.0
-    is_failure = (rows["topic"] == "art") & (rows["variant"] == "B") & (rows["prompt_id"] == "p0")
-    rows.loc[is_failure, ["status", "score_grade"]] = ["failed", np.nan]
-    found = break_down(rows, "topic", find_metric("score_grade"), baseline="A").set_index("value")
-    assert found.loc["art", "second_value"] == pytest.approx((11 * 4 - 2) / 12)
-
-
-def test_tags_that_group_nothing_are_left_out():
-    rows = frame_of_topics().assign(same="x", own=lambda rows: rows["prompt_id"])
-    rows["many"] = rows["prompt_id"].str[1:].astype(int) % 20
-    assert grouping_tags(rows, ["same", "own", "many", "topic", "absent"]) == ["topic"]
-
-
-@pytest.mark.full
-def test_a_false_claim_of_any_value_is_rare():
-    def is_false(seed: int) -> bool:
-        rng = np.random.default_rng(seed)
-        rows = frame(36, e2e_s=(rng.lognormal(0, 0.5, 36), rng.lognormal(0, 0.5, 36)))
-        rows["topic"] = np.tile(np.arange(36) % 4, 2)
-        return bool(break_down(rows, "topic", find_metric("e2e_s"), baseline="A")["clear"].any())
-
-    assert claims_are_rare(is_false(seed) for seed in range(50))

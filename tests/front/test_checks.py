@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 CLASS = re.compile(r"famnb-[a-z]\w*(?:-\w+)*")
 COMPOSED = {"famnb-badge-": ("plain", "warn", "error"), "famnb-": ("text", "thinking", "code")}
 """Classes whose end is a value of the view."""
-NOT_CLASSES = {"famnb-tabs-", "famnb-control", "famnb-enter-sends"}
-"""Beginnings of ids, and a key of the browser's storage."""
+NOT_CLASSES = {"famnb-tabs-", "famnb-control"}
+"""Beginnings of ids."""
 HOOKS = {"famnb-text", "famnb-stop", "famnb-flow", "famnb-frozen", "famnb-form"}
 """Classes by which the page finds its elements, or tests do."""
 

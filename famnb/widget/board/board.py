@@ -43,6 +43,7 @@ from famnb.widget.board.panes import (
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
 from famnb.widget.form.draft import (
     UNWRITTEN,
+    PromptBox,
     fill_variables,
     find_variables,
     last_user_content,
@@ -52,7 +53,7 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import ExperimentVariant, experiment_name, variant_fields, write_experiment
-from famnb.widget.form.tool import Computed, FormTool, PromptBox, read_shared
+from famnb.widget.form.tool import Computed, FormTool, read_shared
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
@@ -122,13 +123,13 @@ class Board(FormTool):
 
     Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
     one that fails does not affect the others. Each further prompt goes on with every pane's own chat. Panes are added,
-    changed, named, moved and removed in place, and some settings are set for all of them at once. A pane that is asked
-    again keeps its earlier answers. "Differences" marks the words that differ from the pinned or first answer.
+    changed and removed in place, and some settings are set for all of them at once. A pane that is asked again keeps
+    its earlier answers. "Differences" marks the words that differ from the pinned or first answer.
 
     `replies`, `frame()` and `winner` are for the cells below; `submit()`, `say(prompt)`, `load(call)`, `stop()`,
-    `ask_again()`, `edit_answer()`, `set_own_prompt()`, `show_version()`, `pin()`, `add()`, `rename()`, `move()`,
-    `remove()`, `set_for_all()` and `new_talk()` do what the buttons do, and `code` is the cell of an experiment with
-    the same prompts and variants.
+    `ask_again()`, `edit_answer()`, `set_own_prompt()`, `show_version()`, `pin()`, `add()`, `remove()`,
+    `set_for_all()` and `new_talk()` do what the buttons do, and `code` is the cell of an experiment with the same
+    prompts and variants.
     """
 
     entry = "tools/board.js"
@@ -315,7 +316,7 @@ class Board(FormTool):
                 if pane.given_label in self.labels:
                     raise InvalidRequest(f"variants: there is a pane {pane.given_label!r} already")
             self._add_panes([pane])
-            self._panes_changed()
+            self._rounds_changed()
             return pane.label
 
     def _add_panes(self, panes: list[BoardPane]) -> None:
@@ -331,35 +332,7 @@ class Board(FormTool):
             if len(self._panes) == 1:
                 raise InvalidRequest("a board has at least one pane; add another one first")
             self._panes.remove(removed)
-            self._panes_changed()
-
-    @intent
-    def rename(self, pane: str, name: str) -> None:
-        """Give a pane and its answers in view another label; with an empty `name` it is made of its settings again.
-
-        The ledger keeps the labels under which was asked. Raises UnknownName if no pane has the label, InvalidRequest
-        if another one has the name.
-        """
-        with self.lock:
-            renamed, name = self._find_pane(pane), sanitize.visible(" ".join(name.split()))
-            if name and any(name == other.label for other in self._panes if other is not renamed):
-                raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
-            renamed.given_label = name
-            name_panes(self._panes)
-            for board_round in self._rounds:
-                label = board_round.label_for(renamed.key, renamed.label)
-                for answer in board_round.versions.get(renamed.key, ()):
-                    answer.label = label
-            self._panes_changed()
-
-    @intent
-    def move(self, pane: str, position: int) -> None:
-        """Put a pane at a position among the others, from 0. Raises UnknownName if no pane has that label."""
-        with self.lock:
-            moved = self._find_pane(pane)
-            self._panes.remove(moved)
-            self._panes.insert(max(0, position), moved)
-            self._panes_changed()
+            self._rounds_changed()
 
     def set_for_all(self, **fields: Any) -> None:
         """Set `max_tokens`, `temperature`, `top_p`, `stop` or `seed` of each pane whose endpoint has it; None unsets.
@@ -632,7 +605,6 @@ class Board(FormTool):
             sharers=len(self._panes),
         )
         board_round.add(pane, answer)
-        board_round.sort([other.key for other in self._panes])
         return answer
 
     def _follow(self, answers: list[BoardAnswer]) -> None:
@@ -672,11 +644,6 @@ class Board(FormTool):
     def form_changed(self) -> None:
         name_panes(self._panes)
         super().form_changed()
-
-    def _panes_changed(self) -> None:
-        for board_round in self._rounds:
-            board_round.sort([pane.key for pane in self._panes])
-        self._rounds_changed()
 
     def _find_pane(self, name: str) -> BoardPane:
         """Return a pane by its label, as users name it, or by its key, as the page does."""

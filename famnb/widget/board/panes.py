@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import msgspec
-
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
@@ -19,7 +17,7 @@ from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.views import FieldView, FormView, field_view
+from famnb.widget.form.views import FieldView, FormView
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
 
@@ -93,8 +91,6 @@ class BoardPane:
             self.editor.fill(draft_of(request, endpoints))
         except (InvalidRequest, TypeError) as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
-        if not isinstance(settings, Request):
-            self.editor.prompt = ""
         self.losses = request.losses
 
     def follow_edit(self) -> None:
@@ -309,10 +305,9 @@ def view_shared(panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
         texts = {pane.editor.raw.get(field.path, "") for pane, field in found}
         text = texts.pop() if len(texts) == 1 else ""
         faults = [pane.editor.reading.faults.get(field.path, "") for pane, field in found if text]
-        for pane, field in found[:1]:
+        for _, field in found[:1]:
             shown = re.sub(r'^\["([^"\\]*)"\]$', r"\1", text) if name == "stop" else text
-            view = field_view(pane.editor.endpoint, field, text=shown, fault=next(filter(None, faults), ""))
-            views.append(msgspec.structs.replace(view, key=name))
+            views.append(FieldView(key=name, control=field, text=shown, fault=next(filter(None, faults), "")))
     return tuple(views)
 
 

@@ -220,11 +220,6 @@ class BoardRound:
         is_taken = any(answer.label == label for key, answer in self.answers.items() if key != pane)
         return f"{label} ({pane})" if is_taken else label
 
-    def sort(self, panes: Sequence[str]) -> None:
-        """Bring the answers into the order of the panes; those of panes that are gone stand last."""
-        order = [*panes, *self.versions]
-        self.versions = dict(sorted(self.versions.items(), key=lambda item: order.index(item[0])))
-
     def view(self, panes: Mapping[str, str], *, is_marked: bool, earlier: Sequence[BoardRound]) -> RoundView:
         """Return what the page shows; `panes` are labels by key, and `is_marked` whether differences are marked."""
         reference, answers = self.reference() if is_marked else None, self.answers

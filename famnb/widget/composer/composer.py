@@ -311,7 +311,7 @@ class Composer(PanelTool):
             if head is not None:
                 self._open_chat(head)
                 if reply:
-                    self.fill(dataclasses.replace(draft_of(_leave_prompt_open(rest), endpoints), prompt=""))
+                    self.fill(draft_of(_leave_prompt_open(rest), endpoints))
                     return
                 self.fill(draft_of(rest, endpoints))
                 with contextlib.suppress(InvalidRequest):
@@ -487,12 +487,12 @@ class Composer(PanelTool):
     # What the page asks for: the chat
 
     @intent
-    def decide(self, pane: str, call: int, is_approved: bool, rest: bool) -> None:
-        """Approve or decline the tool call of that index in a pane, if it waits; with `rest`, all that follow it."""
+    def decide(self, pane: str, call: int, is_approved: bool) -> None:
+        """Approve or decline the tool call of that index in a pane, if it waits."""
         for turn_pane in self._path[-1].panes if self._tree.head else ():
             calls = turn_pane.stream.reply.tool_calls
             if turn_pane.key == pane and 0 <= call < len(calls):
-                self._runner.decide(turn_pane.call, calls[call].at, approved=is_approved, rest=rest)
+                self._runner.decide(turn_pane.call, calls[call].at, approved=is_approved)
 
     @intent
     def run_all_rows(self) -> None:

@@ -15,7 +15,7 @@ from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.composer import presets
 from famnb.widget.form import images
-from famnb.widget.form.draft import Draft
+from famnb.widget.form.draft import Draft, draft_of, fault_text, read_draft
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.python_code import Target, available_kinds, write_cell
 from famnb.widget.form.tool import FormTool
@@ -56,7 +56,7 @@ class PresetsView(View, frozen=True):
 
     names: tuple[str, ...]
     selected: str
-    lines: tuple[str, ...]
+    note: str
 
 
 Panel: TypeAlias = Literal["", "Settings", "Code", "History", "Presets"]
@@ -71,7 +71,7 @@ class PanelTool(FormTool):
         self._open_panel: Panel = ""
         self._code_kind = "famnb"
         self._history = HistoryView(filter="", rows=(), note="", call="", transcript=SafeHtml(""), code="")
-        self._presets = PresetsView(names=(), selected="", lines=())
+        self._presets = PresetsView(names=(), selected="", note="")
         super().__init__(client, editor, tools_below=2)
 
     # What a tool defines
@@ -187,15 +187,19 @@ class PanelTool(FormTool):
     @intent
     def save_preset(self, name: str) -> None:
         """Save the form under a name."""
-        losses = presets.save(self._preset_path, name, self._editor.draft, profile=self._client.profile)
-        self._show_presets(f"“{name.strip()}” is saved.", *losses, selected=name.strip())
+        draft = self._editor.draft
+        reading = read_draft(draft)
+        if reading.request is None:
+            raise InvalidRequest("preset: " + "; ".join(map(fault_text, reading.faults.items())))
+        presets.save(self._preset_path, name, reading.request, self._client.profile)
+        self._show_presets(f"“{name.strip()}” is saved.", selected=name.strip())
 
     @intent
     def load_preset(self, name: str) -> None:
         """Fill the form with a preset."""
-        draft, losses = presets.load(self._preset_path, name, profile=self._client.profile)
-        self.fill(draft)
-        self._show_presets(f"“{name}” is loaded.", *losses, selected=name)
+        request = presets.load(self._preset_path, name, self._client.profile)
+        self.fill(draft_of(request, self._client.endpoints))
+        self._show_presets(f"“{name}” is loaded.", selected=name)
 
     @intent
     def delete_preset(self, name: str) -> None:
@@ -203,8 +207,8 @@ class PanelTool(FormTool):
         presets.delete(self._preset_path, name)
         self._show_presets(f"“{name}” is deleted.")
 
-    def _show_presets(self, *lines: str, selected: str = "") -> None:
-        self._presets = PresetsView(names=presets.names(self._preset_path), selected=selected, lines=lines)
+    def _show_presets(self, note: str = "", selected: str = "") -> None:
+        self._presets = PresetsView(names=presets.names(self._preset_path), selected=selected, note=note)
 
 
 # More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.

@@ -1,13 +1,7 @@
-"""Presets: drafts of the form, saved by name in one JSON file, without keys and image data.
+"""Presets: requests of the form, saved by name in one JSON file, without keys and image data.
 
-What this version of famnb does not know in the file is left out when a preset is loaded, and stays in the file when
-another one is saved. The file:
-
-{"version": 1, "presets": {name: {
-    "endpoint", "prompt", "system", "images": [address], "fields": {"top_p": "0.9"}, "profile": "anthropic"
-}}}
-
-Without a profile it is of the first one, the document's.
+The file: {"version": 1, "presets": {name: {"profile": "fam", "endpoint": "messages", "body": {…}}}}. What this version
+of famnb does not know in it stays there when a preset is saved.
 """
 
 from __future__ import annotations
@@ -15,41 +9,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 import platformdirs
 
 from famnb.atomic_write import atomic_write
+from famnb.endpoints import endpoint as find_endpoint
 from famnb.errors import InvalidRequest
-from famnb.formatting import format_count
-from famnb.profiles import DEFAULT, find_profile
 from famnb.profiles.profile import Profile
+from famnb.request import Request
 from famnb.secret_patterns import find_keys, known_keys
-from famnb.widget.form import images
-from famnb.widget.form.draft import Draft, form_fields
+from famnb.widget.form.images import has_image_data
 
 # As much as the list of presets shows on one line.
 _MAX_NAME_LENGTH = 80
-
-
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A preset in the file."""
-
-    endpoint: str
-    prompt: str = ""
-    system: str = ""
-    images: tuple[str, ...] = ()
-    fields: dict[str, str] = {}
-    profile: str = DEFAULT
-
-
-class LoadedPreset(NamedTuple):
-    """A preset as a draft, and which parts of it the draft does not have."""
-
-    draft: Draft
-    left_out: tuple[str, ...]
-    """A sentence each."""
 
 
 def default_path() -> Path:
@@ -62,87 +35,47 @@ def names(path: Path) -> tuple[str, ...]:
     return tuple(sorted(_read(path)["presets"], key=str.casefold))
 
 
-def save(path: Path, name: str, draft: Draft, *, profile: Profile | None = None) -> tuple[str, ...]:
-    """Save a draft under a name, replacing any of that name; returns a sentence for each thing that is not saved.
+def save(path: Path, name: str, request: Request, profile: Profile) -> None:
+    """Save a request to a service of that profile under a name, replacing any of that name.
 
-    `profile` is the API of the service that it is for, the document's unless given. Raises InvalidRequest if the name
-    is empty, too long or not printable, if a text of the draft holds what looks like a key, or if the file holds no
-    presets; OSError if it cannot be written.
+    Raises InvalidRequest if the name is empty, too long or not printable, if the request holds the data of an image or
+    what looks like a key, or if the file holds no presets; OSError if it cannot be written.
     """
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidRequest(f"preset: expected a name of 1 to {_MAX_NAME_LENGTH} characters, got {name[:40]!r}")
-    links = images.without_uploads(draft.pictures)
-    texts = {".".join(path): text for path, text in draft.raw.items() if text.strip()}
-    # Image data would make the file megabytes long, and may be private.
-    with_image_data = [field for field, text in texts.items() if images.has_image_data(text)]
-    left_out = [f"`{field}` is not saved: it holds the data of an image" for field in with_image_data]
-    if count := len(draft.pictures) - len(links):
-        left_out.append(
-            f"{format_count(count, 'uploaded image')} {'is' if count == 1 else 'are'} not saved: a preset holds no data"
-        )
-    entry = Entry(
-        endpoint=draft.endpoint,
-        prompt=draft.prompt,
-        system=draft.system,
-        images=tuple(picture.url for picture in links),
-        fields={field: text for field, text in texts.items() if field not in with_image_data},
-        profile=DEFAULT if profile is None else profile.name,
-    )
+    entry = {"profile": profile.name, "endpoint": request.endpoint, "body": request.body()}
+    text = json.dumps(entry, ensure_ascii=False)
+    # It would make the file megabytes long, and may be private.
+    if has_image_data(text):
+        raise InvalidRequest("preset: it holds the data of an image; remove that, or give the image's address")
     # The whole entry, since a key may be pasted into any field.
-    if kinds := [kind for kind, _ in find_keys(msgspec.json.encode(entry).decode(), known_keys())]:
+    if kinds := [kind for kind, _ in find_keys(text, known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
     content = _read(path)
-    content["presets"][name] = msgspec.to_builtins(entry)
+    content["presets"][name] = entry
     _write(path, content)
-    return tuple(left_out)
 
 
-def load(path: Path, name: str, *, profile: Profile | None = None) -> LoadedPreset:
-    """Load the preset of a name for a service with that profile, without the fields that its endpoint does not have.
+def load(path: Path, name: str, profile: Profile) -> Request:
+    """Return the request of a preset, as a service of that profile takes it.
 
-    Raises InvalidRequest if the preset does not exist or is damaged, or if the service lacks its endpoint.
+    Raises InvalidRequest if the preset does not exist or is damaged, or if the service does not take it.
     """
-    profile = profile or find_profile(DEFAULT)
     presets = _read(path)["presets"]
-    if name not in presets:
-        raise InvalidRequest(
-            f"preset: there is no {name!r} in {path}; there are {', '.join(sorted(presets)) or 'none'}"
-        )
+    match presets.get(name):
+        case None:
+            known = ", ".join(sorted(presets)) or "none"
+            raise InvalidRequest(f"preset: there is no {name!r} in {path}; there are {known}")
+        case {"profile": str(source), "endpoint": str(endpoint), "body": dict(body)}:
+            pass
+        case _:
+            raise InvalidRequest(f"preset {name!r} in {path}: expected profile, endpoint and body; save it anew")
     try:
-        entry = msgspec.convert(presets[name], Entry)
-        pictures = tuple(map(images.image_from_url, entry.images))
-    except (msgspec.ValidationError, InvalidRequest) as error:
-        raise InvalidRequest(f"preset {name!r} in {path}: {error}; mend it, or save it anew") from None
-    if entry.endpoint not in profile.endpoints:
-        raise InvalidRequest(
-            f"preset {name!r}: it was saved with profile {entry.profile!r} and its endpoint {entry.endpoint!r}, which "
-            f"profile {profile.name!r} of this client does not have (only {', '.join(profile.endpoints)}); "
-            f"load it in a composer of famnb.Client(profile={entry.profile!r})"
-        )
-    notes = []
-    if entry.profile != profile.name:
-        notes.append(
-            f"It was saved with profile {entry.profile!r}; this client has {profile.name!r}: check the fields."
-        )
-    known_fields = {field.name: field for field in form_fields(profile.endpoints[entry.endpoint])}
-    fitting = {
-        field: text for field, text in entry.fields.items() if field in known_fields and known_fields[field].fits(text)
-    }
-    notes += [
-        f"`{field}` is left out: {entry.endpoint} has no such field or value"
-        for field in entry.fields
-        if field not in fitting
-    ]
-    draft = Draft(
-        endpoint=entry.endpoint,
-        endpoints=profile.endpoints,
-        prompt=entry.prompt,
-        system=entry.system,
-        pictures=pictures,
-        raw={known_fields[field].path: text for field, text in fitting.items()},
-    )
-    return LoadedPreset(draft, tuple(notes))
+        return find_endpoint(endpoint, profile.endpoints).request.from_body(body)
+    except InvalidRequest as error:
+        hint = f"; load it in a composer of famnb.Client(profile={source!r})" if source != profile.name else ""
+        raise InvalidRequest(f"preset {name!r}: it was saved with profile {source!r}: {error}{hint}") from None
 
 
 def delete(path: Path, name: str) -> None:

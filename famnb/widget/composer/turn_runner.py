@@ -76,8 +76,6 @@ class TurnRunner:
         self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
         self._call: TurnCall | None = None
         """The latest call."""
-        self._verdict_on_rest: Verdict | None = None
-        """The verdict on all further tool calls of its reply."""
         self._is_stopped = False
         self._decision = threading.Condition()
         """Notified when a tool call was decided, and when the turn is stopped."""
@@ -111,17 +109,15 @@ class TurnRunner:
         if self.stream is not None:
             self.stream.stop()
 
-    def decide(self, call: TurnCall, address: Address, *, approved: bool, rest: bool = False) -> None:
-        """Approve or decline the tool call at an address of a call's reply, and with `rest` all that follow it.
+    def decide(self, call: TurnCall, address: Address, *, approved: bool) -> None:
+        """Approve or decline the tool call at an address of a call's reply.
 
         One that is not waiting stays as it is: the click came too late.
         """
         with self._decision:
             if call.verdicts.get(address) != "pending":
                 return
-            verdict: Verdict = "approved" if approved else "declined"
-            call.verdicts[address] = verdict
-            self._verdict_on_rest = verdict if rest else None
+            call.verdicts[address] = "approved" if approved else "declined"
             self._decision.notify_all()
         self._on_tool_change()
 
@@ -129,7 +125,7 @@ class TurnRunner:
         """Wait until a tool call is decided; returns whether it may run. Raises Interrupted if the turn is stopped."""
         assert self._call is not None, "a tool is called by a reply"
         verdicts = self._call.verdicts
-        verdicts[block.at] = "approved" if self._is_auto else self._verdict_on_rest or "pending"
+        verdicts[block.at] = "approved" if self._is_auto else "pending"
         # Outside of the lock: this draws the pane, and no button should wait for that.
         self._on_tool_change()
         with self._decision:
@@ -155,7 +151,7 @@ class TurnRunner:
         if self._is_stopped:
             raise Interrupted("stopped between two calls")
         self.stream = stream = client.engine.start(step.request, labels=step.labels)
-        self._call, self._verdict_on_rest = TurnCall(stream=stream, index=len(step.rounds)), None
+        self._call = TurnCall(stream=stream, index=len(step.rounds))
         if first_call.done():
             self._on_call(self._call)
         else:

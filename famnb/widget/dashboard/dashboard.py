@@ -1,6 +1,6 @@
 """The dashboard: spend, calls, latency and errors over time, kept up to date, and the latest calls to open.
 
-thread ── Overview ── CallFeed ── ledger        what the calls say
+thread ── Overview ── ledger                    what the calls say
 page ── filters, a chosen span ── Dashboard ── CallPages, the call that is open
 
 The page shows the filters at once, and that the calls are being read; the thread reads them after the cell has ended.
@@ -84,11 +84,13 @@ class Dashboard(CallTool):
         with self._polling:
             try:
                 # Without the tool's lock, for which its page would wait.
-                overview = self._overview or self._make_overview()
-                is_new = overview.refresh()
+                filters = self._filters
+                overview = self._read(filters)
                 with self.lock:
                     # The end of a range that moves with the clock moves although no call is new.
-                    if is_new or self._overview is None or self._filters.is_moving:
+                    if filters.range == self._filters.range and (
+                        self._overview is None or filters.is_moving or not overview.frame.equals(self._overview.frame)
+                    ):
                         self._overview = overview
                         self._update()
                     self._follow_call()
@@ -127,6 +129,8 @@ class Dashboard(CallTool):
             raise InvalidArgument(f"{LABELS[name]}: no calls are known of {value!r}; choose again")
         self._filters = dataclasses.replace(self._filters, **{name: value})
         self._span = None
+        if name == "range" and self._overview is not None:
+            self._overview = self._read(self._filters)
         self._update()
 
     @intent
@@ -170,7 +174,7 @@ class Dashboard(CallTool):
         )
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
-        models = self._overview.models if self._overview else ()
+        models = sorted({*(self._overview.models if self._overview else ()), self._filters.model} - {""})
         return {
             "range": tuple(RANGES),
             "model": ("", *models),
@@ -188,11 +192,11 @@ class Dashboard(CallTool):
             self._shown, self._is_saved = shown, False
         self.refresh()
 
-    def _make_overview(self) -> Overview:
+    def _read(self, filters: DashboardFilters) -> Overview:
         # On first use, on the thread: it loads pandas and scipy, which takes most of a second.
         from famnb.widget.dashboard.overview import Overview
 
-        return Overview(self._ledger)
+        return Overview(self._ledger, filters)
 
     def _follow_call(self) -> None:
         """Show the open call again once it has ended: until then the pages have it as it was when it was opened."""

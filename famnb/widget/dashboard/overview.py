@@ -1,13 +1,13 @@
 """What a dashboard shows of a ledger's calls: figures, charts, a table and the list, each as numbers and words.
 
-`CallFeed` keeps the calls in memory and up to date; each figure says what it leaves out. The module needs pandas and
-scipy, which take most of a second to load: the dashboard imports it on a thread, when it is drawn.
+Each figure says what it leaves out. The module needs pandas and scipy, which take most of a second to load: the
+dashboard imports it on a thread, when it is drawn.
 """
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -20,7 +20,7 @@ from famnb.experiment.summary import format_costs, sum_costs
 from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.frame.calls import calls
 from famnb.frame.spend import is_unpriced
-from famnb.record import Ledger, prices
+from famnb.record import Ledger
 from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_charts
 from famnb.widget.dashboard.filters import ALL, DashboardFilters
 from famnb.widget.dashboard.views import CallGroupView, OverviewView
@@ -41,6 +41,12 @@ COLUMNS = (
 """The columns of the list of calls."""
 LIST_LENGTH = 100
 """Calls in the list."""
+READ_COLUMNS = (
+    *("started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
+    *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
+    *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
+)
+"""What figures are made of; prompts are not among them, being most of the bytes."""
 _LIST_COLUMNS = (
     *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt"),
     *("e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd", "output_tokens"),
@@ -48,38 +54,28 @@ _LIST_COLUMNS = (
 
 
 class Overview:
-    """The calls of a ledger as of the last `refresh`, and what is shown of those that filters let through."""
+    """The calls of a ledger in a range of time, and what is shown of those that filters let through."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, filters: DashboardFilters) -> None:
+        """Read the calls in the range of the filters. Raises LedgerError if the ledger cannot be read."""
         self._ledger = ledger
-        self._feed = CallFeed(ledger)
+        frame = calls(ledger, since=filters.since, until=filters.until, columns=READ_COLUMNS)
+        # What has no model is a group too, which a column of categories could not name.
+        self.frame = frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
+        self.models: tuple[str, ...] = tuple(sorted(self.frame["model"].dropna().unique()))
+        """The models of these calls, by name."""
         self.timeline: Timeline | None = None
         """The spans of time of the charts that were drawn last; None if there was nothing to draw."""
-        self.models: tuple[str, ...] = ()
-        """The models of all calls, by name."""
-
-    def refresh(self) -> bool:
-        """Look at the ledger; return whether anything is new. Raises LedgerError if it cannot be read."""
-        is_new = self._feed.refresh()
-        if is_new:
-            self.models = tuple(sorted(self._feed.frame["model"].dropna().unique()))
-        return is_new
 
     def view(self, filters: DashboardFilters, span: Span | None) -> OverviewView | str:
         """Return what the calls say that the filters let through, or why there is none; a `span` narrows the list."""
-        since = filters.since
-        frame = self._feed.frame
-        if since is not None and len(frame):
-            frame = frame[frame["started_at"] >= since]
-        if (until := filters.until) is not None and len(frame):
-            frame = frame[frame["started_at"] < until]
-        chosen = frame
+        since, chosen = filters.since, self.frame
         for column, value in (("model", filters.model), ("endpoint", filters.endpoint)):
             if value:
                 chosen = chosen[chosen[column] == value]
         if not len(chosen):
             self.timeline = None
-            return self._explain_nothing(len(frame))
+            return self._explain_nothing(len(self.frame))
         started_at = chosen["started_at"]
         if filters.is_moving and since is not None:
             self.timeline = Timeline.over(since, datetime.now(UTC))
@@ -117,7 +113,7 @@ class Overview:
         if others:
             subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
             return f"{subject} of this model and endpoint. Choose “all” to see them."
-        earlier = f" Earlier ones are under “{ALL}”." if len(self._feed.frame) else ""
+        earlier = f" Earlier ones are under “{ALL}”." if len(self._ledger) else ""
         return f"No calls yet. They appear here as soon as they start.{earlier}"
 
     def _list_calls(self, filters: DashboardFilters, since: datetime | None, span: Span | None) -> RowsView:
@@ -239,54 +235,3 @@ def _tokens_figure(frame: pd.DataFrame) -> FigureView:
         unknown = max(unknown, int(counts.value.isna().sum()))
     rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
     return FigureView(key="tokens", value=f"{sums['output']} out", note=f"{sums['input']} in{rest}")
-
-
-FEED_COLUMNS = (
-    *("started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
-    *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
-    *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
-)
-"""What figures are made of; prompts are not among them, being most of the bytes."""
-# Calls of several processes are not recorded in the order in which they started.
-FEED_OVERLAP = timedelta(seconds=60)
-"""How far back from the newest call, or the oldest that runs, calls are read again."""
-
-
-class CallFeed:
-    """All calls of a ledger as a frame, of which each look reads only the end, if the rest cannot have changed."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._prices: object = None
-        self.frame = pd.DataFrame(columns=pd.Index(FEED_COLUMNS))
-        """The calls as of the last `refresh`, newest last."""
-
-    def refresh(self) -> bool:
-        """Look at the ledger; return whether anything is new. Raises LedgerError if it cannot be read."""
-        before, known_prices = self.frame, tuple(prices)
-        if known_prices != self._prices:
-            self.frame = self._read()
-            self._prices = known_prices
-        else:
-            least = len(self._ledger)
-            self.frame = self._read_end()
-            # Calls that were deleted, loaded, or recorded very late.
-            if not least <= len(self.frame) <= len(self._ledger):
-                self.frame = self._read()
-        return not self.frame.equals(before)
-
-    def _read_end(self) -> pd.DataFrame:
-        if not len(self.frame):
-            return self._read()
-        started_at = self.frame["started_at"]
-        running = started_at[self.frame["status"] == "running"]
-        since = min([started_at.iloc[-1], *running]) - FEED_OVERLAP
-        kept: pd.DataFrame = self.frame[started_at < since]
-        return pd.concat([kept, self._read(since=since)], ignore_index=True)
-
-    def _read(self, since: pd.Timestamp | None = None) -> pd.DataFrame:
-        frame = calls(self._ledger, since=since, columns=FEED_COLUMNS)
-        # Categories that differ cannot be joined as such.
-        words: dict[Any, type] = dict.fromkeys(frame.select_dtypes("category").columns, object)
-        plain: pd.DataFrame = frame.astype(words)
-        return plain

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import math
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -22,33 +20,24 @@ from famnb import plot
 from famnb.errors import LedgerError
 from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
-from famnb.experiment.forecast import forecast, read_history
-from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bounds, score_columns
-from famnb.experiment.narrative import format_difference, format_p, format_sureness
-from famnb.experiment.plan import model_of, varying_fields
+from famnb.experiment.metrics import SCORE_PREFIX, find_metric, score_columns
+from famnb.experiment.narrative import format_difference, format_p
+from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.shared import share
 from famnb.experiment.summary import (
     MAX_NOTES,
-    UNKNOWN,
     Summary,
-    break_down,
     drop_warmups,
     format_costs,
-    grouping_tags,
     sum_costs,
 )
 from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
     format_count,
-    format_duration,
-    format_estimate,
-    format_interval,
     format_level,
-    format_usd,
     shorten,
 )
-from famnb.frame.columns import tag_column_name
 from famnb.record import price_book, prices
 from famnb.widget.experiment.report_page import facts_html, figure_html, table_html
 from famnb.widget.html import sanitize, transcript
@@ -66,7 +55,6 @@ MAX_TITLE_CHARS = 90
 """Characters of a prompt in the title of its answers: about a line."""
 MAX_COLUMNS = 6
 """Columns of figures beside each other; a table of more would be cut off on paper."""
-_LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
 
 _PARAGRAPH = SafeHtml("<p>{}</p>")
 _SOFT = SafeHtml('<p class="soft">{}</p>')
@@ -77,7 +65,6 @@ _NOTHING = SafeHtml("<p class=soft>There is nothing to compare.</p>")
 _NOTES = SafeHtml("<ul class=notes>{}</ul>")
 _HEADING = SafeHtml("<h3>{}</h3>{}")
 _WIDE = SafeHtml("<div class=wide>{}</div>")
-_SMALL = SafeHtml('<div class="small">{}</div>')
 _HEAD = SafeHtml("<p>Experiment report · {written_at}</p><h1>{name}</h1>{banner}{verdict}{facts}")
 _VERDICT = SafeHtml('<ul class="lines verdict">{}</ul>')
 _SIMULATED = SafeHtml(
@@ -107,21 +94,20 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
         PageSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
         PageSection("Figures of each variant", _variant_figures(summary)),
         PageSection("Pictures", SafeHtml().join(_pictures(rows, summary, options))),
-        PageSection("By tag", SafeHtml().join(_tag_tables(experiment, frame, summary, options))),
         PageSection("Answers", _sample_answers(experiment, answered, summary.primary)),
         PageSection("Plan and settings", _setup(experiment)),
-        PageSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
         PageSection("Failures", _failures(rows)),
         PageSection("Prices", _prices(experiment)),
         PageSection("How to read it", _methods(summary)),
-        PageSection("Made with", _environment(frame)),
     ]
     written_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    # Without user names and passwords, which a URL may hold.
+    hosts = sorted({urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()})
     return page_html(
         experiment.name,
         _head(experiment, summary, frame, written_at),
         [section for section in sections if section.html],
-        foot=f"Written by famnb on {written_at}.",
+        foot=f"Written by famnb {version('famnb')} on {written_at}; answered by {', '.join(hosts) or 'nobody yet'}.",
         data=share(experiment),
     )
 
@@ -234,53 +220,6 @@ def _pictures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) 
         yield figure_html(partial(plot.cost, rows, by="variant"))
 
 
-def _tag_tables(
-    experiment: BaseExperiment, frame: pd.DataFrame, summary: Summary, options: Mapping[str, Any]
-) -> Iterator[SafeHtml]:
-    """The primary metric among the prompts of each value of each tag that groups them."""
-    if not summary.primary or len(summary.table) < 2:
-        return
-    names = dict.fromkeys(name for prompt in experiment.prompts for name in prompt.tags)
-    columns = [tag_column_name(name, others=varying_fields(experiment.variants)) for name in names]
-    metric = find_metric(summary.primary, experiment.score_spans())
-    given = {name: options[name] for name in ("failed", "slo") if options.get(name)}
-    tags = grouping_tags(frame, columns)
-    for tag in tags:
-        table = break_down(frame, tag, metric, baseline=summary.baseline, level=summary.level, **given)
-        yield _HEADING.format(tag, _tag_table(tag, to_records(table), metric, summary))
-    if tags:
-        yield _SOFT.format(
-            "Over the prompts that both variants have; all comparisons of a table are judged together (Holm). What "
-            "groups show is a question for a further experiment rather than an answer of this one."
-        )
-
-
-def _tag_table(tag: str, rows: list[dict[str, Any]], metric: Metric, summary: Summary) -> SafeHtml:
-    """The rows of one tag: the baseline of each of its values, and under it the other variants."""
-    lines: list[list[str]] = []
-    for value, group in itertools.groupby(rows, key=lambda row: row["value"]):
-        own = list(group)
-        base = max(own, key=lambda row: row["n"])
-        lines.append([value, summary.baseline, f"{base['n']:,}", _format_level(metric, base["first_value"]), "", ""])
-        lines += [
-            [
-                "",
-                row["second"],
-                f"{row['n']:,}",
-                _format_level(metric, row["second_value"]),
-                format_difference(row),
-                format_sureness(row) if row["n"] else "",
-            ]
-            for row in own
-        ]
-    difference = f"difference ({format_level(summary.level)} interval)"
-    return table_html((tag, "variant", "prompts", metric.title, difference, "how sure"), lines, left=2)
-
-
-def _format_level(metric: Metric, value: float) -> str:
-    return UNKNOWN if math.isnan(value) else metric.format_value(value)
-
-
 # How it was set up
 
 
@@ -336,45 +275,7 @@ def _prices(experiment: BaseExperiment) -> SafeHtml:
     return table + (_SOFT.format(note) if unpriced else SafeHtml())
 
 
-def _environment(frame: pd.DataFrame) -> SafeHtml:
-    """The versions of what made the report, and which services answered."""
-    # Without user names and passwords, which a URL may hold.
-    hosts = {urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()}
-    engines = sorted(str(engine) for engine in frame["service"].dropna().unique())
-    facts = [("Python", platform.python_version()), *((name, version(name)) for name in _LIBRARIES)]
-    facts.append(("system", f"{platform.system()} {platform.machine()}"))
-    facts.append(("service", ", ".join(sorted(hosts)) or "none called yet"))
-    facts += [("engine, by its own word", ", ".join(engines))] if engines else []
-    return _SMALL.format(facts_html(facts))
-
-
 # What came of it
-
-
-def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> SafeHtml:
-    """A forecast of the answered calls from those before the experiment, beside their actual tokens, cost and time."""
-    rows = frame[frame["status"].isin(ANSWERED)]
-    if rows.empty:
-        return SafeHtml()
-    past = read_history(
-        experiment.ledger, {model_of(cell.request) for cell in experiment.cells}, until=rows["started_at"].min()
-    )
-    unanswered = {cell.key for cell in experiment.cells} - set(rows["cell"])
-    total = forecast(experiment.cells, past, done=unanswered, concurrency=1).total
-    lines = [["cost", format_interval(total.cost_usd, format_usd), format_costs(sum_costs(rows))]]
-    for title, interval in (("output tokens", total.output_tokens), ("input tokens", total.input_tokens)):
-        counts = read_bounds(rows, title.replace(" ", "_"))
-        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
-        outcome = format_estimate(value, low, high, format_count)
-        lines.insert(0, [title, format_interval(interval, format_count), outcome])
-    ends = rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")
-    duration = ends.max() - rows["started_at"].min()
-    lines.append(["from first start to last end", "", format_duration(duration.total_seconds())])
-    note = (
-        f"Of the {len(rows):,} answered calls, warm-ups included. Foreseen by the ledger's calls that are older than "
-        f"these ({total.history}), at today's prices."
-    )
-    return table_html(("", "foreseen", "came to"), lines) + _SOFT.format(note)
 
 
 def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame, primary: str) -> SafeHtml:

@@ -189,7 +189,7 @@ class RunView(BaseTool):
         return RunStateView(progress=None, result=SafeHtml(self.saved()["text/html"]) + note)
 
     @intent(is_urgent=True)
-    def stop(self) -> None:
+    def stop(self, pane: str = "") -> None:  # noqa: ARG002 - as in other tools; there is one run
         """Stop the run; what has come is kept."""
         self._is_stopping = True
         self.refresh()

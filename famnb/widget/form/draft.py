@@ -23,7 +23,6 @@ from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
 from famnb.request.neutral import FieldPath
-from famnb.widget.form import images
 from famnb.widget.form.fields import (
     EXACT,
     EXTRA,
@@ -39,12 +38,31 @@ from famnb.widget.form.images import PromptImage
 UNWRITTEN = "…"
 """Stands for a prompt that is not written yet, since no request is valid without one."""
 _EXACT = FormField(
-    path=EXACT,
+    name=EXACT[0],
     kind="json",
     help="An object of fields that are sent as they stand, in place of what their controls say; for what has none.",
     hint="JSON",
     group=OTHER,
 )
+
+
+@dataclasses.dataclass(slots=True)
+class PromptBox:
+    """What the prompt's box holds, and the system text above it."""
+
+    prompt: str
+    system: str
+    pictures: tuple[PromptImage, ...] = ()
+    """Images that go along with the prompt."""
+    rows: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    """The table of values for the variables of prompt and system text."""
+    row: int = 0
+    """The index of the row whose values are sent."""
+
+    @property
+    def chosen_row(self) -> VariableRow:
+        """The values of variables that are sent."""
+        return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +135,7 @@ def read_draft(draft: Draft) -> Reading:
     """Return the request that a draft means, or its faults. A prompt that is not written yet is no fault."""
     endpoint = draft.target
     fields = form_fields(endpoint)
-    values, faults = read_texts(fields, {path: images.restore_image_data(text) for path, text in draft.raw.items()})
+    values, faults = read_texts(fields, draft.raw)
     exact = values.pop(EXACT[0], {})
     if not isinstance(exact, dict):
         faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
@@ -167,7 +185,7 @@ def fault_text(fault: tuple[FieldPath, str]) -> str:
 
 
 def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
-    """Return the draft that means exactly this request, which another service's is read as.
+    """Return the draft that means exactly this request, which another service's is read as; `UNWRITTEN` is no prompt.
 
     What no control can hold, such as an empty object, a null or a padded text, goes into the field of JSON. Raises
     InvalidRequest for a request that none of the endpoints takes.
@@ -185,7 +203,7 @@ def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
     raw = {path: text for path, text in texts.items() if path[0] not in exact}
     if exact:
         raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
-    return dataclasses.replace(draft, raw={path: images.hide_image_data(text) for path, text in raw.items()})
+    return dataclasses.replace(draft, raw=raw)
 
 
 def replace_prompt(
@@ -248,6 +266,7 @@ def _prompt_fields(
 def _extract_prompt(endpoint: Endpoint, body: Mapping[str, Any], endpoints: Endpoints) -> tuple[Draft, dict[str, Any]]:
     """Return what of a body is a plain prompt, system text and pictures, and the other fields."""
     prompt, system, pictures = _guess_prompt(endpoint, body)
+    prompt = "" if prompt == UNWRITTEN else prompt
     draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, system=system, pictures=pictures)
     # The guess is right for a field if the prompt box would write the same again.
     guess = _prompt_fields(endpoint, prompt, system, pictures, endpoints)

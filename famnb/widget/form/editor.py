@@ -18,6 +18,7 @@ from famnb.request.neutral import FieldPath
 from famnb.widget.form import hints
 from famnb.widget.form.draft import (
     Draft,
+    PromptBox,
     Reading,
     VariableRow,
     fault_text,
@@ -34,10 +35,10 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.fields import FIRST, GROUPS, IMAGES, MODEL, STREAM, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.views import FieldView, FormView, GroupView, endpoint_view, field_view
+from famnb.widget.form.views import EndpointView, FieldView, FormView, GroupView
 
 
-class Editor:
+class Editor(PromptBox):
     """What the form holds, edit by edit; every edit is allowed, and `reading` says what is wrong."""
 
     def __init__(
@@ -46,23 +47,12 @@ class Editor:
         """`endpoints` are those of the service that is asked, one of which is chosen first."""
         self.endpoints = endpoints
         """The endpoints to choose from, by name."""
-        self.prompt = prompt
-        """The text of the prompt box."""
-        self.system = system
-        """How the model shall behave."""
-        self.pictures: tuple[PromptImage, ...] = ()
-        """Images that go along with the prompt."""
-        self.rows: list[dict[str, str]] = []
-        """The table of values for the variables of prompt and system text."""
-        self.row = 0
-        """The index of the row whose values are sent."""
+        super().__init__(prompt, system)
         self._tool_picker = tool_picker
         self._latest_reading: tuple[Draft, Reading] | None = None
-        self._earlier: dict[str, tuple[dict[FieldPath, str], frozenset[FieldPath]]] = {}
-        """By endpoint, what its form held when another endpoint was chosen: its texts, and its `_asked_usage`."""
+        self._earlier: dict[str, dict[FieldPath, str]] = {}
+        """By endpoint, the texts that its form held when another endpoint was chosen."""
         self._losses: tuple[str, ...] = ()
-        self._inferred: set[FieldPath] = set()
-        """Fields that were set because another field implies them, and are unset with it."""
         target = endpoint_of(endpoint, endpoints)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
         self._use(target, {STREAM: "true", **tool_picker.initial_texts(target)})
@@ -98,14 +88,21 @@ class Editor:
         """The type that an answer shall be JSON of; None if the form does not ask for it."""
         return self._tool_picker.answer_type(self.endpoint, self.raw)
 
-    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = "") -> Request:
-        """Return the request that the form's settings make of a prompt and pictures (None: the form's).
+    def request(
+        self,
+        prompt: str,
+        pictures: tuple[PromptImage, ...] | None = None,
+        *,
+        system: str = "",
+        row: VariableRow | None = None,
+    ) -> Request:
+        """Return the request that the form's settings make of a prompt, pictures and row of values (None: the form's).
 
-        `system` is the system text if the form has none.
-
-        Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
+        `system` is the system text if the form has none. Raises InvalidRequest, naming the fields, if there are faults
+        or nothing is asked.
         """
-        return self._request(prompt, pictures, self.chosen_row, system)
+        draft = self._draft_with(prompt, pictures, system, row)
+        return request_of(draft, self._read(draft))
 
     def turn_request(
         self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = ""
@@ -117,11 +114,10 @@ class Editor:
         """
         if not prompt.strip():
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        pictures = self.pictures if pictures is None else pictures
-        draft = self._draft_with(prompt, pictures, self.chosen_row, system)
+        draft = self._draft_with(prompt, pictures, system)
         reading = self._read(draft)
         request = request_of(draft, reading)
-        return replace_prompt(request, draft.prompt, pictures, self.endpoints) if reading.replaced else request
+        return replace_prompt(request, draft.prompt, draft.pictures, self.endpoints) if reading.replaced else request
 
     def row_requests(self) -> dict[str, Request]:
         """Return a request for each row of values, by a label made of them.
@@ -137,22 +133,14 @@ class Editor:
         labels = [variable_row_label(row, names) for row in rows]
         # Two panes of a board cannot have one name.
         unique = [label if labels.count(label) == 1 else f"{label} ({index + 1})" for index, label in enumerate(labels)]
-        return {label: self._request(self.prompt, None, row) for label, row in zip(unique, rows, strict=True)}
+        return {label: self.request(self.prompt, row=row) for label, row in zip(unique, rows, strict=True)}
 
-    def _request(
-        self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow, system: str = ""
-    ) -> Request:
-        draft = self._draft_with(prompt, self.pictures if pictures is None else pictures, row, system)
-        return request_of(draft, self._read(draft))
-
-    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...], row: VariableRow, system: str) -> Draft:
-        system = self.system or system
-        return _fill_draft(dataclasses.replace(self.draft, prompt=prompt, system=system, pictures=pictures), row)
-
-    @property
-    def chosen_row(self) -> VariableRow:
-        """The values of variables that are sent."""
-        return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
+    def _draft_with(
+        self, prompt: str, pictures: tuple[PromptImage, ...] | None, system: str, row: VariableRow | None = None
+    ) -> Draft:
+        pictures = self.pictures if pictures is None else pictures
+        draft = dataclasses.replace(self.draft, prompt=prompt, system=self.system or system, pictures=pictures)
+        return _fill_draft(draft, self.chosen_row if row is None else row)
 
     # Edits
 
@@ -161,11 +149,7 @@ class Editor:
         field = self._fields.get(name)
         if field is None:
             raise InvalidRequest(f"{name}: {self.endpoint.name} has no such field; it has {', '.join(self._fields)}")
-        if text != self.raw.get(field.path, ""):
-            # Chosen by the user: from now on it is left alone.
-            self._usage.pop(field.path, None)
         self.raw[field.path] = text
-        self._inferred.discard(field.path)
         if field.path in self.endpoint.traits.implied:
             self._infer(*self.endpoint.traits.implied[field.path], wanted=bool(text.strip()))
         if field.path == STREAM:
@@ -179,19 +163,19 @@ class Editor:
         """Carry over what another endpoint can take, and remember what it cannot."""
         source, target = self.endpoint, endpoint_of(name, self.endpoints)
         # What the form asked for or filled in by itself is no loss, and the target's form does so for itself.
-        asked, filled_in = self._asked_usage, required_texts(source, self.endpoints).items()
-        chosen = {path: text for path, text in self.raw.items() if path not in asked}
-        chosen = {path: text for path, text in chosen.items() if path == MODEL or (path, text) not in filled_in}
+        usage, filled_in = usage_texts(source).items(), required_texts(source, self.endpoints).items()
+        chosen = {
+            path: text
+            for path, text in self.raw.items()
+            if path == MODEL or ((path, text) not in usage and (path, text) not in filled_in)
+        }
         kept, self._losses = hints.carry_over(chosen, source, target, self.endpoints)
         # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
         shared = {field.path for field in self._fields.values()} - {MODEL}
-        is_first_visit = name not in self._earlier
-        texts, asked_before = self._earlier.get(name, ({}, frozenset()))
-        earlier = {path: text for path, text in texts.items() if path not in shared}
-        self._earlier[source.name] = dict(self.raw), asked
-        self._use(target, {**earlier, **kept})
-        self._inferred.update(path for path in asked_before if path in self.raw)
-        if is_first_visit or asked_before:
+        earlier = self._earlier.get(name)
+        self._earlier[source.name] = dict(self.raw)
+        self._use(target, {**{path: text for path, text in (earlier or {}).items() if path not in shared}, **kept})
+        if earlier is None:
             self._ask_usage()
 
     def fill(self, draft: Draft) -> None:
@@ -211,27 +195,16 @@ class Editor:
         """The text in each field; those without one are unset."""
         required = required_texts(endpoint, self.endpoints)
         self.raw |= {path: text for path, text in required.items() if not self.raw.get(path)}
-        self._inferred = set()
-        self._usage = dict(usage_texts(endpoint))
-        """What is set because a stream is to tell its usage, and unset without one."""
-
-    @property
-    def _asked_usage(self) -> frozenset[FieldPath]:
-        """The fields that were set, not by the user, to have a stream tell its usage."""
-        return frozenset(self._inferred & self._usage.keys())
 
     def _ask_usage(self) -> None:
         """Ask a stream for its usage where it would else not tell it, and nothing without a stream."""
-        for path, text in self._usage.items():
+        for path, text in usage_texts(self.endpoint).items():
             self._infer(path, text, wanted=self.raw.get(STREAM) == "true")
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
-        """Set what another field implies, or unset it with that field; a value that was chosen stays as it is."""
-        if self.raw.get(path) and path not in self._inferred:
-            return
-        self.raw[path] = value if wanted else ""
-        if wanted:
-            self._inferred.add(path)
+        """Set what another field implies, or unset it with that field; another value that was chosen stays."""
+        if self.raw.get(path, "") in ("", value):
+            self.raw[path] = value if wanted else ""
 
     # What the page shows
 
@@ -242,10 +215,10 @@ class Editor:
         groups: dict[str, list[FieldView]] = {name: [] for name in (FIRST, *GROUPS)}
         for field in self._fields.values():
             text, fault = self.raw.get(field.path, ""), faults.get(field.path, "")
-            groups[field.group].append(field_view(self.endpoint, field, text=text, fault=fault))
+            groups[field.group].append(FieldView(key=field.name, control=field, text=text, fault=fault))
         return FormView(
             endpoint=self.endpoint.name,
-            endpoints=tuple(map(endpoint_view, self.endpoints.values())),
+            endpoints=tuple(EndpointView(key=e.name, title=e.title, path=e.path) for e in self.endpoints.values()),
             groups=tuple(
                 GroupView(key=name, boxes=boxes.get(name, ()), fields=tuple(fields))
                 for name, fields in groups.items()

@@ -5,18 +5,19 @@ request model ── JSON Schema ── FormField … ── texts ── body �
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
+import msgspec
 import pydantic
 
 from famnb.endpoints import Endpoint
 from famnb.request.base import describe_fault, format_location
 from famnb.request.neutral import FieldPath
+from famnb.widget.runtime.view import View
 
 FIRST: Final = ""
 """The fields that stand above all headings, which every request needs."""
@@ -36,16 +37,7 @@ MODEL: FieldPath = ("model",)
 STREAM: FieldPath = ("stream",)
 
 
-def group_of(endpoint: Endpoint, name: str) -> str:
-    """Return the heading under which a field of an endpoint's request stands."""
-    if name == endpoint.request.cap:
-        return FIRST
-    if name == endpoint.request.prompt_field:
-        return "Conversation"
-    return endpoint.traits.groups.get(name, OTHER)
-
-
-FieldKind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
+FieldKind: TypeAlias = Literal["model", "choice", "switch", "integer", "number", "text", "json"]
 FieldTexts: TypeAlias = Mapping[FieldPath, str]
 """The text in each control; an empty text is an unset field."""
 _SWITCH = {"true": True, "false": False}
@@ -55,36 +47,33 @@ _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FormField:
-    """One control of the form."""
+class FormField(View, frozen=True, kw_only=True):
+    """What one control of the form takes."""
 
-    path: FieldPath
+    name: str
+    """Its place in the body as it is written in messages: thinking.budget_tokens."""
     kind: FieldKind
     help: str
     choices: tuple[str, ...] = ()
     """All values of a choice; suggestions for any other kind."""
+    is_closed: bool = False
+    """Whether a model is one of the choices."""
     hint: str = ""
     """Default and limits as text, which an empty control shows."""
-    default: float | None = None
-    """The number that the service takes while the field is unset; None if that is no number."""
-    low: float | None = None
-    high: float | None = None
-    """The limits of a number; None where there is none."""
-    bare: bool = False
+    takes_text: bool = False
     """Whether a `json` field also takes a plain text without quotes, such as `required` for a tool choice."""
     group: str = OTHER
     """The heading under which it stands."""
 
     @property
-    def name(self) -> str:
-        """The path as it is written in messages: thinking.budget_tokens."""
-        return ".".join(self.path)
+    def path(self) -> FieldPath:
+        """Its place in the body."""
+        return tuple(self.name.split("."))
 
     def read(self, raw: str) -> Any:
         """Return the value that a text means. Raises ValueError, whose message is shown under the control."""
         match self.kind:
-            case "choice" | "text":
+            case "model" | "choice" | "text":
                 return raw
             case "switch":
                 return _SWITCH[raw]
@@ -103,17 +92,17 @@ class FormField:
     def fits(self, text: str) -> bool:
         """Return whether a control of this field can hold a text; a list can hold only its choices."""
         match self.kind:
-            case "choice":
-                return text in self.choices
             case "switch":
                 return text in _SWITCH
+            case _ if self.kind == "choice" or self.is_closed:
+                return text in self.choices
             case _:
                 return bool(text)
 
     def write(self, value: Any) -> str:
         """Return the text for a value. `read` may refuse it, or read another value: not every value has a text."""
         match value:
-            case str() if self.kind != "json" or (self.bare and value[:1] not in ("{", "[")):
+            case str() if self.kind != "json" or (self.takes_text and value[:1] not in ("{", "[")):
                 return value
             case bool() | int() | float() if self.kind != "json":
                 return json.dumps(value)
@@ -121,7 +110,7 @@ class FormField:
                 return json.dumps(value, indent=2, ensure_ascii=False)
 
     def _json(self, raw: str) -> Any:
-        if self.bare and raw[:1] not in ("{", "["):
+        if self.takes_text and raw[:1] not in ("{", "["):
             return raw
         try:
             return json.loads(raw)
@@ -133,11 +122,21 @@ class FormField:
 @functools.cache
 def request_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     """Return every field that can be set, nested ones by their own path, in the order of the request model."""
-    schema = endpoint.request.model_json_schema()
-    return tuple(
-        dataclasses.replace(field, group=group_of(endpoint, field.path[0]))
-        for field in _walk(schema, (), schema.get("$defs", {}))
-    )
+    model = endpoint.request
+    schema = model.model_json_schema()
+    replaced = {(model.prompt_field,): "the prompt", (endpoint.traits.system_field,): "the system text above"}
+    fields = []
+    for field in _walk(schema, (), schema.get("$defs", {})):
+        name, path = field.path[0], field.path
+        group = FIRST if name == model.cap else "Conversation" if name == model.prompt_field else None
+        changes: dict[str, Any] = {"group": endpoint.traits.groups.get(name, OTHER) if group is None else group}
+        if path in replaced:
+            changes["help"] = f"{field.help} When filled in, it is sent instead of {replaced[path]}."
+        if path == MODEL:
+            # Suggestions only, unless it is a choice: a service may have models that the document does not name.
+            changes |= {"kind": "model", "is_closed": field.kind == "choice", "choices": tuple(endpoint.models)}
+        fields.append(msgspec.structs.replace(field, **changes))
+    return tuple(fields)
 
 
 def _walk(schema: Mapping[str, Any], parent: FieldPath, definitions: Mapping[str, Any]) -> Iterator[FormField]:
@@ -167,15 +166,12 @@ def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[
     choices = tuple(str(value) for variant in variants for value in _enum_values(variant))
     kind = _kind(variants)
     return FormField(
-        path=path,
+        name=".".join(path),
         kind=kind,
         help=node.get("description", ""),
         choices=choices,
         hint=_hint(node, variants),
-        default=default if isinstance(default := node.get("default"), int | float) else None,
-        low=next((variant["minimum"] for variant in variants if "minimum" in variant), None),
-        high=next((variant["maximum"] for variant in variants if "maximum" in variant), None),
-        bare=kind == "json" and any(variant.get("type") == "string" for variant in variants),
+        takes_text=kind == "json" and any(variant.get("type") == "string" for variant in variants),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -82,116 +81,58 @@ def carry_over(
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
     `endpoints` are all of the service.
     """
-    target_paths = {field.path for field in request_fields(target)}
+    target_paths = {EXACT, *(field.path for field in request_fields(target))}
     counterparts: dict[FieldPath, FieldPath] = {
         (source.request.cap,): (target.request.cap,),
         (source.request.prompt_field,): (target.request.prompt_field,),
     }
     if source.traits.format and target.traits.format:
         counterparts |= source.traits.format.counterparts(target.traits.format)
-    counterparts |= zip(_effort_paths(source, endpoints), _effort_paths(target, endpoints), strict=False)
-    kept, lost = _carry_json(raw.get(EXACT, ""), target, endpoints)
-    message_losses: list[str] = []
-    for path, text in raw.items():
-        if path == EXACT:
-            continue
-        # The counterpart first: a vendor's chat has the document's `reasoning.effort` as well, which few vendors take.
-        target_path = counterparts.get(path, path)
-        target_path = target_path if target_path in target_paths else path
-        is_served = path != MODEL or text in target.models or target.serves(text)
-        # A default model is no choice of the user's: that of the target takes its place without a remark.
-        if not text or (not is_served and text == source.models[0]):
-            continue
-        if target_path not in target_paths or not is_served:
-            lost[path[0]].append(path)
-        elif target_path == (target.request.prompt_field,):
-            kept[target_path], message_losses = _carry_messages(text, target, endpoints)
-        elif target_path == TOOLS_PATH:
-            kept[target_path] = _carry_tools(text, target)
-        else:
-            kept[target_path] = text
-    # A thinking budget has a near equivalent where effort is named, so `compose` says what becomes of it.
+    efforts = _effort_paths(target, endpoints)
     budget = raw.get(("thinking", "budget_tokens"), "")
-    thinking = int(budget) if "thinking" in lost and budget.isdecimal() and int(budget) > 0 else None
-    if thinking is not None:
-        del lost["thinking"]
-        for effort_path in _effort_paths(target, endpoints):
-            kept[effort_path] = nearest_effort(thinking)
-    model = [f"`{raw[MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
-    # Composed only for its losses, so that a loss reads here as it does in `famnb.compose`; the prompt is any text.
-    unset: dict[str, Any] = dict.fromkeys(lost)
-    losses = [*model, *compose(target.name, "-", thinking=thinking, endpoints=endpoints, **unset).losses]
-    # What both have, but in another form, is no loss to `compose`.
-    own = target.request.model_fields
-    losses += [f"`{name}` is left out: {target.name} writes it in another way" for name in lost if name in own]
-    for name, paths in lost.items():
-        # `compose` knows only the outermost name of a field.
-        if len(paths) == 1:
-            losses = [loss.replace(f"`{name}`", f"`{'.'.join(paths[0])}`", 1) for loss in losses]
-    return kept, (*losses, *message_losses)
+    has_effort = bool(efforts) and budget.isdecimal() and int(budget) > 0
+    counterparts |= zip(_effort_paths(source, endpoints), efforts, strict=False)
+    kept: dict[FieldPath, str] = {}
+    losses: list[str] = []
+    for path, text in raw.items():
+        # The counterpart first: a vendor's chat has the document's `reasoning.effort` as well, which few vendors take.
+        target_path = next((other for other in (counterparts.get(path), path) if other in target_paths), None)
+        owners = [other.name for other in endpoints.values() if path[0] in other.request.model_fields]
+        if not text:
+            continue
+        if path == MODEL and text not in target.models and not target.serves(text):
+            # A default model is no choice of the user's: that of the target takes its place without a remark.
+            if text != source.models[0]:
+                losses.append(f"`{text}` is left out: {target.name} does not serve it")
+        elif target_path is not None:
+            kept[target_path] = _declare_tools(text, target) if path == TOOLS_PATH else text
+        elif path[0] == "thinking" and has_effort:
+            if path[1:] == ("budget_tokens",):
+                kept[efforts[0]] = nearest_effort(int(budget))
+                losses.append(f"`thinking` becomes the nearest reasoning effort: {target.name} has no budget")
+        elif target.name in owners:
+            losses.append(f"`{'.'.join(path)}` is left out: {target.name} writes it in another way")
+        else:
+            losses.append(f"`{'.'.join(path)}` is left out: {target.name} cannot carry it (only {', '.join(owners)})")
+    return kept, tuple(losses)
 
 
 def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
     """Return the path of the reasoning effort by which an endpoint carries a thinking budget, if it does."""
     if target.traits.thinking != "effort":
         return []
-    tokens = 1
-    composed = compose(target.name, "-", thinking=tokens, endpoints=endpoints).given_fields()
-    texts = write_fields(
-        target, {name: value for name, value in composed.items() if name != target.request.prompt_field}
-    )
-    return [path for path, text in texts.items() if text == nearest_effort(tokens)]
+    fields = compose(target.name, "-", thinking=1, endpoints=endpoints).given_fields()
+    effort = nearest_effort(1)
+    return [path for path, text in write_fields(target, fields).items() if text == effort]
 
 
-def _carry_tools(text: str, target: Endpoint) -> str:
+def _declare_tools(text: str, target: Endpoint) -> str:
     """Return functions as an endpoint's own dialect declares them; a text that is no list of them as it is."""
     tools = [parse_tool(tool) for tool in parse_list(text) or ()]
     if not tools or None in tools:
         return text
     declared = [target.request.declare_tool(*tool) for tool in tools if tool]
     return json.dumps(declared, indent=2, ensure_ascii=False)
-
-
-def _carry_json(
-    text: str, target: Endpoint, endpoints: Endpoints
-) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
-    """Return what is kept of the fields that are written as JSON, and the paths of those that are lost."""
-    lost: defaultdict[str, list[FieldPath]] = defaultdict(list)
-    try:
-        values = json.loads(text or "{}")
-    except ValueError:
-        values = None
-    if not isinstance(values, dict):
-        return {EXACT: text}, lost
-    for name in set(values) - set(target.request.model_fields):
-        # A field that no endpoint has belongs to some other service, which may take it at any endpoint.
-        if any(name in other.request.model_fields for other in endpoints.values()):
-            lost[name].append((name,))
-    kept = {name: value for name, value in values.items() if name not in lost}
-    return ({EXACT: json.dumps(kept, indent=2, ensure_ascii=False)} if kept else {}), lost
-
-
-def _carry_messages(text: str, target: Endpoint, endpoints: Endpoints) -> tuple[str, list[str]]:
-    """Return a conversation without the messages whose role an endpoint lacks, and a sentence for each such role."""
-    roles = target.traits.roles
-    all_roles = {role for other in endpoints.values() for role in other.traits.roles}
-    try:
-        messages = json.loads(text)
-    except ValueError:
-        messages = None
-    if (
-        all_roles <= {*roles}
-        or not isinstance(messages, list)
-        or not all(isinstance(message, dict) for message in messages)
-    ):
-        return text, []
-    kept = [message for message in messages if message.get("role") in roles]
-    dropped = Counter(str(message.get("role")) for message in messages if message not in kept)
-    losses = [
-        f"{count} {'message' if count == 1 else 'messages'} of role {role} left out: {target.name} has no such role"
-        for role, count in dropped.items()
-    ]
-    return (json.dumps(kept, indent=2, ensure_ascii=False) if losses else text), losses
 
 
 def ignored_texts(draft: Draft, reading: Reading) -> list[str]:

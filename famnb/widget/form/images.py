@@ -1,17 +1,11 @@
-"""Images that go along with a prompt: checked by their content, and kept as data URLs in this process only.
-
-What a widget holds may be saved with the notebook. So `hide_image_data` puts a digest in the place of an image's data
-in texts for widgets, and `restore_image_data` puts the data back on the way to the service.
-"""
+"""Images that go along with a prompt: checked by their content, and kept as data URLs in this process only."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import dataclasses
-import hashlib
 import re
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
@@ -21,12 +15,7 @@ from famnb.formatting import format_size
 LIMIT_BYTES = 5 * 1024 * 1024
 """The size of the largest image that is accepted."""
 KINDS = ("PNG", "JPEG", "GIF", "WebP")
-# Fewer characters hold no image; they may be part of a text about one.
-_DATA = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
-_PLACEHOLDER = re.compile(r"famnb-image:[0-9a-f]{32}")
 _LONG_DATA = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
-_data_urls: dict[str, str] = {}
-"""Every data URL that was hidden, by its placeholder. It is never emptied, since any widget may still hold one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,32 +83,11 @@ def _sniff_kind(data: bytes) -> str | None:
     return None
 
 
-def hide_image_data(text: str) -> str:
-    """Return the text with a placeholder for the data of each image."""
-    return _DATA.sub(lambda match: _placeholder(match[0]), text)
-
-
-def restore_image_data(text: str) -> str:
-    """Return the text with the data for each placeholder of an image that is known in this process."""
-    return _PLACEHOLDER.sub(lambda match: _data_urls.get(match[0], match[0]), text)
-
-
 def shorten_image_data(text: str) -> str:
     """Return the text for reading, with only the beginning of each image's data."""
     return _LONG_DATA.sub(lambda match: f"{match[1]}… ({format_size(len(match[2]) * 3 // 4)} more)", text)
 
 
 def has_image_data(text: str) -> bool:
-    """Return whether a text has an image's data or a placeholder for it."""
-    return bool(_DATA.search(text) or _PLACEHOLDER.search(text))
-
-
-def without_uploads(pictures: Iterable[PromptImage]) -> tuple[PromptImage, ...]:
-    """Return the images that are links."""
-    return tuple(picture for picture in pictures if not picture.is_upload)
-
-
-def _placeholder(url: str) -> str:
-    name = f"famnb-image:{hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
-    _data_urls[name] = url
-    return name
+    """Return whether a text has an image's data."""
+    return bool(_LONG_DATA.search(text))

@@ -1,4 +1,4 @@
-"""Code that repeats requests, without a key in it: a cell for famnb, httpx, curl or a vendor's SDK; an experiment's."""
+"""Code that repeats requests, without a key in it: a cell for famnb, curl or a vendor's SDK; an experiment's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
 from famnb.client.client import BaseClient
-from famnb.client.config import ALT_VARIABLE, Deadlines
+from famnb.client.config import ALT_VARIABLE
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.profiles import DEFAULT, find_profile
@@ -100,40 +100,20 @@ class Target:
     @property
     def key_expression(self) -> str:
         """The key as a Python expression."""
-        # An SDK insists on a key also where the service needs none.
-        return _read_variable(self.key_variable) if self.key_variable else '"none"'
-
-    @property
-    def headers_literal(self) -> str:
-        """The headers with key and version as a Python expression."""
-        name, prefix = self.profile.key_header, self._key_prefix
-        key = [f"{json.dumps(name)}: {f'{json.dumps(prefix)} + ' if prefix else ''}{self.key_expression}"]
-        others = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in self._open_headers.items()]
-        return f"{{{', '.join([*(key if self.key_variable else []), *others])}}}"
+        # An SDK insists on a key also where the service needs none. `getenv`, as where a variable is unset a verbose
+        # traceback would show the whole environment, keys included. And not without a default: given None, a vendor's
+        # SDK would send the key it finds for that vendor instead.
+        return f'os.getenv("{self.key_variable}", "")' if self.key_variable else '"none"'
 
     @property
     def curl_headers(self) -> str:
-        """The same as options of curl, in which the shell puts the key."""
-        key = [f"{self.profile.key_header}: {self._key_prefix}${self.key_variable}"] if self.key_variable else []
-        others = {**self._open_headers, "content-type": "application/json"}
+        """The headers with key and version as options of curl, in which the shell puts the key."""
+        prefix = "Bearer " if self.profile.key_header == "authorization" else ""
+        key = [f"{self.profile.key_header}: {prefix}${self.key_variable}"] if self.key_variable else []
+        others = {**self.profile.headers, **self.own_headers, "content-type": "application/json"}
         # Only the key is for the shell to fill in.
         quoted = [*(f'"{header}"' for header in key), *(shlex.quote(f"{name}: {others[name]}") for name in others)]
         return " ".join(f"-H {header}" for header in quoted)
-
-    @property
-    def _open_headers(self) -> dict[str, str]:
-        return {**self.profile.headers, **self.own_headers}
-
-    @property
-    def _key_prefix(self) -> str:
-        return "Bearer " if self.profile.key_header == "authorization" else ""
-
-
-def _read_variable(name: str) -> str:
-    """The Python expression for an environment variable's value."""
-    # `getenv`, as where a variable is unset a verbose traceback would show the whole environment, keys included.
-    # And not without a default: given None, a vendor's SDK would send the key it finds for that vendor instead.
-    return f'os.getenv("{name}", "")'
 
 
 def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, dict[str, Any]] | None:
@@ -221,7 +201,7 @@ def join_lines(*lines: str) -> str:
 
 def available_kinds(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, ...]:
     """The kinds of cell there are for a request; the last is the SDK that speaks its endpoint's dialect."""
-    return ("famnb", "httpx", "curl", endpoint(request.endpoint, endpoints).conventions.sdk.package)
+    return ("famnb", "curl", endpoint(request.endpoint, endpoints).conventions.sdk.package)
 
 
 def write_cell(request: Request, *, kind: str, target: Target) -> str:
@@ -230,15 +210,11 @@ def write_cell(request: Request, *, kind: str, target: Target) -> str:
     `kind` is one of `available_kinds(request, target.profile.endpoints)`. The key is read from the environment where
     the cell runs. Raises InvalidRequest for another kind.
     """
-    writers: dict[str, Callable[[Request, Target], str]] = {
-        "famnb": _write_famnb,
-        "httpx": _write_httpx,
-        "curl": _write_curl,
-    }
     kinds = available_kinds(request, target.profile.endpoints)
     if kind not in kinds:
         raise InvalidRequest(f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds)}")
-    return writers.get(kind, _write_sdk)(request, target)
+    write = {"famnb": _write_famnb, "curl": _write_curl}.get(kind, _write_sdk)
+    return write(request, target)
 
 
 def _write_famnb(request: Request, target: Target) -> str:
@@ -257,48 +233,13 @@ def _write_famnb(request: Request, target: Target) -> str:
     is_public = type(request) is endpoint(request.endpoint).request
     model = f"famnb.{type(request).__name__}" if is_public else f'client.endpoints["{request.endpoint}"].request'
     construction = write_call(f"request = {model}", request.given_fields())
-    if not request.streams:
-        return join_lines(
-            "import famnb",
-            "",
-            f"client = {target.client_expression}",
-            construction,
-            "reply = client.send(request)",
-            "reply",
-        )
     return join_lines(
         "import famnb",
-        "from famnb.events import Delta",
         "",
         f"client = {target.client_expression}",
         construction,
-        "with client.stream(request) as stream:",
-        "    for event in stream:",
-        '        if isinstance(event, Delta) and event.kind == "text":',
-        '            print(event.text, end="")',
-        "reply = stream.reply",
-    )
-
-
-def _write_httpx(request: Request, target: Target) -> str:
-    arguments = f"{json.dumps(target.url(request))}, headers=headers, json=body"
-    # By default httpx waits 5 s for data, which a long answer takes many times over: famnb's own limit instead.
-    client = f"httpx.Client(timeout={Deadlines().total:.0f}" + (", trust_env=False)" if target.is_local else ")")
-    if request.streams:
-        send = (
-            f'with {client} as client, client.stream("POST", {arguments}) as response:',
-            "    for text in response.iter_text():",
-            '        print(text, end="")',
-        )
-    else:
-        send = (f"with {client} as client:", f"    response = client.post({arguments})", "response.json()")
-    return join_lines(
-        *(("import os", "") if target.key_variable else ()),
-        "import httpx",
-        "",
-        f"headers = {target.headers_literal}",
-        "body = " + python_literal(request.body()),
-        *send,
+        "reply = client.send(request)",
+        "reply",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 from collections.abc import Callable
@@ -18,10 +17,9 @@ from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
-from famnb.widget.form.draft import MAX_VARIABLE_ROWS, VariableRow, find_variables
-from famnb.widget.form.editor import Editor
+from famnb.widget.form.draft import MAX_VARIABLE_ROWS, PromptBox, find_variables
 from famnb.widget.form.hints import Estimate, RequestEstimator
-from famnb.widget.form.images import PromptImage, image_from_url
+from famnb.widget.form.images import image_from_url
 from famnb.widget.form.views import CodeView, PromptBoxView, VariablesView, picture_views
 from famnb.widget.html import transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
@@ -49,28 +47,10 @@ class Computed(traitlets.TraitType[ValueT, ValueT]):
         return self._function(obj)
 
 
-@dataclasses.dataclass(slots=True)
-class PromptBox:
-    """What the prompt's box holds, and the system text above it."""
-
-    prompt: str
-    system: str
-    pictures: tuple[PromptImage, ...] = ()
-    rows: list[dict[str, str]] = dataclasses.field(default_factory=list)
-    """The table of values for the variables of prompt and system text."""
-    row: int = 0
-    """The index of the row whose values are sent."""
-
-    @property
-    def chosen_row(self) -> VariableRow:
-        """The values that are sent."""
-        return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
-
-
 class FormTool(BaseTool):
     """A tool with a form that is sent: traits that are computed, the prompt's box, names that are ipywidgets' own."""
 
-    def __init__(self, client: BaseClient, box: Editor | PromptBox, *, tools_below: int = 1) -> None:
+    def __init__(self, client: BaseClient, box: PromptBox, *, tools_below: int = 1) -> None:
         """`tools_below` is how many tools it can open below itself."""
         self._client, self._box = client, box
         ledger = getattr(client, "ledger", None)

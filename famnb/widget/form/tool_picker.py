@@ -48,18 +48,23 @@ class ToolPicker:
 
     def texts_with(self, endpoint: Endpoint, texts: FieldTexts, box: str, *, is_on: bool) -> dict[FieldPath, str]:
         """Return the texts of the form after a box was ticked, or no longer is."""
-        if box == self._type_box:
-            return self.texts_with_schema(endpoint, is_on=is_on)
-        return self.texts_with_tool(endpoint, texts, box, is_on=is_on)
+        return (
+            self._texts_with_schema(endpoint, is_on=is_on)
+            if box == self._type_box
+            else self._texts_with_tool(endpoint, texts, box, is_on=is_on)
+        )
 
     def initial_texts(self, endpoint: Endpoint) -> dict[FieldPath, str]:
         """Return the texts that ask for every function and the type, as far as the endpoint can carry them."""
         texts: dict[FieldPath, str] = {}
-        for name in self._functions if endpoint.takes_tools else ():
-            texts |= self.texts_with_tool(endpoint, texts, name, is_on=True)
-        return texts | self.texts_with_schema(endpoint, is_on=True)
+        for boxes in self.boxes(endpoint, texts).values():
+            for box in boxes:
+                texts |= self.texts_with(endpoint, texts, box.key, is_on=True)
+        return texts
 
-    def texts_with_tool(self, endpoint: Endpoint, texts: FieldTexts, name: str, *, is_on: bool) -> dict[FieldPath, str]:
+    def _texts_with_tool(
+        self, endpoint: Endpoint, texts: FieldTexts, name: str, *, is_on: bool
+    ) -> dict[FieldPath, str]:
         """Return the text of the form's tools with a function added, as the endpoint's dialect has it, or removed."""
         tools = parse_list(texts.get(TOOLS_PATH, ""))
         # While the text is no JSON list, the form shows a fault at it; nothing is written over it.
@@ -70,7 +75,7 @@ class ToolPicker:
         kept = [tool for tool in tools if _tool_name(tool) != name] + ([declaration] if is_on else [])
         return {TOOLS_PATH: json.dumps(kept, indent=2, ensure_ascii=False) if kept else ""}
 
-    def texts_with_schema(self, endpoint: Endpoint, *, is_on: bool) -> dict[FieldPath, str]:
+    def _texts_with_schema(self, endpoint: Endpoint, *, is_on: bool) -> dict[FieldPath, str]:
         """Return the texts that ask for JSON of the type where this endpoint has them, or that no longer do."""
         paths = endpoint.traits.format
         if self._schema is None or paths is None:

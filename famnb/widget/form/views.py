@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
-from famnb.endpoints import Endpoint
-from famnb.widget.form.fields import MODEL, FieldKind, FormField
+from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.view import View
-
-ControlKind: TypeAlias = Literal["model"] | FieldKind
-
-
-class ControlView(View, frozen=True):
-    """What a field takes."""
-
-    kind: ControlKind
-    help: str
-    choices: tuple[str, ...]
-    """All values of a choice; suggestions for any other kind."""
-    is_closed: bool
-    """Whether a model is one of the choices."""
-    hint: str
-    """Default and limits, which an empty control shows."""
-    default: float | None
-    low: float | None
-    high: float | None
-    takes_text: bool
-    """Whether a `json` field also takes a plain text."""
 
 
 class FieldView(View, frozen=True):
     """A field of a request; its key is its name, such as thinking.budget_tokens."""
 
     key: str
-    control: ControlView
+    control: FormField
     text: str
     """What the control holds; empty if the field is not set."""
     fault: str
@@ -127,38 +104,3 @@ def picture_views(pictures: Sequence[PromptImage]) -> tuple[PictureView, ...]:
         PictureView(key=str(index), label=picture.description, url=picture.url if picture.is_upload else "")
         for index, picture in enumerate(pictures)
     )
-
-
-# Cached, since what is the same object is not compared again with each view.
-@functools.cache
-def control_view(endpoint: Endpoint, field: FormField) -> ControlView:
-    """Return what a field of an endpoint takes."""
-    help = field.help
-    if field.path == (endpoint.request.prompt_field,):
-        help += " When filled in, it is sent instead of the prompt."
-    if field.path == (endpoint.traits.system_field,):
-        help += " When filled in, it is sent instead of the system text above."
-    is_model = field.path == MODEL
-    return ControlView(
-        kind="model" if is_model else field.kind,
-        help=help,
-        # Suggestions only, unless it is a choice: a service may have models that the document does not name.
-        choices=tuple(endpoint.models) if is_model else field.choices,
-        is_closed=is_model and field.kind == "choice",
-        hint=field.hint,
-        default=field.default,
-        low=field.low,
-        high=field.high,
-        takes_text=field.bare,
-    )
-
-
-def field_view(endpoint: Endpoint, field: FormField, *, text: str, fault: str) -> FieldView:
-    """Return a field of an endpoint with what it holds."""
-    return FieldView(key=field.name, control=control_view(endpoint, field), text=text, fault=fault)
-
-
-@functools.cache
-def endpoint_view(endpoint: Endpoint) -> EndpointView:
-    """Return an endpoint that can be chosen."""
-    return EndpointView(key=endpoint.name, title=endpoint.title, path=endpoint.path)

@@ -91,7 +91,7 @@ export interface CallView {
   transcript: SafeHtml;
   request: RawView;
   response: RawView;
-  events: EventsView;
+  eventCount: number;
   timeline: TimelineView | null;
 }
 
@@ -139,18 +139,6 @@ export interface ComposerView {
   presets: PresetsView | null;
 }
 
-export interface ControlView {
-  kind: "model" | "choice" | "switch" | "integer" | "number" | "text" | "json";
-  help: string;
-  choices: (string)[];
-  isClosed: boolean;
-  hint: string;
-  default: number | null;
-  low: number | null;
-  high: number | null;
-  takesText: boolean;
-}
-
 export interface DashboardView {
   filters: (FilterView)[];
   isReading: boolean;
@@ -163,20 +151,6 @@ export interface EndpointView {
   key: string;
   title: string;
   path: string;
-}
-
-export interface EventView {
-  key: string;
-  time: string;
-  text: string;
-}
-
-export interface EventsView {
-  filter: string;
-  summary: string;
-  rows: (EventView)[];
-  hasEarlier: boolean;
-  hasLater: boolean;
 }
 
 export interface ExplorerView {
@@ -193,7 +167,7 @@ export interface ExplorerView {
 
 export interface FieldView {
   key: string;
-  control: ControlView;
+  control: FormField;
   text: string;
   fault: string;
 }
@@ -209,6 +183,17 @@ export interface FilterView {
   label: string;
   value: string;
   choices: (string)[];
+}
+
+export interface FormField {
+  name: string;
+  kind: "model" | "choice" | "switch" | "integer" | "number" | "text" | "json";
+  help: string;
+  choices: (string)[];
+  isClosed: boolean;
+  hint: string;
+  takesText: boolean;
+  group: string;
 }
 
 export interface FormView {
@@ -341,7 +326,7 @@ export interface PointView {
 export interface PresetsView {
   names: (string)[];
   selected: string;
-  lines: (string)[];
+  note: string;
 }
 
 export interface ProgressView {
@@ -453,14 +438,12 @@ export interface BoardIntents {
   edit_answer: { pane: string; text: string; round?: string };
   mark_as_seen: {};
   mark_differences: { isMarked: boolean };
-  move: { pane: string; position: number };
   new_talk: {};
   pin: { pane: string | null; round?: string };
   read_answer: { pane: string; round?: string };
   read_code: {};
   remove: { pane: string };
   remove_image: { image: number };
-  rename: { pane: string; name: string };
   run_all_rows: {};
   send_prompt: { prompt: string };
   set_field: { pane: string; field: string; text: string };
@@ -478,7 +461,7 @@ export interface ComposerIntents {
   add_image: { url: string; name?: string };
   choose_endpoint: { endpoint: string };
   compare: {};
-  decide: { pane: string; call: number; isApproved: boolean; rest: boolean };
+  decide: { pane: string; call: number; isApproved: boolean };
   delete_preset: { name: string };
   edit: { turn: number; prompt: string };
   edit_answer: { turn: number; text: string };
@@ -509,12 +492,10 @@ export interface DashboardIntents {
   choose_span: { index: number | null };
   close_call: {};
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   open_call: { call: string };
   read_part: { part: "request" | "response" | "events" };
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
   set_price: { model: string; input: string; output: string };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface ExplorerIntents {
@@ -522,20 +503,16 @@ export interface ExplorerIntents {
   close_call: {};
   describe_point: { point: number };
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   hide_groups: { groups: (number)[] };
   open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
   sort_rows: { column: number };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface InspectorIntents {
   draw_timeline: { dark: boolean };
-  filter_events: { text: string };
   read_part: { part: "request" | "response" | "events" };
-  turn_events: { step: 1 | -1 };
 }
 
 export interface MatrixIntents {
@@ -550,5 +527,5 @@ export interface ReplyViewIntents {
 }
 
 export interface RunViewIntents {
-  stop: {};
+  stop: { pane?: string };
 }

@@ -46,7 +46,7 @@ th{font-weight:600;color:var(--soft);text-align:left;border-bottom:1px solid var
 td,th{padding:6px 12px 6px 0;vertical-align:top}td{border-bottom:1px solid var(--line)}
 .n{text-align:right;white-space:nowrap}th.n{white-space:normal}th{vertical-align:bottom}
 td:last-child,th:last-child{padding-right:0}td:first-child{min-width:9em;overflow-wrap:anywhere}
-.small dd{font-size:14px}td small{display:block;color:var(--soft);font-size:12px}
+td small{display:block;color:var(--soft);font-size:12px}
 figure{margin:16px 0;text-align:center}figure img{max-width:100%;height:auto}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px}
 details{border:1px solid var(--line);border-radius:8px;padding:8px 14px;margin:10px 0}

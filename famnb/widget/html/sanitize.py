@@ -8,9 +8,7 @@ What a model writes is treated as hostile: nothing shows or saves it that did no
     SafeHtml().join(items)      # each item likewise
 
 TeX formulas stay in Markdown exactly as written: it would take the backslashes of `\(`, `\,` and `\\` for escapes,
-and underscores and stars for emphasis. The plugins dollarmath and texmath of mdit-py-plugins 0.7 do not do: with them a
-display formula of several lines cannot follow a line of text, which models write all the time. `_guard_formula` decides
-which formulas a viewer may typeset.
+and underscores and stars for emphasis. `_guard_formula` decides which formulas a viewer may typeset.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from typing import Any
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
@@ -88,37 +85,9 @@ _FORMULA_PATTERN = (
 )
 """A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
 _FORMULA = re.compile(_FORMULA_PATTERN, re.DOTALL)
-# Without a limit, a text of opening delimiters alone would be searched to its end for each of them.
-MAX_FORMULA_LINES = 60
-"""Lines of one formula; a longer one stays Markdown."""
-_DISPLAY_DELIMITERS = {"$$": "$$", "\\[": "\\]"}
-"""How a formula of several lines begins, and how it ends."""
 
 
-def _add_formula_rules(markdown: MarkdownIt) -> None:
-    """Add the rules that leave formulas as they were written to a Markdown parser."""
-    # Before the rules that would take a formula's backslashes for escapes, and its lines for other blocks. `alt` names
-    # the blocks that a formula may interrupt, since models write one right below a line of text.
-    markdown.inline.ruler.before("escape", "formula", _parse_inline_formula)
-    markdown.block.ruler.before(
-        "fence", "formula", _parse_display_formula, {"alt": ["paragraph", "blockquote", "list"]}
-    )
-
-
-def _open_formula_line(lines: Sequence[str]) -> int | None:
-    """Return the line on which a formula of several lines begins that more text may still close, or None."""
-    first, close = None, ""
-    for number in range(max(len(lines) - MAX_FORMULA_LINES, 0), len(lines)):
-        line = lines[number].strip()
-        # An empty line ends the paragraph, and so a formula that is still open.
-        if not line or (first is not None and line.endswith(close)):
-            first = None
-        elif first is None and line[:2] in _DISPLAY_DELIMITERS and not line[2:].endswith(_DISPLAY_DELIMITERS[line[:2]]):
-            first, close = number, _DISPLAY_DELIMITERS[line[:2]]
-    return first
-
-
-def _parse_inline_formula(state: StateInline, silent: bool) -> bool:
+def _parse_formula(state: StateInline, silent: bool) -> bool:
     """Inline rule: add a formula inside a paragraph as text, whatever characters it has."""
     match = _FORMULA.match(state.src, state.pos, state.posMax)
     # Bold words with a price on either side are likelier than a formula with two stars.
@@ -128,37 +97,6 @@ def _parse_inline_formula(state: StateInline, silent: bool) -> bool:
         state.pending += match[0]
     state.pos = match.end()
     return True
-
-
-def _parse_display_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Block rule: make a formula of several lines one paragraph, whatever its lines begin with."""
-    first = _read_line(state, start)
-    close = _DISPLAY_DELIMITERS.get(first[:2])
-    if close is None or state.is_code_block(start):
-        return False
-    line = start
-    while not (_read_line(state, line) if line > start else first[2:]).endswith(close):
-        line += 1
-        if line >= min(end, start + MAX_FORMULA_LINES) or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
-            return False
-    if not silent:
-        _push_formula(state, start, line + 1)
-    return True
-
-
-def _read_line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
-
-
-def _push_formula(state: StateBlock, start: int, after: int) -> None:
-    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text
-    # before it.
-    state.line = after
-    state.push("formula_open", "p", 1).map = [start, after]
-    inline = state.push("inline", "", 0)
-    inline.content = state.getLines(start, after, state.blkIndent, False).strip()
-    inline.map, inline.children = [start, after], []
-    state.push("formula_close", "p", -1)
 
 
 # What Markdown needs, and nothing that loads or acts: no img, style, form, iframe, svg or math. No h1 and h2, since
@@ -242,12 +180,12 @@ _MARKDOWN = MarkdownIt(
     {"html": False, "breaks": True, "highlight": lambda code, language, _attributes: highlight.spans(code, language)},
 )
 _MARKDOWN.enable(["table", "strikethrough"])
-_add_formula_rules(_MARKDOWN)
+# Before the rule that would take a formula's backslashes for escapes.
+_MARKDOWN.inline.ruler.before("escape", "formula", _parse_formula)
 _MARKDOWN.add_render_rule("image", _render_image)
 _MARKDOWN.add_render_rule("text", _render_text)
 # Finds only where blocks begin and end; without the inline rules it takes a tenth of the time.
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
-_add_formula_rules(_BLOCKS)
 
 
 def _filter_attribute(_tag: str, name: str, value: str) -> str | None:
@@ -307,12 +245,8 @@ def code_block(text: str) -> SafeHtml:
 
 def stable_length(markdown: str) -> int:
     """Return how many characters at the start keep their meaning whatever text is appended: all but the last block."""
-    lines = markdown.split("\n")
-    # Until such a formula is closed, its lines parse as blocks of their own.
-    formula_line = _open_formula_line(lines)
     starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
-    starts = [start for start in starts if formula_line is None or start <= formula_line]
-    return sum(len(line) + 1 for line in lines[: starts[-1]]) if starts else 0
+    return sum(len(line) + 1 for line in markdown.split("\n")[: starts[-1]]) if starts else 0
 
 
 # What a viewer could take for HTML, or for a link that is not http(s) or mailto. Viewers disagree on what is code, so

@@ -201,25 +201,6 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
         board.show_version("small", 2)
 
 
-def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client):
-    board = Board(client, PAIR, prompt="Say hello.")
-    board.submit()
-    end_round(board).pin("large")
-    receive(board, "rename", pane="p2", name="  the  large one ")
-    assert board.labels == ("small", "the large one")
-    assert board.winner == "the large one"
-    receive(board, "move", pane="p2", position=0)
-    assert list(board.replies) == ["the large one", "small"]
-    assert list(board.frame()["variant"]) == ["the large one", "small"]
-    assert list(board.frame()["winner"]) == [True, False]
-    assert board.saved()["text/plain"].index("the large one") < board.saved()["text/plain"].index("small")
-    assert [cell.key for cell in view_of(board).rounds[0].cells] == ["p2", "p1"]
-    with pytest.raises(famnb.InvalidRequest, match="there is a pane 'small' already"):
-        board.rename("the large one", "small")
-    board.rename("the large one", "")
-    assert board.labels == ("messages · fam-2-5-pro · temperature=0.7", "small")
-
-
 def test_what_is_set_for_all_panes_is_written_in_each(client: famnb.Client):
     board = Board(client, {**PAIR, "other": {"endpoint": "responses"}}, prompt="Hi")
     assert {field.key: field.text for field in view_of(board).shared}["temperature"] == "", "the panes differ"

@@ -305,7 +305,7 @@ def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list
     assert pane.pane.status == "weather waits for your approval"
     assert [block.label for block in pane.pane.blocks] == ["calls weather"]
     assert pane.tools[0].key == pane.pane.blocks[0].key
-    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True)
     wait_until_idle(composer)
     assert ran == ["Oslo on famnb-turn"]
     assert '"celsius":4' in composer.reply.text
@@ -314,27 +314,16 @@ def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list
     assert composer.reply.rounds[0].results[0].value == {"city": "Oslo", "celsius": 4}
 
 
-@pytest.mark.parametrize("approved", [True, False])
-def test_one_decision_may_hold_for_all_further_calls(client, weather, tides, ran, approved):
-    composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
-    composer.submit()
-    pane = wait_for_pending_call(composer)
-    assert len(pane.tools) == 2
-    receive(composer, "decide", pane=pane.key, call=0, isApproved=approved, rest=True)
-    assert len(wait_until_idle(composer).reply.rounds[0].results) == 2
-    assert len(ran) == (2 if approved else 0)
-
-
 def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: Any, ran: list[str]):
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
     for wrong in ({"pane": "another", "call": 0}, {"pane": pane.key, "call": 7}, {"pane": pane.key, "call": -1}):
-        receive(composer, "decide", isApproved=True, rest=False, **wrong)
-    receive(composer, "decide", pane=pane.key, call=0, isApproved="yes", rest=False)
+        receive(composer, "decide", isApproved=True, **wrong)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved="yes")
     assert wait_for_pending_call(composer).key == pane.key
-    receive(composer, "decide", pane=pane.key, call=0, isApproved=False, rest=False)
-    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=False)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True)
     assert "declined this call" in wait_until_idle(composer).reply.text
     assert "weather did not return; the model is told" in composer.saved()["text/plain"]
     assert ran == []
@@ -355,7 +344,7 @@ def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weath
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.submit()
     pane = wait_for_pending_call(composer)
-    receive(composer, "decide", pane=pane.key, call=0, isApproved=True, rest=False)
+    receive(composer, "decide", pane=pane.key, call=0, isApproved=True)
     weather_call, tides_call = wait_until(lambda: (calls := calls_of(composer)[0].tools)[1].is_pending and calls)
     assert weather_call.result.label == "weather returned"
     assert tides_call.name == "tides"

@@ -81,7 +81,7 @@ def read_text(wire: str, name: str) -> str:
     "name", [name if name == "messages" else pytest.param(name, marks=pytest.mark.full) for name in ENDPOINTS]
 )
 def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server):
-    """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
+    """famnb, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
     request = make_request(name, stream=stream)
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
         words = client.send(request).text.split()[:3]
@@ -89,7 +89,7 @@ def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, servi
         cell = write_cell(request, kind=kind, target=Target(service.url))
         assert service.key not in cell
         output = run_cell(cell)
-        if stream and kind in ("httpx", "curl"):
+        if stream and kind == "curl":
             output = read_text(output, name)
         assert all(word in output for word in words), (kind, output)
 
@@ -153,7 +153,7 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
         assert service.key not in cell
         assert (variable in cell) == (kind != "famnb"), kind
         output = run_cell(cell)
-        if stream and kind in ("httpx", "curl"):
+        if stream and kind == "curl":
             output = read_text(output, endpoint)
         assert all(word in output for word in words), (kind, output)
 
@@ -169,9 +169,9 @@ def test_what_a_profile_sends_is_written_out():
     assert """-H "x-api-key: $ANTHROPIC_API_KEY" -H 'anthropic-version: 2023-06-01'""" in curl
     azure = Target("https://mine.openai.azure.com", find_profile("azure"), query={"api-version": "preview"})
     request = find_profile("azure").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
-    httpx = write_cell(request, kind="httpx", target=azure)
-    assert '"https://mine.openai.azure.com/openai/v1/chat/completions?api-version=preview"' in httpx
-    assert '{"api-key": os.getenv("AZURE_OPENAI_API_KEY", "")}' in httpx
+    curl = write_cell(request, kind="curl", target=azure)
+    assert "'https://mine.openai.azure.com/openai/v1/chat/completions?api-version=preview'" in curl
+    assert '-H "api-key: $AZURE_OPENAI_API_KEY"' in curl
     assert 'default_query={"api-version": "preview"}' in write_cell(request, kind="openai", target=azure)
     local = Target("http://127.0.0.1:11434", find_profile("ollama"))
     request = find_profile("ollama").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
@@ -209,5 +209,5 @@ def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(na
 
 def test_an_endpoint_has_no_cell_for_a_foreign_sdk():
     """The error says which kinds there are."""
-    with pytest.raises(InvalidRequest, match="famnb, httpx, curl, anthropic"):
+    with pytest.raises(InvalidRequest, match="famnb, curl, anthropic"):
         write_cell(make_request("messages", stream=False), kind="openai", target=Target("https://api.example.com"))

@@ -133,9 +133,6 @@ def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
 def test_what_the_user_says_about_usage_stands(client: Client):
     composer = Composer(client, endpoint="web", prompt="Hi")
     write_field(composer, "stream_options.include_usage", "")
-    for value in ("false", "true"):
-        write_field(composer, "stream", value)
-        assert "stream_options" not in composer.request.body()
     for name in ("messages", "web"):
         choose_endpoint(composer, name)
         assert "stream_options" not in composer.request.body()

@@ -189,7 +189,7 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
     assert client.send(request).status == "completed"
     data = url.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
-    for kind in ("httpx", BODY):
+    for kind in ("curl", BODY):
         panel_of(composer, "Code")
         preview = panel_of(composer, "Code", "set_code_kind", kind=kind).html
         assert data in composer.read_code()
@@ -218,9 +218,10 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     assert panel_of(composer, "Presets").names == ()
     receive(composer, "save_preset", name=" ")
     assert "expected a name" in error_of(composer)
-    saved = panel_of(composer, "Presets", "save_preset", name="tides")
-    assert "1 uploaded image is not saved" in str(saved.lines)
+    receive(composer, "save_preset", name="tides")
+    assert "the data of an image" in error_of(composer)
     receive(composer, "remove_image", image=0)
+    assert panel_of(composer, "Presets", "save_preset", name="tides").note == "“tides” is saved."
     old = composer.request
 
     other = Composer(client)
@@ -238,7 +239,7 @@ def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Se
     assert "write a prompt" in panel_of(composer, "Code").note
     receive(composer, "set_prompt", text="What is a tide?")
     kinds = panel_of(composer, "Code").kinds
-    assert kinds == ("famnb", "httpx", "curl", "anthropic", BODY)
+    assert kinds == ("famnb", "curl", "anthropic", BODY)
     seen = set()
     for kind in kinds:
         panel_of(composer, "Code", "set_code_kind", kind=kind)
@@ -247,7 +248,7 @@ def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Se
         assert "What is a tide?" in code
         assert (server.url in code) == (kind != BODY)
         assert server.key not in code
-    assert len(seen) == 5
+    assert len(seen) == 4
     assert json.loads(composer.read_code()) == composer.request.body()
     panel_of(composer, "Code", "set_code_kind", kind="anthropic")
     choose_endpoint(composer, "web")

@@ -9,7 +9,7 @@ import pytest
 
 import famnb
 from famnb.widget.dashboard.charts import MAX_GROUPS, MAX_SPANS, Groups, Timeline, draw_charts
-from famnb.widget.dashboard.overview import FEED_COLUMNS
+from famnb.widget.dashboard.overview import READ_COLUMNS
 from famnb.widget.dashboard.views import ChartView
 from famnb.widget.runtime.view import Encoder
 
@@ -19,7 +19,7 @@ START = datetime(2026, 3, 5, 10, 0, 7, tzinfo=UTC)
 def frame_of(count: int, *, models: int = 3, over: timedelta = timedelta(hours=1)) -> pd.DataFrame:
     """Calls evenly over a time, every tenth of which failed, every second without a price."""
     number = np.arange(count)
-    frame = famnb.calls(columns=FEED_COLUMNS).iloc[:0].reindex(number)
+    frame = famnb.calls(columns=READ_COLUMNS).iloc[:0].reindex(number)
     frame["started_at"] = pd.to_datetime(START) + pd.to_timedelta(number * over.total_seconds() / count, unit="s")
     frame["model"] = [f"model-{index % models}" for index in number]
     frame["endpoint"] = "chat"

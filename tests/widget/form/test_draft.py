@@ -55,15 +55,6 @@ def test_several_turns_open_as_a_whole_conversation():
     assert draft_of(MessagesRequest(model="fam-2-5-pro", messages=messages, system="Be brief.")).system == ""
 
 
-def test_no_text_for_a_control_holds_the_data_of_an_image():
-    part = {"type": "image_url", "image_url": {"url": PNG}}
-    messages = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}]
-    request = ChatRequest(model="fam-mini", messages=messages)
-    draft = draft_of(request)
-    assert PNG not in str(draft.raw)
-    assert read_draft(draft).request == request
-
-
 def test_faults_name_their_field():
     raw = {("model",): "fam-mini", ("temperature",): "warm", EXACT: "[1]"}
     assert set(read_draft(Draft(endpoint="chat", raw=raw)).faults) == {("temperature",), EXACT}

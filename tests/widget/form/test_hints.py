@@ -1,7 +1,5 @@
 """Choosing another endpoint keeps what it can carry and names what it cannot."""
 
-import json
-
 import pytest
 
 from famnb.endpoints import ENDPOINTS, compose
@@ -37,7 +35,7 @@ def test_what_has_no_place_is_named():
     raw = {("tools",): "[]", ("stream_options", "include_usage"): "true"}
     kept, losses = carry_over(raw, ENDPOINTS["web"], ENDPOINTS["messages"])
     assert kept == {}
-    assert [loss.split()[0] for loss in losses] == ["`stream_options.include_usage`", "`tools`"]
+    assert [loss.split()[0] for loss in losses] == ["`tools`", "`stream_options.include_usage`"]
 
 
 def test_a_schema_moves_to_the_place_it_has_at_the_other_endpoint():
@@ -102,21 +100,14 @@ def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str,
     assert compose(endpoint, "hi", **fields).hints() == []
 
 
-def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
+def test_a_conversation_and_fields_as_json_move_along_as_they_are():
+    """The field says what the other endpoint does not take of it."""
     messages = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
+    raw = {("messages",): messages, EXACT: '{"reasoning": {}}'}
+    kept, losses = carry_over(raw, ENDPOINTS["chat"], ENDPOINTS["messages"])
+    assert (kept, losses) == (raw, ())
     kept, losses = carry_over({("messages",): messages}, ENDPOINTS["chat"], ENDPOINTS["responses"])
     assert (kept, losses) == ({("input",): messages}, ())
-    kept, losses = carry_over({("input",): messages}, ENDPOINTS["responses"], ENDPOINTS["messages"])
-    assert json.loads(kept["messages",]) == [{"role": "user", "content": "hi"}]
-    assert losses == ("1 message of role system left out: messages has no such role",)
-
-
-def test_fields_as_json_move_along_field_by_field():
-    raw = {EXACT: '{"reasoning": {}, "metadata": {"a": "b"}}'}
-    kept, losses = carry_over(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
-    assert json.loads(kept[EXACT]) == {"reasoning": {}}
-    assert [loss.split()[0] for loss in losses] == ["`metadata`"]
-    assert carry_over({EXACT: "{"}, ENDPOINTS["web"], ENDPOINTS["chat"]) == ({EXACT: "{"}, ())
 
 
 @pytest.mark.parametrize(

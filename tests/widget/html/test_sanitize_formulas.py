@@ -23,8 +23,8 @@ def test_prices_are_not_typeset_and_formulas_may_be(text: str, html: str):
     [
         r"\(x_i * y_i * z\)",
         r"$\int e^{-x}\,dx \{a\}$",
-        "\\[\nx_1 = \\frac{a}{b} \\\\[2pt]\n- y_1\n\\]",
-        "$$\na_1 \\\\\n- b_2 * c * d\n$$",
+        "\\[\nx_1 = \\frac{a}{b} \\\\[2pt]\n{} - y_1\n\\]",
+        "$$\na_1 \\\\\n{} - b_2 * c * d\n$$",
     ],
 )
 @pytest.mark.parametrize("before", ["", "so:\n", "- so\n  ", "> so\n> "])

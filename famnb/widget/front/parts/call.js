@@ -1,15 +1,16 @@
 // One recorded call laid open: its transcript, what went over the wire, every event, and their timeline.
 
-import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
-import { useTool, useTyped } from "../runtime/tool.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { useTool } from "../runtime/tool.js";
 import { CopyButton, IntentButton } from "./button.js";
 import { CellButton } from "./code.js";
 import { SafeHtml } from "./html.js";
 import { Tabs } from "./tabs.js";
 
+const MAX_EVENTS = 1000; // that are shown at once: more would take the browser a while
+
 /**
  * @typedef {import("../protocol.js").CallView} CallView
- * @typedef {import("../protocol.js").EventsView} EventsView
  */
 
 // The whole text stays in Python until it is copied.
@@ -36,39 +37,32 @@ function isDark(element) {
 
 /** @param {{call: CallView}} props */
 function Events({ call }) {
-  const { outbox, root, isLost } = useTool();
-  const { events, timeline } = call;
-  const [filter, setFilter] = useTyped(events.filter, "filter_events", (text) => ({ text }));
-  const table = useRef(/** @type {any} */ (null));
-  useLayoutEffect(() => {
-    if (table.current) table.current.scrollTop = 0;
-  }, [events]);
-  // Rendered only when it is looked at: that takes longer than everything else.
+  const { outbox, root } = useTool();
+  const { eventCount, timeline } = call;
+  const [lines, setLines] = useState(/** @type {string[]} */ ([]));
+  const [filter, setFilter] = useState("");
+  // Only when they are looked at: both take longer than everything else.
+  useEffect(() => {
+    if (eventCount) outbox.send("read_part", { part: "events" }).then(({ value = "" }) => setLines(value.split("\n")));
+  }, [call.id, eventCount]);
   useEffect(() => {
     if (!timeline) outbox.press("draw_timeline", { dark: isDark(root) });
   }, [call.id, !timeline]);
-  const turn = (label, step, isPossible) =>
-    html`<${IntentButton} label=${label} intent="turn_events" lock=${label} args=${{ step }} disabled=${!isPossible} />`;
+  const matches = lines.filter((line) => line.toLowerCase().includes(filter.trim().toLowerCase()));
+  const shown = matches.slice(0, MAX_EVENTS);
+  const count = (list) => list.length.toLocaleString("en");
+  const rest = shown.length < matches.length ? `; the first ${count(shown)} are shown` : "";
+  const summary = `${filter.trim() ? `${count(matches)} of ${count(lines)} events hold the text` : `${count(lines)} events`}${rest}`;
   return html`<div>
     <div class="famnb-bar famnb-filters">
       <label class="famnb-item"><span class="famnb-name">Filter</span>
-        <input class="famnb-input" type="search" placeholder="all events" value=${filter} disabled=${isLost} onInput=${(event) => setFilter(event.target.value)} />
+        <input class="famnb-input" type="search" placeholder="all events" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
       </label>
-      ${turn("Earlier", -1, events.hasEarlier)}${turn("Later", 1, events.hasLater)}<${CopyPart} part="events" />
+      <${CopyButton} label="Copy events" read=${() => matches.join("\n")} />
     </div>
-    <p role="status">${events.summary}</p>
+    <p role="status">${eventCount ? summary : "No events: the reply was not an event stream, or nothing came."}</p>
     <div class="famnb-beside">
-      ${events.rows.length > 0 &&
-      html`<div class="famnb-scrolling" tabindex="0" role="region" aria-label="events" ref=${table}>
-        <table class="famnb-grid">
-          <thead><tr><th scope="col">event</th><th scope="col">arrived</th><th scope="col" data-kind="text">data</th></tr></thead>
-          <tbody>
-            ${events.rows.map(
-              ({ key, time, text }) => html`<tr key=${key}><td>${key}</td><td>${time}</td><td data-kind="text"><code>${text}</code></td></tr>`,
-            )}
-          </tbody>
-        </table>
-      </div>`}
+      ${eventCount > 0 && html`<pre class="famnb-raw" tabindex="0" role="region" aria-label="events">${shown.join("\n")}</pre>`}
       ${timeline && html`<img class="famnb-timeline" src=${timeline.url} alt=${timeline.alt} />`}
     </div>
   </div>`;

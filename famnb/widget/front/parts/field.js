@@ -89,44 +89,6 @@ function Model({ field, text, edit, label }) {
 }
 
 /** @param {ControlProps} props */
-function Range({ field, text, edit, label }) {
-  const { isLost } = useTool();
-  const { low, high, default: normal } = field.control;
-  const input = useRef(/** @type {any} */ (null));
-  const hint = normal === null ? "not set" : `default ${normal}`;
-  const number = Number(text.trim() || (normal ?? low));
-  const isUnset = !text.trim();
-  const reset = () => {
-    edit("");
-    input.current.querySelector(".famnb-number").focus();
-  };
-  return html`<div class="famnb-slide" ref=${input}>
-    <input
-      type="range"
-      class=${`famnb-range ${isUnset ? "famnb-unset" : ""}`}
-      min=${low}
-      max=${high}
-      step="0.01"
-      value=${Number.isFinite(number) ? number : low}
-      disabled=${isLost}
-      aria-label=${`${field.key}, slider`}
-      aria-valuetext=${isUnset ? hint : undefined}
-      onInput=${(event) => edit(String(Number(event.target.value)))}
-    />
-    <${TextInput} ...${label} class="famnb-number" inputmode="decimal" placeholder=${hint} text=${text} edit=${edit} />
-    <button
-      type="button"
-      class="famnb-button famnb-icon famnb-reset"
-      aria-label=${`Unset ${field.key}`}
-      title=${`Unset ${field.key}`}
-      disabled=${isLost}
-      style=${{ visibility: isUnset ? "hidden" : "visible" }}
-      onClick=${reset}
-    >×</button>
-  </div>`;
-}
-
-/** @param {ControlProps} props */
 function Text({ field, text, edit, label }) {
   const { choices, kind } = field.control;
   const list = useId();
@@ -156,21 +118,11 @@ const CONTROLS = {
   // A check box has no state for "not set".
   switch: makeChoice(() => [["true", "yes"], ["false", "no"]]),
   model: Model,
-  range: Range,
   json: Json,
   text: Text,
   integer: Text,
   number: Text,
 };
-
-/** @param {import("../protocol.js").ControlView} control */
-function kindOf({ kind, low, high, takesText, choices }) {
-  if (kind === "number" && low !== null && high !== null) return "range";
-  return kind === "json" && takesText && choices.length ? "text" : kind;
-}
-
-// A range of values stays on one line: after a dash, a line may break even before a space that does not break.
-const joinRange = (text) => text.replaceAll(" – ", "\u00a0–\u2060\u00a0");
 
 /**
  * A field; each edit is sent as `intent` with the `args`, the field's name and its text.
@@ -180,13 +132,13 @@ export const Field = memo(({ field, intent = "set_field", args = {} }) => {
   const id = useId();
   const { control, fault, key } = field;
   const [text, edit] = useTyped(field.text, intent, (next) => ({ ...args, field: key, text: next }), `${Object.values(args)} ${key}`);
-  const kind = kindOf(control);
+  const { kind, takesText, choices } = control;
+  const Control = kind === "json" && takesText && choices.length ? Text : CONTROLS[kind];
   const label = { id, "aria-describedby": `${id}-${fault ? "fault" : "help"}`, "aria-invalid": fault ? "true" : undefined };
-  const help = kind === "range" && control.hint ? `${control.help} (${joinRange(control.hint)})` : control.help;
   return html`<div class="famnb-item" data-kind=${control.kind}>
     <label class="famnb-name" for=${id}>${key}</label>
-    <${CONTROLS[kind]} field=${field} text=${text} edit=${edit} label=${label} />
+    <${Control} field=${field} text=${text} edit=${edit} label=${label} />
     <p class="famnb-fault" id=${`${id}-fault`} role="alert" hidden=${!fault}>${fault}</p>
-    <p class="famnb-help" id=${`${id}-help`} hidden=${Boolean(fault)}><${Help} text=${help} /></p>
+    <p class="famnb-help" id=${`${id}-help`} hidden=${Boolean(fault)}><${Help} text=${control.help} /></p>
   </div>`;
 });

@@ -32,7 +32,7 @@ export function History({ history, opened }) {
 /** @param {{presets: import("../protocol.js").PresetsView}} props */
 export function Presets({ presets }) {
   const { outbox } = useTool();
-  const { names, selected, lines } = presets;
+  const { names, selected, note } = presets;
   const [chosen, setChosen] = useState(selected);
   const [name, setName] = useState("");
   useEffect(() => setChosen(selected), [selected]);
@@ -51,6 +51,6 @@ export function Presets({ presets }) {
       control=${(id) => html`<${TextInput} id=${id} placeholder="a name" text=${name} edit=${setName} onKeyDown=${(event) => event.key === "Enter" && save()} />`}
     />
     <div class="famnb-bar"><${Button} label="Save preset" locked=${outbox.isPending("save_preset")} press=${save} /></div>
-    <div class="famnb-help" role="status">${lines.map((line) => html`<p>${line}</p>`)}</div>
+    <p class="famnb-help" role="status">${note}</p>
   </div>`;
 }

@@ -7,25 +7,15 @@ import { Help } from "./html.js";
 import { PictureAdder, Pictures, useDrop } from "./pictures.js";
 import { Variables } from "./variables.js";
 
-const SETTING = "famnb-enter-sends"; // where the browser keeps what Enter does
-
-// A page that may not store anything has the setting until it is left.
-let enterSends = true;
-try {
-  enterSends = globalThis.localStorage?.getItem(SETTING) !== "no";
-} catch {
-  // Enter sends.
-}
-
 /**
- * Returns what a text area does with a key: Enter sends, or Ctrl+Enter alone; a key that an input method takes is left
- * to it. @param {() => void} send @param {boolean} [isEnterEnough]
+ * Returns what a text area does with a key: Ctrl+Enter sends, and Enter if it is enough; a key that an input method takes
+ * is left to it. @param {() => void} send
  */
-export const sendByKeys = (send, isEnterEnough) => (event) => {
+export const sendByKeys = (send, isEnterEnough = true) => (event) => {
   // Else JupyterLab runs the cell, and drops the line break that follows a Shift that it has heard of.
   if (event.key === "Enter" || event.key === "Shift") event.stopPropagation();
   if (event.key !== "Enter" || event.isComposing) return;
-  if (!event.ctrlKey && !event.metaKey && (event.shiftKey || !(isEnterEnough ?? enterSends))) return;
+  if (!event.ctrlKey && !event.metaKey && (event.shiftKey || !isEnterEnough)) return;
   event.preventDefault();
   send();
 };
@@ -60,22 +50,6 @@ export function FoldedText({ title, text: value, placeholder, intent, args = {} 
 /** The system text. Intent: set_system. @param {{text: string, args?: object}} props */
 export const SystemText = (props) =>
   html`<${FoldedText} title="System" placeholder="How the model should behave" intent="set_system" ...${props} />`;
-
-function EnterSetting({ sends, set }) {
-  const change = ({ target }) => {
-    enterSends = target.checked;
-    set(enterSends);
-    try {
-      globalThis.localStorage?.setItem(SETTING, enterSends ? "yes" : "no");
-    } catch {
-      // It holds until the page is left.
-    }
-  };
-  const title = "Shift+Enter breaks the line, Ctrl+Enter always sends; while an answer is written, once it has ended";
-  return html`<label class="famnb-box famnb-enter" title=${title}>
-    <input type="checkbox" checked=${sends} onChange=${change} /><span>Enter sends</span>
-  </label>`;
-}
 
 // The text of the box, and what sends it. What could not be sent comes back, above what was written since.
 function usePrompt(box, { canSend, isBusy }) {
@@ -115,7 +89,6 @@ function usePrompt(box, { canSend, isBusy }) {
  */
 export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
   const { isLost } = useTool();
-  const [sends, setSends] = useState(enterSends);
   const area = useRef(/** @type {any} */ (null));
   const { stop, trouble } = useStop();
   const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || box.hasConversation);
@@ -163,9 +136,8 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
     <div class="famnb-bar">
       ${isBusy
         ? html`<${Button} class="famnb-stop" label=${`Stop ${target}`.trim()} keys="Esc" press=${stopAll} />`
-        : html`<${Button} class="famnb-send" label=${target ? `Send to ${target}` : "Send"} keys=${sends ? "Enter" : "Ctrl+Enter"} disabled=${!isReady} press=${send} />`}
+        : html`<${Button} class="famnb-send" label=${target ? `Send to ${target}` : "Send"} keys="Enter" disabled=${!isReady} press=${send} />`}
       <${PictureAdder} add=${add} />
-      <${EnterSetting} sends=${sends} set=${setSends} />
       <span class=${`famnb-hint ${box.fault ? "famnb-fault" : ""}`} role="status">${hint}</span>
       <span class="famnb-estimate" title=${box.estimateHelp} hidden=${isBusy || !isReady}>${box.estimate}</span>
     </div>

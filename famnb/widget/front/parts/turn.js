@@ -38,8 +38,8 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-/** @param {{call: ToolCallView, number: number, isLast: boolean, pane: string}} props `number` is its index in the reply */
-function Approval({ call, number, isLast, pane }) {
+/** @param {{call: ToolCallView, number: number, pane: string}} props `number` is its index in the reply */
+function Approval({ call, number, pane }) {
   const { outbox, root } = useTool();
   const group = useRef(/** @type {any} */ (null));
   // Whoever has decided by keyboard goes on from the chat.
@@ -50,18 +50,17 @@ function Approval({ call, number, isLast, pane }) {
     };
   }, []);
   const lock = `${pane} ${number}`;
-  const decide = (label, isApproved, rest, name = "") =>
+  const decide = (label, isApproved, name = "") =>
     html`<${Button}
       class=${name}
       label=${label}
       locked=${outbox.isPending("decide", lock)}
-      press=${() => outbox.press("decide", { pane, call: number, isApproved, rest }, lock)}
+      press=${() => outbox.press("decide", { pane, call: number, isApproved }, lock)}
     />`;
   const title = `Run ${call.name}?`;
   return html`<div class="famnb-approval" role="group" aria-label=${title} ref=${group}>
     <span class="famnb-label">${title}</span>
-    ${decide("Approve", true, false, "famnb-send")}${decide("Decline", false, false)}
-    ${!isLast && html`${decide("Approve all", true, true)}${decide("Decline all", false, true)}`}
+    ${decide("Approve", true, "famnb-send")}${decide("Decline", false)}
   </div>`;
 }
 
@@ -75,7 +74,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   const below = ({ tool, index }) =>
     tool.result
       ? html`<${Block} block=${tool.result} />`
-      : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} isLast=${index === call.tools.length - 1} pane=${pane.key} />`;
+      : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} pane=${pane.key} />`;
   const { copy, edit, editor, versions, retry } = useAnswer({
     ...turn,
     pane,

@@ -4,13 +4,13 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { useAnswer } from "../parts/answer.js";
 import { Button, IntentButton } from "../parts/button.js";
 import { Code } from "../parts/code.js";
-import { Field, TextInput } from "../parts/field.js";
+import { Field } from "../parts/field.js";
 import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
 import { shortenNames } from "../parts/names.js";
 import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.js";
 import { Empty, FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
-import { defineTool, memo, useFollowEnd, useHeld, useTool, useWidth } from "../runtime/tool.js";
+import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 /**
  * @typedef {import("../protocol.js").BoardView} BoardView
@@ -29,10 +29,6 @@ const METERS_PX = 400; // of a pane whose figures stand in one line
 const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
 const MANY = 4; // more columns than these are wider, for they are read one after another
 const WIDE_COLUMN_PX = 240;
-const NARROW_PX = 340; // of a pane whose Settings are an icon
-const ICONS_PX = 144; // of a pane's head beside its name
-const WORD_PX = 50; // that "Settings" takes more than its icon
-const LETTER_PX = 8;
 
 /** Returns how many panes stand beside one another, all rows about as full, and classes for what a pane has room for. */
 function arrange(width, count) {
@@ -40,108 +36,24 @@ function arrange(width, count) {
   const fit = (column) => Math.floor((room + GAP_PX) / (column + GAP_PX));
   const most = Math.max(1, Math.min(MANY, fit(COLUMN_PX)), fit(WIDE_COLUMN_PX));
   const columns = Math.ceil(count / Math.ceil(count / most));
-  const isFolding = room / columns < HEAD_PX;
-  // A name beside endpoint and model has a third of the line.
-  const isNarrow = room / columns < NARROW_PX;
-  const letters = Math.max(9, Math.floor((room / columns - ICONS_PX - (isNarrow ? 0 : WORD_PX)) / (isFolding ? 1 : 3) / LETTER_PX));
   // Else the settings of many panes would stand before the first answer.
-  const classes = [count > columns && "famnb-folded", room / columns < METERS_PX && "famnb-slim", isFolding && "famnb-folding"];
-  return { columns, letters, isNarrow, classes: classes.filter(Boolean).join(" ") };
-}
-
-// The name of a pane, which is written in its place: Enter or leaving it renames the pane, Esc does not.
-function PaneName({ pane, short }) {
-  const { outbox } = useTool();
-  const [hasFocus, setFocus] = useState(false);
-  const [label, hold] = useHeld(pane.label);
-  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
-  const rename = () => {
-    if (typed !== null && typed !== label) hold(typed, outbox.send("rename", { pane: pane.key, name: typed }));
-    setTyped(null);
-    setFocus(false);
-  };
-  const keys = (event) => {
-    if (event.key !== "Enter" && event.key !== "Escape") return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (event.key === "Enter") event.target.blur();
-    else setTyped(null);
-  };
-  return html`<${TextInput}
-    class="famnb-title"
-    aria-label="Name of the pane"
-    title=${`${label} · write another name here; none: the name of its settings`}
-    text=${typed ?? (hasFocus || label !== pane.label ? label : short)}
-    edit=${setTyped}
-    onFocus=${() => setFocus(true)}
-    onBlur=${rename}
-    onKeyDown=${keys}
-  />`;
-}
-
-// Where a pane is taken hold of: it is dragged, moved by arrow keys, or by two buttons that a click shows.
-function useHandle({ pane, place, count, setDragged }) {
-  const { outbox } = useTool();
-  const [isOpen, setOpen] = useState(false);
-  const target = useRef(-1); // the place that it is dragged to
-  const step = async (steps, element) => {
-    const position = place + steps;
-    if (position < 0 || position >= count) return;
-    await outbox.press("move", { pane: pane.key, position });
-    element.focus(); // an element that is moved may not keep it
-  };
-  const keys = (event) => {
-    const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!steps) return;
-    event.preventDefault();
-    step(steps, event.currentTarget);
-  };
-  const begin = ({ currentTarget, pointerId }) => {
-    target.current = place;
-    currentTarget.setPointerCapture(pointerId);
-  };
-  const follow = ({ currentTarget, pointerId, clientX, clientY }) => {
-    if (!currentTarget.hasPointerCapture(pointerId)) return;
-    const column = currentTarget.getRootNode().elementFromPoint(clientX, clientY)?.closest(".famnb-column");
-    target.current = [...currentTarget.closest(".famnb-columns").children].indexOf(column);
-    setDragged({ pane: pane.key, target: target.current });
-  };
-  const press = () => {
-    setDragged({ pane: "", target: -1 });
-    if (target.current === place || target.current < 0) setOpen(!isOpen);
-    else outbox.press("move", { pane: pane.key, position: target.current });
-  };
-  const button = (label, steps) =>
-    html`<${Button} class="famnb-small" label=${label} locked=${place + steps < 0 || place + steps >= count} press=${(event) => step(steps, event.currentTarget)} />`;
-  const handle = html`<${Button}
-    class="famnb-icon famnb-handle"
-    label="Move pane"
-    text="⠿"
-    title="Drag to move this pane, or press ← and →"
-    aria-expanded=${String(isOpen)}
-    disabled=${count < 2}
-    onKeyDown=${keys}
-    onPointerDown=${begin}
-    onPointerMove=${follow}
-    press=${press}
-  />`;
-  return { handle, moves: isOpen && html`<div class="famnb-bar famnb-moves">${button("Move left", -1)}${button("Move right", 1)}</div>` };
+  const classes = [count > columns && "famnb-folded", room / columns < METERS_PX && "famnb-slim", room / columns < HEAD_PX && "famnb-folding"];
+  return { columns, classes: classes.filter(Boolean).join(" ") };
 }
 
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
-const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterRemoval, hasRounds, isBusy, isNarrow }) => {
+const PaneSettings = memo(({ pane, short, count, afterRemoval, hasRounds, isBusy }) => {
   const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
-  const { handle, moves } = useHandle({ pane, place, count, setDragged });
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
-  return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"} ${mark}`} role="group" aria-label=${pane.label}>
+  return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label}>
     <header class="famnb-head">
-      ${handle}<${PaneName} pane=${pane} short=${short} />
+      <strong class="famnb-title" title=${pane.label}>${short}</strong>
       <${Button}
         class=${`famnb-tab ${isFaulty ? "famnb-faulty" : ""}`}
         label="Settings"
-        text=${isNarrow ? "⚙" : "Settings"}
+        text="⚙"
         aria-expanded=${String(isOpen)}
         aria-pressed=${String(isOpen)}
         press=${() => setOpen(!isOpen)}
@@ -167,7 +79,6 @@ const PaneSettings = memo(({ pane, short, place, count, mark, setDragged, afterR
         then=${afterRemoval}
       />
     </header>
-    ${moves}
     <div class="famnb-remarks">
       ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
     </div>
@@ -278,29 +189,6 @@ const Round = memo(({ round, number, isLatest, paneKeys, names, isBusy }) => {
   </section>`;
 });
 
-// Has the answers of a round scroll together: the one that the reader scrolls leads, the others follow in proportion.
-function useScrollTogether(ref, isOn) {
-  useEffect(() => {
-    const box = ref.current;
-    if (!isOn || !box) return undefined;
-    const listeners = new AbortController();
-    const options = { capture: true, passive: true, signal: listeners.signal };
-    let leader = null;
-    for (const name of ["wheel", "pointerdown", "touchstart", "keydown"]) {
-      box.addEventListener(name, ({ target }) => (leader = target.closest(".famnb-flow")), options);
-    }
-    const follow = ({ target }) => {
-      if (target !== leader) return;
-      const share = target.scrollTop / Math.max(1, target.scrollHeight - target.clientHeight);
-      for (const other of target.closest(".famnb-row").querySelectorAll(".famnb-flow")) {
-        if (other !== target) other.scrollTop = share * (other.scrollHeight - other.clientHeight);
-      }
-    };
-    box.addEventListener("scroll", follow, options);
-    return () => listeners.abort();
-  }, [isOn]);
-}
-
 // Has the latest round scroll up until it begins at the top of the box, as far as its answers need the room; then, or once
 // the reader has scrolled, nothing moves: the answers follow their ends in their own panes.
 function useFollowRounds(ref, latest) {
@@ -335,7 +223,7 @@ function useArrival(isNew, write) {
   }, [isNew]);
 }
 
-function Top({ view, isTogether, setTogether, write }) {
+function Top({ view, write }) {
   const { panes, rounds, isBusy, isFull, isMarked, code } = view;
   const isEmpty = !rounds.length;
   return html`<header class="famnb-top">
@@ -343,7 +231,6 @@ function Top({ view, isTogether, setTogether, write }) {
     <span class="famnb-space" />
     <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => write.current()} />
     <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
-    <${Button} class="famnb-new" label="Scroll together" title="The answers of a round scroll in step" aria-pressed=${String(isTogether)} disabled=${isEmpty || panes.length < 2} needsKernel=${false} press=${() => setTogether(!isTogether)} />
     <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isFull || isBusy} />
     <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
   </header>`;
@@ -352,19 +239,16 @@ function Top({ view, isTogether, setTogether, write }) {
 /** @param {{view: BoardView}} props */
 function Board({ view }) {
   const { panes, rounds, isBusy } = view;
-  const [isTogether, setTogether] = useState(false);
   const flow = useRef(/** @type {any} */ (null));
   const write = useRef((/** @type {string} */ _text = "") => {});
   const focusBox = useRef(() => write.current()).current;
-  const [dragged, setDragged] = useState({ pane: "", target: -1 });
-  const { columns, letters, isNarrow, classes } = arrange(useWidth(), panes.length);
-  const names = shortenNames(panes.map(({ label }) => label), letters);
+  const { columns, classes } = arrange(useWidth(), panes.length);
+  const names = shortenNames(panes.map(({ label }) => label));
   const keys = panes.map(({ key }) => key).join();
-  useScrollTogether(flow, isTogether);
   useFollowRounds(flow, rounds.at(-1)?.key);
   useArrival(view.isNew, write);
   return html`<div class=${`famnb-stage ${classes}`} style=${{ "--famnb-columns": columns }}>
-    <${Top} view=${view} isTogether=${isTogether} setTogether=${setTogether} write=${write} />
+    <${Top} view=${view} write=${write} />
     ${view.code && html`<div class="famnb-panel famnb-experiment"><${Code} code=${view.code} /></div>`}
     <div class="famnb-commons"><${SystemText} text=${view.system} /><${Shared} fields=${view.shared} /></div>
     <div class="famnb-row famnb-columns">
@@ -373,14 +257,10 @@ function Board({ view }) {
           key=${pane.key}
           pane=${pane}
           short=${names[place]}
-          place=${place}
           count=${panes.length}
-          mark=${pane.key === dragged.pane ? "famnb-dragged" : place === dragged.target ? "famnb-target-place" : ""}
-          setDragged=${setDragged}
           afterRemoval=${focusBox}
           hasRounds=${rounds.length > 0}
           isBusy=${isBusy}
-          isNarrow=${isNarrow}
         />`,
       )}
     </div>

@@ -1,34 +1,12 @@
 // A run while it is under way: a bar, figures, a table and Stop.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html } from "../vendor/preact.js";
 import { Button } from "../parts/button.js";
 import { SafeHtml } from "../parts/html.js";
 import { Grid, Headline } from "../parts/tables.js";
-import { defineTool, useTool } from "../runtime/tool.js";
-
-const UNHEARD_MS = 1500; // a kernel that runs no other cell has answered long before
+import { defineTool, useStop, useTool } from "../runtime/tool.js";
 
 /** @typedef {import("../protocol.js").ProgressView} ProgressView */
-
-/** @param {{isStopping: boolean}} props */
-function StopButton({ isStopping }) {
-  const { outbox } = useTool();
-  const [isPressed, setIsPressed] = useState(false);
-  const [isUnheard, setIsUnheard] = useState(false);
-  useEffect(() => {
-    if (!isPressed || isStopping) return undefined;
-    const timer = setTimeout(() => setIsUnheard(true), UNHEARD_MS);
-    return () => clearTimeout(timer);
-  }, [isPressed, isStopping]);
-  const isWaiting = isPressed || isStopping;
-  const label = isWaiting ? "Stopping …" : "Stop";
-  const press = () => {
-    setIsPressed(true);
-    outbox.press("stop").then(({ ok }) => ok || setIsPressed(false));
-  };
-  const text = isUnheard && !isStopping ? "Stopping as soon as the kernel hears it …" : label;
-  return html`<${Button} class="famnb-stop" label=${label} text=${text} locked=${isWaiting} press=${press} />`;
-}
 
 /** @param {{progress: ProgressView}} props */
 function ProgressBar({ progress }) {
@@ -49,10 +27,13 @@ function ProgressBar({ progress }) {
 
 /** @param {{progress: ProgressView}} props */
 function Progress({ progress }) {
+  const { outbox } = useTool();
+  const { stop } = useStop();
+  const isStopping = progress.isStopping || outbox.isPending("stop");
   return html`
     <div class="famnb-bar">
       <strong class="famnb-title">${progress.title}</strong> <span class="famnb-state">${progress.summary}</span>
-      <span class="famnb-space" /><${StopButton} isStopping=${progress.isStopping} />
+      <span class="famnb-space" /><${Button} class="famnb-stop" label=${isStopping ? "Stopping …" : "Stop"} locked=${isStopping} press=${() => stop()} />
     </div>
     <${ProgressBar} progress=${progress} />
     <${Headline} figures=${progress.facts} />
