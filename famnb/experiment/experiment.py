@@ -48,7 +48,7 @@ from famnb.experiment.resume import (
 )
 from famnb.experiment.run_lock import RunLock
 from famnb.experiment.runner import Executor, LocalExecutor, Run, follow
-from famnb.experiment.score import YES_NO, Span
+from famnb.experiment.score import Span
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import (
     AnsweredCell,
@@ -614,7 +614,7 @@ class BaseExperiment:
 
     def score_spans(self) -> dict[str, Span]:
         """The lowest and highest value that scores can have, by the name of their column, as far as they are known."""
-        spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
+        spans: dict[str, Span] = {}
         for scorer in self.scorers:
             if span := getattr(scorer, "span", None):
                 spans |= {f"score_{name}": span for name in score_names(scorer)}

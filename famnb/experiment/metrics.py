@@ -44,6 +44,8 @@ P95 = 0.95
 P95_SUFFIX = "_p95"
 UNBOUNDED: Span = (-math.inf, math.inf)
 NOT_NEGATIVE: Span = (0.0, math.inf)
+_SPANS: dict[str, Span] = {f"{SCORE_PREFIX}votes": YES_NO}
+"""Of scores that no scorer makes: people's votes are a share of pairs."""
 
 MEAN = "mean of paired differences"
 MEDIAN = "median of paired differences"
@@ -149,7 +151,7 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
             statistic=SHARE,
         )
     if name.startswith(SCORE_PREFIX):
-        title, span = f"score {name.removeprefix(SCORE_PREFIX)}", (spans or {}).get(name, UNBOUNDED)
+        title, span = f"score {name.removeprefix(SCORE_PREFIX)}", {**_SPANS, **(spans or {})}.get(name, UNBOUNDED)
         return Metric(name=name, title=title, better="more", span=span)
     unit = "USD" if name in (COST_PER_CALL, COST_PER_RIGHT) else _UNITS.get(name, "")
     format_value, better = _FORMATS.get(unit, (format_number, "neither"))

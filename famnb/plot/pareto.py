@@ -14,7 +14,8 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
-from famnb.experiment.metrics import measure_column
+from famnb.experiment.front import place_variants
+from famnb.experiment.metrics import Better, Measured, find_metric, measure_column
 from famnb.formatting import format_interval, format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import NARROW_IN
@@ -33,9 +34,6 @@ from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import read_points
 
 _GROUP = "group of the figure"
-_COST_BOUNDS = ("cost_low_usd", "cost_high_usd")
-SHARE_COLUMNS = ("score_votes",)
-"""Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
 
 def pareto(
@@ -58,8 +56,8 @@ def pareto(
     calls cost included. y: median of `latency` (less is better), or with `score` the mean of
     that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
     worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
-    all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
-    by the column `pair`, else by their prompts. With a `margin`, in the unit of the score (without one, of the latency)
+    all that differs. Calls are compared as in the summary of an experiment, over the prompts that both have, told by
+    the column `pair`, else by their prompts. With a `margin`, in the unit of the score (without one, of the latency)
     or by column, what is not worse by more than that does not keep another from being beaten. Warm-ups are left out,
     and groups that lack any of the columns named in a footnote. `interactive` returns a widget instead, of the calls
     that the groups are means of, as `explore` does.
@@ -77,41 +75,39 @@ def pareto(
     codes, groups = group_rows(calls[by])
     # Groups by number: several small ones may be one group.
     numbered = calls.assign(**{_GROUP: codes})
-    measured = {name: measure_column(numbered, name, by=_GROUP) for name in columns}
-    numbered = numbered.assign(**{name: values.value for name, values in measured.items()})
-    has_bounds = cost == "cost_usd" and set(_COST_BOUNDS) <= set(calls.columns)
-    if has_bounds:
-        numbered = numbered.assign(**dict(zip(_COST_BOUNDS, (measured[cost].low, measured[cost].high), strict=True)))
-    margins = margin if isinstance(margin, Mapping) else {} if margin is None else {score or latency: margin}
-    # Estimated costs count with both ends.
-    objectives = [
-        stats.Objective(cost, bounds=_COST_BOUNDS if has_bounds else None),
-        stats.Objective(latency, statistic="median"),
-        *([stats.Objective(score, more_is_better=True)] if score else []),
-    ]
-    objectives = [dataclasses.replace(objective, margin=margins.get(objective.column)) for objective in objectives]
-    front = stats.front(numbered, objectives, by=_GROUP, prompts=pair or prompt_column(calls))
-    placed = front.table[front.table["standing"].notna()]
-    placed = placed.set_index(placed.index.astype(int)).sort_index()
-    rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
-    points = {index: [_interval(row, name) for name in columns] for index, row in rows.items()}
+    better: dict[str, Better] = {name: "more" if name == score else "less" for name in columns}
+    measured = {
+        dataclasses.replace(find_metric(name, frame.attrs.get("score_spans")), better=better[name]): measure_column(
+            numbered, name, by=_GROUP
+        )
+        for name in columns
+    }
+    column = pair or prompt_column(calls)
+    places = place_variants(
+        pd.Series(codes, calls.index).astype(str),
+        calls[column] if column else pd.Series(pd.NA, calls.index),
+        measured,
+        margins=margin if isinstance(margin, Mapping) else {} if margin is None else {score or latency: margin},
+    )
+    points = {index: places[str(index)] for index in range(len(groups)) if str(index) in places}
     up = columns.index(score or latency)
     axes = [
-        axis_label(name, max((point[place].value for point in points.values()), default=0.0))
-        for place, name in enumerate(columns)
+        axis_label(name, max((point.figures[index].value for point in points.values()), default=0.0))
+        for index, name in enumerate(columns)
     ]
     label, scale = axes[up]
     names = [column_name(column) for column in columns]
-    cost_factors = _cost_factors(numbered) if has_bounds else {}
+    metrics = list(measured)
+    cost_factors = _cost_factors(measured[metrics[0]], numbered[_GROUP])
     missing = [group for index, group in enumerate(groups) if index not in points]
     notes = [f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."] if missing else []
-    fewest = stats.min_values(front.level)
-    if (front.pairs["n"] < fewest).any():
+    fewest = stats.min_values()
+    if len(points) > 1 and min(point.fewest_shared for point in points.values()) < fewest:
         notes.append(f"Groups that have fewer than {fewest} prompts in common are not told apart.")
     chart = Chart(
         title=f"{capitalize(names[up])} against {names[0]} by {by}",
         x=f"{names[0]} an answer (USD)" if cost == "cost_usd" else f"mean {names[0]}",
-        y=f"mean {label}" if score else f"median {label}",
+        y=f"{metrics[up].figure} {label}",
         notes=[*notes, *left_out, *simulation_note(calls)],
         ax=ax,
         size=size,
@@ -123,15 +119,15 @@ def pareto(
     for canvas, _ in chart.panels(calls):
         entries = []
         for index, point in points.items():
-            standing, rival = rows[index]["standing"], rows[index]["beaten_by"]
-            handle = _draw_point(canvas, index, point[0], point[up], scale, standing)
+            handle = _draw_point(canvas, index, point.figures[0], point.figures[up], scale, point.standing)
             factors = [cost_factors.get(index, 1.0), *[1.0] * (len(columns) - 1)]
             facts = [
                 format_interval(value, format_in(column, unit), factor=factor)
-                for column, value, (_, unit), factor in zip(columns, point, axes, factors, strict=True)
+                for column, value, (_, unit), factor in zip(columns, point.figures, axes, factors, strict=True)
             ]
-            facts.append(f"beaten by {chart.names[int(rival)]}" if standing == "beaten" else standing)
-            entries.append(LegendEntry(handle, groups[index], facts, f"{min(value.n for value in point):,}"))
+            rival = point.beaten_by
+            facts.append(point.standing if rival is None else f"beaten by {chart.names[int(rival)]}")
+            entries.append(LegendEntry(handle, groups[index], facts, f"{point.n:,}"))
             if size.width_in < NARROW_IN:
                 chart.details.append(f"{groups[index]} (n={entries[-1].n}), {', '.join(facts)}.")
                 entries[-1] = dataclasses.replace(entries[-1], facts=facts[-1:])
@@ -151,17 +147,9 @@ def pareto(
     return chart.finish()
 
 
-def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
-    """The value of a group in one column, with its interval; that of a share ends where shares end."""
-    value, low, high = (float(row[f"{column}{end}"]) for end in ("", "_low", "_high"))
-    if column in SHARE_COLUMNS:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return stats.Interval(value, low, high, int(row[f"{column}_n"]))
-
-
-def _cost_factors(calls: pd.DataFrame) -> dict[int, float]:
+def _cost_factors(costs: Measured, groups: pd.Series[int]) -> dict[int, float]:
     """How far apart the ends of each group's cost are, where token counts are estimated."""
-    sums = calls.groupby(_GROUP)[list(_COST_BOUNDS)].sum().astype(float)
+    sums = pd.DataFrame({"low": costs.low, "high": costs.high}).groupby(groups).sum()
     return {int(group): high / low for group, low, high in sums.itertuples() if low > 0}
 
 

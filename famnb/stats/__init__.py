@@ -30,7 +30,6 @@ from famnb.stats.differences import (
     paired_share,
     widen_for_runs,
 )
-from famnb.stats.front import Front, Objective, front
 from famnb.stats.intervals import (
     Interval,
     carries,
@@ -48,15 +47,12 @@ from famnb.stats.sequential import Look, look
 __all__ = [
     "Agreement",
     "Difference",
-    "Front",
     "Interval",
     "Look",
-    "Objective",
     "Ranking",
     "agreement",
     "bradley_terry",
     "carries",
-    "front",
     "holm",
     "look",
     "mean",

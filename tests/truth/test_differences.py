@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from famnb import stats
-from famnb.stats import Objective
+from famnb.experiment.front import place_variants
+from famnb.experiment.metrics import find_metric, measure_column
 from tests.support.truth_rates import (
     EXPERIMENTS,
     FEWER_EXPERIMENTS,
@@ -85,9 +86,6 @@ def test_a_difference_is_found():
     assert np.mean([gap.clear for gap in differences(60, "mean", SLOWER)]) > 0.5
 
 
-OBJECTIVES = (Objective("e2e_s"), Objective("score_right", more_is_better=True))
-
-
 @functools.cache
 def frames(slower):
     """Frames of some experiments of 20 prompts, as far as a front needs them."""
@@ -102,8 +100,12 @@ def frames(slower):
 
 def standings(slower):
     """Where each variant stands on each experiment's front."""
-    fronts = (stats.front(frame, OBJECTIVES, by="variant", prompts="prompt_id") for frame in frames(slower))
-    return pd.concat([front.table["standing"] for front in fronts], axis=1)
+    found = []
+    for frame in frames(slower):
+        measured = {find_metric(name): measure_column(frame, name, by="variant") for name in ("e2e_s", "score_right")}
+        places = place_variants(frame["variant"], frame["prompt_id"], measured)
+        found.append(pd.Series({name: place.standing for name, place in places.items()}))
+    return pd.concat(found, axis=1)
 
 
 def test_no_variant_is_placed_on_a_front_where_all_are_alike():
