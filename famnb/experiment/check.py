@@ -24,7 +24,16 @@ from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.experiment.baseline import AFTER
 from famnb.experiment.comparison import estimate, to_records
-from famnb.experiment.metrics import Failed, Metric, check_metric, check_slo, find_metric, known_metrics, measure
+from famnb.experiment.metrics import (
+    Failed,
+    Metric,
+    check_metric,
+    check_slo,
+    find_metric,
+    known_metrics,
+    measure,
+    percentile_metrics,
+)
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import Span
 from famnb.experiment.summary import Summary, drop_warmups
@@ -77,7 +86,7 @@ def check_limits(
     """
     rows = drop_warmups(frame)
     objective = check_slo(slo, rows)
-    names = known_metrics(rows, objective)
+    names = [*known_metrics(rows, objective), *percentile_metrics(rows)]
     limits = [*_check_bound("max", max, names), *_check_bound("min", min, names)]
     if not limits and compared is None:
         raise InvalidRequest(

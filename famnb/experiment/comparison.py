@@ -27,7 +27,6 @@ from famnb.experiment.metrics import (
     MEDIAN,
     NOT_NEGATIVE,
     P95,
-    PERCENTILE,
     RATIO,
     SHARE,
     UNBOUNDED,
@@ -157,8 +156,8 @@ def judge(records: Sequence[dict[str, Any]], level: float, *, exploratory: bool 
 
     `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
     the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
-    why; `share` and `share_more` are the shares of prompts in which the second has less and more), the difference of
-    shares of calls or that of 95th percentiles of calls; `low` and `high` are the ends of its interval, `first_value`
+    why; `share` and `share_more` are the shares of prompts in which the second has less and more) or the difference of
+    shares of calls; `low` and `high` are the ends of its interval, `first_value`
     and `second_value` what it is the difference of. `ratio` is the geometric mean over prompts of second / first; of
     costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
     as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
@@ -211,9 +210,7 @@ def compare_two(
     `runs` has the values of each run of either side, by prompt.
     """
     statistic, ratio = metric.statistic, None
-    if statistic == PERCENTILE:
-        difference = stats.paired_percentile(first["value"], second["value"], P95, level=level)
-    elif is_yes_no(first, metric) and is_yes_no(second, metric):
+    if is_yes_no(first, metric) and is_yes_no(second, metric):
         statistic, difference = SHARE, stats.paired_share(first["value"], second["value"], level=level)
     else:
         # Once, for all that follows: a million calls are of some thousand prompts.
@@ -269,8 +266,6 @@ def compare_two(
 
 def _locate(calls: pd.Series[float], statistic: str) -> float:
     """What a statistic compares of one side, from its calls by prompt; NaN without any."""
-    if statistic == PERCENTILE:
-        return stats.percentile(calls, P95).value
     if statistic == MEDIAN and len(calls):
         return float(calls.groupby(level=0).mean().median())
     return mean_over_prompts(calls)

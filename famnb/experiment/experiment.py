@@ -447,9 +447,8 @@ class BaseExperiment:
         done (Lan and DeMets); beyond both by a confidence sequence. Variants that were not asked at one time are
         compared without a claim.
         `metrics` are columns of times, tokens, costs and scores; "success", the share of calls that did not fail;
-        "goodput", the share answered within every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; and 95th
-        percentiles of times, such as "ttft_s_p95". By default they are the scores, goodput, times, output tokens and
-        cost that the calls have, and success if a call failed.
+        and "goodput", the share answered within every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}. By default
+        they are the scores, goodput, times, output tokens and cost that the calls have, and success if a call failed.
         With `failed="zero"` a failed call has the lowest score there can be (the scorer's own lowest, else 0 or the
         lowest that came), since who asked got nothing; with "drop" it has none, which favours a variant that fails on
         what is hard. Times, tokens and costs are always of answered calls.

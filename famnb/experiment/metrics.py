@@ -5,7 +5,7 @@ cost_usd                           the cost per answered call: what failed calls
 cost_per_call, cost_per_right      the cost per call that was tried, and per right answer by the first yes-or-no score
 success                            1 for a call that was answered, 0 for one that failed
 goodput                            1 for a call that was answered within every limit of `slo`, 0 for any other
-ttft_s_p95, …                      the 95th percentile of a column of times, which only many calls have together
+ttft_s_p95, …                      the 95th percentile of a column of times, which is limited, but not compared
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ MEAN = "mean of paired differences"
 MEDIAN = "median of paired differences"
 RATIO = "ratio of costs per answer"
 SHARE = "difference of shares"
-PERCENTILE = "difference of 95th percentiles"
 
 _TITLES = {
     "ttfb_s": "time to response headers",
@@ -128,8 +127,10 @@ class Metric:
     @property
     def figure(self) -> Literal["mean", "median", "95th percentile", "share"]:
         """What one variant's values come to: of times the median, which a few slow calls do not move."""
-        if self.statistic in (PERCENTILE, SHARE):
-            return "share" if self.statistic == SHARE else "95th percentile"
+        if self.column != self.name:
+            return "95th percentile"
+        if self.statistic == SHARE:
+            return "share"
         return "median" if _UNITS.get(self.column) == "s" else "mean"
 
 
@@ -139,7 +140,7 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
     if column != name:
         metric = find_metric(column)
         title = f"95th percentile of {metric.title}"
-        return dataclasses.replace(metric, name=name, title=title, statistic=PERCENTILE)
+        return dataclasses.replace(metric, name=name, title=title)
     if name in (SUCCESS, GOODPUT):
         return Metric(
             name=name,
@@ -172,8 +173,12 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
 def known_metrics(rows: pd.DataFrame, slo: Mapping[str, float]) -> list[str]:
     """The names of all that can be compared in these rows."""
     columns = [name for name in map(str, rows.columns) if name in _UNITS or name.startswith(SCORE_PREFIX)]
-    percentiles = [f"{name}{P95_SUFFIX}" for name in columns if _UNITS.get(name) == "s"]
-    return [*columns, SUCCESS, *([GOODPUT] if slo else []), *percentiles]
+    return [*columns, SUCCESS, *([GOODPUT] if slo else [])]
+
+
+def percentile_metrics(rows: pd.DataFrame) -> list[str]:
+    """The names of the percentiles that can be limited."""
+    return [f"{name}{P95_SUFFIX}" for name in map(str, rows.columns) if _UNITS.get(name) == "s"]
 
 
 def default_metrics(rows: pd.DataFrame, slo: Mapping[str, float]) -> list[str]:
@@ -258,8 +263,11 @@ def check_metric(argument: str, name: Any, choices: Iterable[str]) -> str:
         return str(name)
     close = difflib.get_close_matches(str(name), names, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
-    needs_slo = name == GOODPUT and "; goodput needs limits: slo={'ttft_s': 0.5}"
-    raise InvalidRequest(f"{argument}: there is no {name!r} to compare in these calls{needs_slo or f'; {hint}'}")
+    if name == GOODPUT:
+        hint = "goodput needs limits: slo={'ttft_s': 0.5}"
+    elif str(name).endswith(P95_SUFFIX):
+        hint = "of slow calls goodput is compared, with limits: slo={'ttft_s': 0.5}; check() limits percentiles"
+    raise InvalidRequest(f"{argument}: there is no {name!r} to compare in these calls; {hint}")
 
 
 def check_slo(slo: Mapping[str, float] | None, rows: pd.DataFrame) -> dict[str, float]:

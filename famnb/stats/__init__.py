@@ -4,7 +4,7 @@
     median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
     paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
     paired_median(first, second)                       likewise, by the sign test, for few values and long tails
-    paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no
+    paired_share(first, second)                        likewise, of yes and no
     paired_bounds(first, second)                       of costs with ends, and paired_ratio()
     share(meets_slo(frame, {"ttft_s": 0.5}, failed=failed), clusters=prompts)     goodput
     proportion(17, 20)                                 Wilson's interval
@@ -25,7 +25,6 @@ from famnb.stats.differences import (
     paired,
     paired_bounds,
     paired_median,
-    paired_percentile,
     paired_ratio,
     paired_share,
     widen_for_runs,
@@ -41,7 +40,7 @@ from famnb.stats.intervals import (
     proportion,
     share,
 )
-from famnb.stats.sample_size import percentile_size, sample_size
+from famnb.stats.sample_size import sample_size
 from famnb.stats.sequential import Look, look
 
 __all__ = [
@@ -62,11 +61,9 @@ __all__ = [
     "paired",
     "paired_bounds",
     "paired_median",
-    "paired_percentile",
     "paired_ratio",
     "paired_share",
     "percentile",
-    "percentile_size",
     "proportion",
     "sample_size",
     "share",

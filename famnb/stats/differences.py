@@ -1,8 +1,8 @@
 """Differences of two samples, paired over the same prompts, with intervals, and Holm's adjustment.
 
-`paired` compares means, `paired_bounds` means of what is known between bounds only, `paired_percentile` percentiles,
-`paired_share` shares of yes and no: each over prompts, which count once, whatever their repeats. `paired_median` is for
-few values or long tails, of which means tell nothing.
+`paired` compares means, `paired_bounds` means of what is known between bounds only, `paired_share` shares of yes and
+no: each over prompts, which count once, whatever their repeats. `paired_median` is for few values or long tails, of
+which means tell nothing.
 """
 
 from __future__ import annotations
@@ -19,34 +19,27 @@ from scipy import special
 
 from famnb.errors import InvalidRequest
 from famnb.stats.intervals import (
-    RESAMPLES,
     ROUNDING,
     Interval,
     Values,
     as_floats,
-    carries,
     check_share,
     effective_size,
     mean,
     mean_p_value,
     median,
     min_values,
-    resampled_quantiles,
     wilson,
 )
 
 Codes = npt.NDArray[np.intp]
 """The number of each value's prompt."""
-MAX_RESAMPLED = 1000
-"""The most calls of both sides whose percentiles are compared by resampling: a tenth of a second."""
-SWAPS = 1999
-"""Random swaps behind the p-value of a percentile's difference, and flips behind a share's."""
+FLIPS = 1999
+"""Random flips behind the p-value of a difference of shares."""
 MAX_FLIPPED = 11
 """Prompts up to which all flips are made: some 2,000."""
 MIN_COUNTED = 10
-"""Swaps that have to come to as much for their number to tell how rare that is."""
-FEW_BEYOND = 2
-"""With fewer prompts expected beyond a percentile the interval of its difference says so: it covers some 90 %."""
+"""Flips that have to come to as much for their number to tell how rare that is."""
 _NO_LIMIT = Interval(math.inf, 0.0, math.inf, 0)
 _UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
 
@@ -70,7 +63,7 @@ class Difference:
     p_value: float
     """Of the test that there is no difference; NaN where n carries none."""
     statistic: str = "mean"
-    """What is compared: "mean", "median", "p95", "share"."""
+    """What is compared: "mean", "median", "ratio", "share"."""
     sd: float = math.nan
     """The standard deviation of the paired differences of prompts, to plan with: see `sample_size`."""
     method: str = ""
@@ -267,36 +260,6 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
     return _enclose(middle, compare("high", "low"), compare("low", "high"))
 
 
-def paired_percentile(first: pd.Series[Any], second: pd.Series[Any], p: float, *, level: float = 0.95) -> Difference:
-    """Return the difference of the p-quantiles of two variants over the prompts that both answered.
-
-    Both are a value a call, with the prompt as their index. The interval is the cluster bootstrap's, which draws
-    prompts with the calls of both sides, widened for few prompts (Hesterberg, 2015); it takes 1 / (1 − p) prompts, and
-    six at 95 %. The p-value is of swapping the two sides of prompts, unless that of the interval is larger. Of more
-    than 1,000 calls both are Student's, by how far each prompt moves the quantiles (Woodruff, 1952).
-    """
-    level, name = check_share("level", level), f"p{100 * check_share('p', p):g}"
-    sides = _Calls.of(first, second)
-    has_value = carries(min(map(len, sides.values)), p)
-    unknown = Difference(math.nan, math.nan, math.nan, sides.n, level, _UNKNOWN, math.nan, math.nan, name)
-    difference = dataclasses.replace(unknown, value=sides.quantile_difference(p)) if has_value else unknown
-    if not has_value or not carries(sides.n, p) or sides.n < min_values(level):
-        return difference
-    is_small = sum(map(len, sides.values)) <= MAX_RESAMPLED
-    compare = _resample_percentiles if is_small else _linearize_percentiles
-    low, high, p_value = compare(sides, difference.value, p, level)
-    beyond = sides.n * (1 - max(p, 1 - p))
-    return dataclasses.replace(
-        difference,
-        low=low,
-        high=high,
-        p_value=p_value,
-        method="cluster bootstrap" if is_small else "Woodruff, by clusters",
-        # In floats 40 * (1 - 0.95) is 2.0000000000000018.
-        caution="" if beyond > FEW_BEYOND - 1e-9 else f"of {sides.n} prompts few are beyond it",
-    )
-
-
 def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float = 0.95) -> Difference:
     """Return the difference of the shares of yes (true or 1) of two variants over the prompts that both answered.
 
@@ -434,44 +397,12 @@ class _Calls:
         a, b = (np.bincount(codes, values) / np.bincount(codes) for values, codes in self)
         return a, b
 
-    def quantile_difference(self, p: float) -> float:
-        """How much larger the p-quantile of the second is."""
-        a, b = (float(np.quantile(values, p)) for values in self.values)
-        return b - a
-
 
 def _present_calls(side: pd.Series[Any]) -> tuple[Values, pd.Index[Any]]:
     """The values that there are, of calls whose prompt is known, and their prompts."""
     values = as_floats(side)
     is_known = ~np.isnan(values) & side.index.notna()
     return values[is_known], side.index[is_known]
-
-
-def _resample_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
-    """The interval of a difference of quantiles and its p-value, by drawing prompts and by swapping their sides."""
-    n, rng = sides.n, np.random.default_rng(0)
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    a, b = (resampled_quantiles(values, codes, p, drawn) for values, codes in sides)
-    gaps = b - a
-    # The bootstrap's spread is that of n values, which is too small by n − 1 to n, and known no better than Student's.
-    stretch = math.sqrt(n / (n - 1))
-    tail = float(special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * stretch))
-    low, high = map(float, np.quantile(gaps, [tail, 1 - tail]))
-    p_value = _swap_p_value(sides, value, p, rng)
-    if low <= 0 <= high:
-        side = (min(np.count_nonzero(gaps <= 0), np.count_nonzero(gaps >= 0)) + 1) / (RESAMPLES + 1)
-        p_value = max(p_value, min(2 * float(special.stdtr(n - 1, special.ndtri(side) / stretch)), 1.0), 1 - level)
-    return low, high, p_value
-
-
-def _swap_p_value(sides: _Calls, value: float, p: float, rng: np.random.Generator) -> float:
-    """How often a difference of quantiles as large comes of swapping the two sides of prompts at random."""
-    n = sides.n
-    values, codes = np.concatenate(sides.values), np.concatenate([sides.codes[0], sides.codes[1] + n])
-    is_swapped = rng.random((SWAPS, n)) < 0.5
-    on_first = np.concatenate([~is_swapped, is_swapped], axis=1).astype(np.int64)
-    gaps = resampled_quantiles(values, codes, p, 1 - on_first) - resampled_quantiles(values, codes, p, on_first)
-    return _tail_p_value(gaps, value, n)
 
 
 def _tail_p_value(gaps: Values, observed: float, n: int) -> float:
@@ -484,26 +415,6 @@ def _tail_p_value(gaps: Values, observed: float, n: int) -> float:
     return float(min(counted, max(2 * special.stdtr(n - 1, -abs(observed) / float(np.std(gaps))), 2.0 ** (1 - n))))
 
 
-def _linearize_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
-    """The same for many calls, of which resampling would take seconds, by how far each prompt moves the quantiles."""
-    n = sides.n
-    a, b = (_quantile_moves(values, codes, n, p) for values, codes in sides)
-    error = math.sqrt(float(np.sum((b - a) ** 2)) * n / (n - 1))
-    if not error:
-        return value, value, float(value == 0)
-    margin = float(special.stdtrit(n - 1, (1 + level) / 2)) * error
-    return value - margin, value + margin, float(2 * special.stdtr(n - 1, -abs(value) / error))
-
-
-def _quantile_moves(values: Values, codes: Codes, n: int, p: float) -> Values:
-    """How far each prompt moves the p-quantile: by its share of values below it beyond p, over the density there."""
-    # A tenth of the values around the quantile, fewer in the tails, tell the density.
-    reach = min(0.05, (1 - max(p, 1 - p)) / 2)
-    low, quantile, high = np.quantile(values, [p - reach, p, p + reach])
-    below = np.bincount(codes, (values <= quantile) - p, minlength=n)
-    return np.asarray(-below / len(values) * (high - low) / (2 * reach))
-
-
 def _flip_p_value(gaps: Values) -> float:
     """How often a mean as far from 0 comes of flipping the signs of the differences at random."""
     if not gaps.any():
@@ -512,7 +423,7 @@ def _flip_p_value(gaps: Values) -> float:
     if n <= MAX_FLIPPED:
         signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
         return float(np.mean(np.abs(signs @ gaps) >= abs(observed) * (1 - ROUNDING)))
-    signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (SWAPS, n))
+    signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (FLIPS, n))
     return _tail_p_value(signs @ gaps, observed, n)
 
 

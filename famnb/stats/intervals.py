@@ -41,12 +41,6 @@ ROUNDING = 1e-12
 # By simulation: what is more skewed than this has less than some 94 of 100 intervals at their rate.
 MAX_SKEWNESS = 0.3
 """The skewness, as a share of √n, above which the interval of a mean says that a tail decides."""
-# The ends of a 95 % interval then rest on some 50 resamples each; more would move them little and take longer.
-RESAMPLES = 2000
-"""Samples that a bootstrap draws."""
-# 80 MB of floats.
-_BATCH = 10_000_000
-"""Values that a bootstrap holds in memory at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -351,26 +345,3 @@ def _order_statistics(ascending: Values, p: float, level: float, size: float) ->
         return math.nan, math.nan
     # Of so many worth fewer, the outer ones of those that share the place.
     return float(ascending[n * (low - 1) // worth]), float(ascending[-(n * (worth - high) // worth) - 1])
-
-
-def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, drawn: npt.NDArray[np.int64]) -> Values:
-    """The p-quantile of each resample, a row of `drawn` that says how often each cluster is in it."""
-    # Counts of 32 bits take half the time of 64, which goes into reading them.
-    drawn = drawn.astype(np.int32)
-    order = np.argsort(values, kind="stable")
-    ascending, columns = values[order], codes[order]
-    step = max(1, _BATCH // len(values))
-    parts = [
-        _weighted_quantiles(ascending, rows[:, columns], p) for rows in np.array_split(drawn, len(drawn) // step + 1)
-    ]
-    return np.concatenate(parts)
-
-
-def _weighted_quantiles(ascending: Values, weights: npt.NDArray[np.int64], p: float) -> Values:
-    """The quantile of each row, in which every value stands as often as its weight says, as numpy interpolates it."""
-    ranks = np.cumsum(weights, axis=1, dtype=np.int32)
-    position = (ranks[:, -1] - 1) * p
-    below = np.floor(position).astype(int)
-    first = ascending[(ranks > below[:, None]).argmax(axis=1)]
-    second = ascending[(ranks > np.minimum(below + 1, ranks[:, -1] - 1)[:, None]).argmax(axis=1)]
-    return np.asarray(first + (position - below) * (second - first))

@@ -1,4 +1,4 @@
-"""How many values a mean, a difference or a percentile needs, before any call is made."""
+"""How many pairs a difference needs, before any call is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from famnb.errors import InvalidRequest
 from famnb.stats.intervals import Values, check_share, min_values
@@ -26,25 +26,22 @@ def sample_size(
     *,
     sd: float,
     sd_n: int | None = None,
-    half_width: float | None = None,
     difference: float | None = None,
     margin: float | None = None,
     level: float = 0.95,
     power: float = 0.8,
-    paired: bool = True,
     comparisons: int = 1,
 ) -> int:
-    """How many values (pairs, or values a side) a mean needs; give one of three goals, in the unit of `sd`.
+    """How many pairs a mean difference needs; give one of two goals, in the unit of `sd`, that of the differences.
 
-    `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
-    with probability `power` at `level`, by the t test; `sd` is then that of the paired differences, or of either side.
-    `margin`: plan instead for showing that there is no loss beyond this, with the same probability.
+    `difference`: for one of this size to be found with probability `power` at `level`, by the t test. `margin`: plan
+    instead for showing that there is no loss beyond this, with the same probability.
 
     It counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more it
     takes: the power is then that over all spreads that such a sample can come of (Julious and Owen, 2006), and of the
-    test that `paired` makes, which asks for more of few pairs. With `comparisons` judged together by Holm's adjustment
-    the difference has to pass its first step, so that it is found whatever the others show. Pairs are at least six at
-    95 %: see `min_values`.
+    test that `stats.paired` makes, which asks for more of few pairs. With `comparisons` judged together by Holm's
+    adjustment the difference has to pass its first step, so that it is found whatever the others show. Pairs are at
+    least six at 95 %: see `min_values`.
     """
     check_share("level", level)
     check_share("power", power)
@@ -54,39 +51,20 @@ def sample_size(
         raise InvalidRequest(f"sd_n: expected the number of values behind sd, at least 2; got {sd_n!r}")
     if comparisons < 1:
         raise InvalidRequest(f"comparisons: expected a number of at least 1; got {comparisons!r}")
-    goals = [goal for goal in (half_width, difference, margin) if goal is not None]
+    goals = [goal for goal in (difference, margin) if goal is not None]
     if len(goals) != 1:
-        raise InvalidRequest("give one of half_width=, difference= and margin=, in the unit of sd")
+        raise InvalidRequest("give one of difference= and margin=, in the unit of sd")
     if not abs(goals[0]) > 0:
-        raise InvalidRequest(f"expected a half_width or a difference other than 0; got {goals[0]!r}")
-    fewest = min_values(level) if paired else 2
+        raise InvalidRequest(f"expected a difference other than 0; got {goals[0]!r}")
+    fewest = min_values(level)
     level = 1 - (1 - level) / comparisons
-    if half_width is not None:
-        return max(_smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width)), fewest)
     effects = abs(goals[0]) / (sd * _possible_spreads(sd_n))
-    skewness = CHANCE_SKEWNESS if paired and sd_n is not None else 0.0
+    skewness = 0.0 if sd_n is None else CHANCE_SKEWNESS
 
     def has_power(n: int) -> bool:
-        return float(_power(n, effects, level, paired=paired, skewness=skewness).mean()) >= power
+        return float(_power(n, effects, level, skewness=skewness).mean()) >= power
 
     return max(_smallest(has_power), fewest)
-
-
-def percentile_size(p: float, *, level: float = 0.95) -> int:
-    """How many values a percentile needs for an order-statistic interval."""
-    check_share("p", p)
-    check_share("level", level)
-
-    def inside(n: int) -> bool:
-        tail = (1 - level) / 2
-        return bool(stats.binom.ppf(tail, n, p) >= 1 and stats.binom.ppf(1 - tail, n, p) + 1 <= n)
-
-    return _smallest(inside)
-
-
-def _half_width(n: int, sd: float, level: float, *, paired: bool) -> float:
-    free, error = (n - 1, sd / math.sqrt(n)) if paired else (2 * n - 2, sd * math.sqrt(2 / n))
-    return float(special.stdtrit(free, (1 + level) / 2)) * error
 
 
 def _possible_spreads(n: int | None) -> Values:
@@ -97,9 +75,9 @@ def _possible_spreads(n: int | None) -> Values:
     return np.asarray(np.sqrt(free / special.chdtri(free, chances)))
 
 
-def _power(n: int, effects: Values, level: float, *, paired: bool, skewness: float) -> Values:
+def _power(n: int, effects: Values, level: float, *, skewness: float) -> Values:
     """The probability of a significant result for each effect, by the noncentral t distribution."""
-    free, shift = (n - 1, effects * math.sqrt(n)) if paired else (2 * n - 2, effects * math.sqrt(n / 2))
+    free, shift = n - 1, effects * math.sqrt(n)
     bound = float(special.stdtrit(free, (1 + level) / 2))
     # What skewness of so many values by chance adds to the bound in Hall's test, which has to reject as well.
     bound += skewness * bound**2 / (3 * n)

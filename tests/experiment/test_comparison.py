@@ -193,17 +193,6 @@ def test_success_and_goodput_have_intervals_and_differences():
     assert found.verdict[0].startswith("Goodput: B has a goodput 25 points lower than A (75% against 100%")
 
 
-def test_95th_percentiles_are_compared_when_asked():
-    slow = np.where(np.arange(200) % 10 == 0, 2.0, 0.0)
-    rows = frame(200, ttft_s=(spread(200, 1, 0.1), spread(200, 1, 0.1, 1) + slow))
-    found = summary(rows, metrics=["ttft_s_p95", "ttft_s"])
-    pair = pair_of(found, "ttft_s_p95")
-    assert pair["statistic"] == "difference of 95th percentiles"
-    assert 1.5 < pair["low"] < pair["difference"] < pair["high"] < 2.5
-    assert found.verdict[0].startswith("95th percentile of time to first token: B has a 95th percentile of")
-    assert "ttft_s_p95" not in set(summary(rows).pairs["metric"])
-
-
 @pytest.mark.full
 def test_the_pairs_that_are_said_to_be_needed_show_the_difference_by_the_same_rule():
     """Planned from 20 pairs for one of four comparisons that are judged together, it is claimed in 80 % of runs."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 from scipy import stats as peer
 from statsmodels.stats.multitest import multipletests
 
@@ -76,11 +73,6 @@ def answer_prompts(rng: np.random.Generator, prompts: int, repeats: int, *, time
     return [pd.Series(values[0], index=index), pd.Series(values[1] * times, index=index)]
 
 
-def apart(side: pd.Series) -> pd.Series:
-    """The same values as if every call had asked a prompt of its own."""
-    return side.reset_index(drop=True)
-
-
 def estimates_within(side: pd.Series, factor: float, *, off: float) -> pd.DataFrame:
     """Estimates of values, too high by the factor `off`, that lie within `factor` of them either way."""
     value = side * off
@@ -140,40 +132,6 @@ def test_bounds_hold_their_values() -> None:
         stats.paired_bounds(rows.drop(columns="low"), rows)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(("p", "prompts", "repeats"), [(0.5, 6, 3), (0.5, 20, 2), (0.95, 40, 2), (0.95, 150, 4)])
-def test_differences_of_percentiles_hold(p: float, prompts: int, repeats: int) -> None:
-    """Of medians from six prompts on, of the 95th percentile from forty; also where there is none."""
-    rng = np.random.default_rng(7)
-    truth = 0.3 * math.exp(special.ndtri(p) * math.sqrt(1 + 0.25 + 0.25))
-    found = [stats.paired_percentile(*answer_prompts(rng, prompts, repeats, times=1.3), p) for _ in range(100)]
-    assert intervals_hold(one.low <= truth <= one.high for one in found)
-    alike = [stats.paired_percentile(*answer_prompts(rng, prompts, repeats), p) for _ in range(100)]
-    assert claims_are_rare(one.p_value < 0.05 for one in alike)
-    assert intervals_hold(one.low <= 0 <= one.high for one in alike)
-    assert {(one.statistic, one.caution) for one in found} == {("p50" if p == 0.5 else "p95", "")}
-
-
-@pytest.mark.full
-def test_percentiles_of_calls_that_count_as_prompts_claim_too_much() -> None:
-    """Where prompts suit variants, many repeats make a difference of medians of nothing; by prompts they do not."""
-    rng = np.random.default_rng(7)
-    sides = [answer_prompts(rng, 12, 10) for _ in range(60)]
-    assert not claims_are_rare(stats.paired_percentile(*map(apart, both), 0.5).clear for both in sides)
-    assert claims_are_rare(stats.paired_percentile(*both, 0.5).clear for both in sides)
-
-
-def test_a_percentile_that_prompts_do_not_carry_has_no_interval() -> None:
-    """A hundred calls with 10 prompts have a p95, but none of the prompts is expected beyond it; with 30 few are."""
-    ten, thirty = (stats.paired_percentile(*answer_prompts(np.random.default_rng(1), n, 10), 0.95) for n in (10, 30))
-    assert math.isfinite(ten.value)
-    assert math.isnan(ten.low)
-    assert math.isnan(ten.p_value)
-    assert "of 30 prompts few are beyond it" in str(thirty)
-    few = stats.paired_percentile(*answer_prompts(np.random.default_rng(1), 3, 3), 0.95)
-    assert math.isnan(few.value)
-
-
 def passes(rng: np.random.Generator, prompts: int, rates: tuple[float, float]) -> list[pd.Series]:
     """Whether five calls of two variants with each prompt passed; prompts differ much, and for both alike."""
     ease, index = rng.random((prompts, 1)), np.repeat(np.arange(prompts), 5)
@@ -205,14 +163,13 @@ def test_a_difference_of_shares_is_never_certain() -> None:
     assert some.p_value == pytest.approx(peer.binomtest(7, 7).pvalue)
 
 
-@pytest.mark.parametrize("compare", [stats.paired_share, functools.partial(stats.paired_percentile, p=0.5)])
-def test_calls_are_matched_by_prompts(compare: Callable[..., stats.Difference]) -> None:
+def test_calls_are_matched_by_prompts() -> None:
     a, b = (pd.Series([0, 1, 0, 1, 1, 0, 1, 0], index=list("abcdefgh")) for _ in range(2))
     more = pd.concat([b, pd.Series([1, 1, None], index=["only here", "only here", "a"])])
-    found, plain = compare(a, more), compare(a, b)
+    found, plain = stats.paired_share(a, more), stats.paired_share(a, b)
     assert (found.value, found.low, found.n) == (plain.value, plain.low, 8)
     with pytest.raises(ValueError, match="two Series, a value a call, with the prompt as their index"):
-        compare([1, 0], [0, 1])
+        stats.paired_share([1, 0], [0, 1])
 
 
 def test_words_claim_no_more_than_the_interval() -> None:

@@ -54,16 +54,12 @@ def differences(prompts, statistic, slower=1.0):
     match statistic:
         case "mean":
             return [stats.paired(a, b) for a, b in times]
-        case "p90":
-            return [stats.paired_percentile(a, b, 0.9) for a, b in times]
         case "share":
             return [stats.paired_share(a, b) for a, b in right]
 
 
-CASES = [*((n, statistic) for n in PROMPTS for statistic in ("mean", "share")), (20, "p90")]
-
-
-@pytest.mark.parametrize(("prompts", "statistic"), CASES)
+@pytest.mark.parametrize("prompts", PROMPTS)
+@pytest.mark.parametrize("statistic", ["mean", "share"])
 def test_nothing_is_claimed_where_nothing_differs(prompts, statistic):
     found = differences(prompts, statistic)
     assert claims_are_rare(gap.p_value < 1 - LEVEL for gap in found)
