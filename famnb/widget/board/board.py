@@ -41,19 +41,19 @@ from famnb.widget.board.panes import (
     view_shared,
 )
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
+from famnb.widget.experiment.rows import RowsTool
 from famnb.widget.form.draft import (
     UNWRITTEN,
     PromptBox,
     fill_variables,
-    find_variables,
     last_user_content,
     read_rows,
     split_content,
 )
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.python_code import ExperimentVariant, experiment_name, variant_fields, write_experiment
-from famnb.widget.form.tool import Computed, FormTool, read_shared
+from famnb.widget.form.python_code import ExperimentVariant, variant_fields, write_experiment
+from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
@@ -66,8 +66,6 @@ from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from famnb.widget.experiment.matrix import Matrix
 
 MAX_PANES = 8
 """The panes up to which others can be added: more cannot be compared by eye."""
@@ -116,7 +114,7 @@ class SharedBoard(msgspec.Struct, frozen=True, tag_field="kind", tag="board"):
     record: SharedRecord
 
 
-class Board(FormTool):
+class Board(RowsTool):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
         board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
@@ -171,8 +169,6 @@ class Board(FormTool):
         self._is_marked = self._is_new = False
         self._has_code = False
         """Whether the code of an experiment is in view."""
-        self.matrix: Matrix | None = None
-        """The matrix that "Run all rows" has opened last."""
         # A saved prompt, which says its version, is a text like any other here.
         super().__init__(client, PromptBox(str(prompt), str(system), rows=read_rows(rows)))
 
@@ -231,7 +227,7 @@ class Board(FormTool):
         # Each once; those of panes count where nothing else was written.
         candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
         prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
-        template, rows = self._table_of_values()
+        template, rows = self.table_of_values()
         # The same settings once: panes may differ in their prompts alone.
         variants: list[ExperimentVariant] = []
         seen = set()
@@ -424,51 +420,15 @@ class Board(FormTool):
         self._is_new = False
         super().on_reload()
 
-    # Rows
+    def variants(self) -> dict[str, dict[str, Any]]:
+        fields = {}
+        for pane in self._panes:
+            settings = variant_fields(pane.request(UNWRITTEN, system=self._box.system), pane.editor.endpoints)
+            fields[pane.label] = {**settings, **({"client": pane.client} if pane.client else {})}
+        return fields
 
-    def run_rows(self) -> Matrix:
-        """Send every row of the variables' values to every pane, each by itself, and return the matrix of answers.
-
-        It stands below the board, and is `board.matrix`. Its calls are those of an experiment, `matrix.experiment`,
-        which `code` makes again, answers and grades included. Raises InvalidRequest if no row has all values.
-        """
-        # Here, since it loads pandas, which takes longer than the board to be drawn.
-        from famnb.experiment.experiment import BaseExperiment
-        from famnb.widget.experiment.matrix import Matrix
-
-        with self.lock:
-            template, rows = self._table_of_values()
-            if not rows:
-                raise InvalidRequest(
-                    "rows: none has a value for each variable yet; write a variable such as {city} in the prompt and "
-                    "fill in the table"
-                )
-            if self._box.pictures or find_variables(self._box.system):
-                raise InvalidRequest("rows: a matrix asks texts alone, with variables in the prompt; see Composer")
-            variants = {}
-            for pane in self._panes:
-                fields = variant_fields(pane.request(UNWRITTEN, system=self._box.system), pane.editor.endpoints)
-                variants[pane.label] = {**fields, **({"client": pane.client} if pane.client else {})}
-            experiment = BaseExperiment(
-                rows, variants, template=template, name=experiment_name(template), client=self._client
-            )
-            self.matrix = Matrix(experiment)
-            self.show_below(self.matrix)
-            self.matrix.run()
-            return self.matrix
-
-    @intent
-    def run_all_rows(self) -> None:
-        """Send every row of the variables' values to every pane."""
-        self.run_rows()
-
-    def _table_of_values(self) -> tuple[str, list[dict[str, str]]]:
-        """Return the prompt with its variables, and the rows that have a value for each; none without a variable."""
-        written = [self._box.prompt.strip(), *(board_round.template for board_round in reversed(self._rounds))]
-        template = next(filter(find_variables, written), "")
-        names = find_variables(template)
-        rows = [{name: row.get(name, "") for name in names} for row in self._box.rows]
-        return template, [row for row in rows if all(row.values())]
+    def templates(self) -> list[str]:
+        return [*super().templates(), *(board_round.template for board_round in reversed(self._rounds))]
 
     def share(self) -> SharedBoard | None:
         # A file cannot hold the clients of panes.

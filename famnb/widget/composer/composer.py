@@ -91,7 +91,7 @@ class Composer(PanelTool):
     buttons do: `submit()`, `say(prompt)`, `edit(turn, prompt)`, `regenerate(turn)`, `switch(turn, version)`, `stop()`,
     and `wait()`. Each turn uses the settings of the form at that moment, the endpoint included; `reply.rounds` and
     `reply.parsed` are of its tools and its schema. `{city}` in a prompt makes a table of values, sent one row at a time
-    or all at once on a Board. Every turn, call and version stays in the saved notebook.
+    or all at once by `run_rows()`, as a matrix of answers. Every turn, call and version stays in the saved notebook.
     """
 
     entry = "tools/composer.js"
@@ -151,7 +151,7 @@ class Composer(PanelTool):
             callable_tools, on_call=self._on_call, on_tool_change=self._on_tool_change, on_end=self._on_turn_end
         )
         self.board: Board | None = None
-        """The board that "Run all rows" or "Compare" has opened last."""
+        """The board that "Compare" has opened last."""
         super().__init__(client, editor)
 
     @Computed
@@ -351,22 +351,14 @@ class Composer(PanelTool):
             composer.set_prompt(chat.prompt)
         return composer
 
-    def run_rows(self) -> Board:
-        """Send the request once for each row of the variables' values, side by side on a board; returns the board.
-
-        Raises InvalidRequest if there is no row, or for faults of the form.
-        """
-        with self.lock:
-            board = Board(self._client, self._editor.row_requests())
-            self._open_board(board)
-            board.submit()
-            return board
+    def variants(self) -> dict[str, dict[str, Any]]:
+        editor = self._editor
+        return {editor.raw.get(MODEL, "") or editor.endpoint.name: self._variant_fields(editor.request(UNWRITTEN, ()))}
 
     @intent
     def compare(self) -> Board:
-        """Open a board whose panes send what the form would send now, each with other settings; returns the board.
+        """Open a board whose panes send what the form would send now, and the same to another model; returns the board.
 
-        The settings are those of the form and of the versions of the last turn; if these are the same, another model.
         The board goes on from the talk. Its prompt is that of the form, or else the last one. Raises InvalidRequest for
         faults of the form.
         """
@@ -376,27 +368,19 @@ class Composer(PanelTool):
             if not prompt.strip() and turns:
                 prompt, pictures = split_content(turns[-1].prompt)
                 before = turns[-1].before
-            versions = self._tree.versions(turns[-1]) if turns else ()
-            endpoints = self._client.endpoints
-            fields: list[dict[str, Any]] = []
-            for request in (self._editor.request(UNWRITTEN, ()), *(version.reply.request for version in versions)):
-                if isinstance(request, Request):
-                    # What an earlier turn was chained to is part of its chat.
-                    prompt_fields = request.write_prompt(UNWRITTEN, system_text(request) or None)
-                    request = request.replace(**prompt_fields, previous_response_id=None)
-                    settings = variant_fields(request, endpoints)
-                    fields += [settings] if settings not in fields else []
-            board = Board(self._client, fields, prompt=prompt, rows=self._editor.rows)
+            settings = self._variant_fields(self._editor.request(UNWRITTEN, ()))
+            board = Board(self._client, [settings], prompt=prompt, rows=self._editor.rows)
             board.go_on_from(before, pictures)
-            if len(board.labels) == 1:
-                board.add()
-            self._open_board(board)
+            board.add()
+            self.board, board.below = board, self.below[1:]
+            self.show_below(board)
+            self.form_changed()
             return board
 
-    def _open_board(self, board: Board) -> None:
-        self.board, board.below = board, self.below[1:]
-        self.show_below(board)
-        self.form_changed()
+    def _variant_fields(self, request: Request) -> dict[str, Any]:
+        """Return the settings of a request without its prompt and its chat, as a variant has them."""
+        # What an earlier turn was chained to is part of its chat.
+        return variant_fields(_leave_prompt_open(request).replace(previous_response_id=None), self._editor.endpoints)
 
     def open(self, *request: Any) -> None:
         """Open the channel to the page, as every widget does."""
@@ -493,11 +477,6 @@ class Composer(PanelTool):
             calls = turn_pane.stream.reply.tool_calls
             if turn_pane.key == pane and 0 <= call < len(calls):
                 self._runner.decide(turn_pane.call, calls[call].at, approved=is_approved)
-
-    @intent
-    def run_all_rows(self) -> None:
-        """Open a board with a pane for each row of values, and send it."""
-        self.run_rows()
 
     def _busy_stream(self) -> Stream | None:
         """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""

@@ -14,11 +14,11 @@ from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.composer import presets
+from famnb.widget.experiment.rows import RowsTool
 from famnb.widget.form import images
 from famnb.widget.form.draft import Draft, draft_of, fault_text, read_draft
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.python_code import Target, available_kinds, write_cell
-from famnb.widget.form.tool import FormTool
 from famnb.widget.form.views import CodeView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -62,7 +62,7 @@ class PresetsView(View, frozen=True):
 Panel: TypeAlias = Literal["", "Settings", "Code", "History", "Presets"]
 
 
-class PanelTool(FormTool):
+class PanelTool(RowsTool):
     """A tool with the panels: their intents, and what each shows. One is open at a time; the code follows the form."""
 
     def __init__(self, client: BaseClient, editor: Editor) -> None:

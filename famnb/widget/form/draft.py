@@ -389,8 +389,3 @@ def find_variables(*texts: str) -> tuple[str, ...]:
 def fill_variables(text: str, row: VariableRow) -> str:
     """Return the text with the row's values in the place of its variables."""
     return _VARIABLE.sub(lambda match: row.get(match[1]) or match[0], text)
-
-
-def variable_row_label(row: VariableRow, names: Sequence[str]) -> str:
-    """Return a row's values on one line: the label of its pane on a board."""
-    return ", ".join(row[name] for name in names if row.get(name)) or "as it stands"

@@ -20,17 +20,14 @@ from famnb.widget.form.draft import (
     Draft,
     PromptBox,
     Reading,
-    VariableRow,
     fault_text,
     fill_variables,
-    find_variables,
     form_fields,
     read_draft,
     replace_prompt,
     request_of,
     required_texts,
     usage_texts,
-    variable_row_label,
 )
 from famnb.widget.form.fields import FIRST, GROUPS, IMAGES, MODEL, STREAM, FormField
 from famnb.widget.form.images import PromptImage
@@ -75,7 +72,7 @@ class Editor(PromptBox):
     @property
     def reading(self) -> Reading:
         """The request that the form means, with the values of the chosen row, or its faults."""
-        return self._read(_fill_draft(self.draft, self.chosen_row))
+        return self._read(self._fill(self.draft))
 
     def _read(self, draft: Draft) -> Reading:
         # The page shows what is wrong with a draft before it is sent, so to send it needs no second reading.
@@ -88,20 +85,13 @@ class Editor(PromptBox):
         """The type that an answer shall be JSON of; None if the form does not ask for it."""
         return self._tool_picker.answer_type(self.endpoint, self.raw)
 
-    def request(
-        self,
-        prompt: str,
-        pictures: tuple[PromptImage, ...] | None = None,
-        *,
-        system: str = "",
-        row: VariableRow | None = None,
-    ) -> Request:
-        """Return the request that the form's settings make of a prompt, pictures and row of values (None: the form's).
+    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = "") -> Request:
+        """Return the request that the form's settings make of a prompt and pictures (None: the form's).
 
         `system` is the system text if the form has none. Raises InvalidRequest, naming the fields, if there are faults
         or nothing is asked.
         """
-        draft = self._draft_with(prompt, pictures, system, row)
+        draft = self._draft_with(prompt, pictures, system)
         return request_of(draft, self._read(draft))
 
     def turn_request(
@@ -119,28 +109,18 @@ class Editor(PromptBox):
         request = request_of(draft, reading)
         return replace_prompt(request, draft.prompt, draft.pictures, self.endpoints) if reading.replaced else request
 
-    def row_requests(self) -> dict[str, Request]:
-        """Return a request for each row of values, by a label made of them.
-
-        Raises InvalidRequest if no row has values, or for faults.
-        """
-        names = find_variables(self.prompt, self.system)
-        rows = [row for row in self.rows if any(row.get(name) for name in names)]
-        if not rows:
-            raise InvalidRequest(
-                "rows: there are no values yet; write a variable such as {city} in the prompt and fill in the table"
-            )
-        labels = [variable_row_label(row, names) for row in rows]
-        # Two panes of a board cannot have one name.
-        unique = [label if labels.count(label) == 1 else f"{label} ({index + 1})" for index, label in enumerate(labels)]
-        return {label: self.request(self.prompt, row=row) for label, row in zip(unique, rows, strict=True)}
-
-    def _draft_with(
-        self, prompt: str, pictures: tuple[PromptImage, ...] | None, system: str, row: VariableRow | None = None
-    ) -> Draft:
+    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...] | None, system: str) -> Draft:
         pictures = self.pictures if pictures is None else pictures
-        draft = dataclasses.replace(self.draft, prompt=prompt, system=self.system or system, pictures=pictures)
-        return _fill_draft(draft, self.chosen_row if row is None else row)
+        return self._fill(
+            dataclasses.replace(self.draft, prompt=prompt, system=self.system or system, pictures=pictures)
+        )
+
+    def _fill(self, draft: Draft) -> Draft:
+        """Return a draft with the values of the chosen row."""
+        row = self.chosen_row
+        return dataclasses.replace(
+            draft, prompt=fill_variables(draft.prompt, row), system=fill_variables(draft.system, row)
+        )
 
     # Edits
 
@@ -236,9 +216,3 @@ class Editor(PromptBox):
         """What to know before it is sent: what another endpoint could not take, what is ignored, what may surprise."""
         draft, reading = self.draft, self.reading
         return (*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))
-
-
-def _fill_draft(draft: Draft, row: VariableRow) -> Draft:
-    return dataclasses.replace(
-        draft, prompt=fill_variables(draft.prompt, row), system=fill_variables(draft.system, row)
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pprint
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -80,30 +81,24 @@ class Target:
         """What its addresses end with."""
         return {**self.profile.query, **self._query}
 
-    def url_literal(self, path: str = "") -> str:
-        """The address, with a path appended, as a Python literal: what is called is seen where it is called."""
-        return json.dumps(self.base_url + path)
-
     @property
     def client_expression(self) -> str:
         """A client of the service as a Python expression."""
-        own = {name: value for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
+        own = {name: dict(value) for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
         is_default = self.profile.name == DEFAULT
         if is_default and self.url_variable and not own:
             return "famnb.connect()"
         is_known = not is_default and (self.base_url == self.profile.base_url or self.url_variable)
-        arguments = [] if is_default else [f"profile={json.dumps(self.profile.name)}"]
-        arguments += [] if is_known else [f"base_url={self.url_literal()}"]
-        arguments += [f"{name}={one_line_literal(value)}" for name, value in own.items()]
-        return f"famnb.Client({', '.join(arguments)})"
+        profile = {} if is_default else {"profile": self.profile.name}
+        return write_call("famnb.Client", **profile, **({} if is_known else {"base_url": self.base_url}), **own)
 
     @property
-    def key_expression(self) -> str:
+    def key_expression(self) -> Code:
         """The key as a Python expression."""
         # An SDK insists on a key also where the service needs none. `getenv`, as where a variable is unset a verbose
         # traceback would show the whole environment, keys included. And not without a default: given None, a vendor's
         # SDK would send the key it finds for that vendor instead.
-        return f'os.getenv("{self.key_variable}", "")' if self.key_variable else '"none"'
+        return Code(f"os.getenv({self.key_variable!r}, '')" if self.key_variable else "'none'")
 
     @property
     def curl_headers(self) -> str:
@@ -149,54 +144,25 @@ def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[s
     return (prompt, options) if same.body() == request.body() else None
 
 
-def write_call(function: str, arguments: Mapping[str, Any]) -> str:
-    """A call with one keyword argument a line; the argument without a name is positional."""
-    lines = [
-        f"    {f'{name}=' if name else ''}{python_literal(value, indent=4, used=len(name) + 2)},"
-        for name, value in arguments.items()
-    ]
-    return join_lines(f"{function}(", *lines, ")")
+class Code(str):
+    """Python that stands among literals as it is."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
-def python_literal(value: Any, *, indent: int = 0, used: int = 0) -> str:
-    """A JSON value as Python, on one line if it fits there, else one item a line.
-
-    `indent` is that of the line on which it begins, `used` how many characters of that line are taken besides.
-    """
-    one_line = one_line_literal(value)
-    if not isinstance(value, dict | list) or not value or indent + used + len(one_line) <= MAX_LINE_LENGTH:
-        return one_line
-    inner = indent + 4
-    if isinstance(value, dict):
-        items = [
-            # The name stands there with its quotes, ": " and a comma.
-            f"{one_line_literal(name)}: {python_literal(item, indent=inner, used=len(name) + 5)}"
-            for name, item in value.items()
-        ]
-    else:
-        items = [python_literal(item, indent=inner) for item in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return join_lines(opening, *(f"{' ' * inner}{item}," for item in items), " " * indent + closing)
-
-
-def one_line_literal(value: Any) -> str:
-    """A JSON value as Python on one line."""
-    match value:
-        case str():
-            # What is printable is the same in JSON and in Python, and JSON's quotes are the ones a formatter wants.
-            return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
-        case Mapping():
-            items = (f"{one_line_literal(name)}: {one_line_literal(item)}" for name, item in value.items())
-            return "{" + ", ".join(items) + "}"
-        case list():
-            return "[" + ", ".join(map(one_line_literal, value)) + "]"
-        case _:
-            return repr(value)
-
-
-def join_lines(*lines: str) -> str:
-    """Lines as one text."""
-    return "\n".join(lines)
+def write_call(function: str, /, *values: Any, **arguments: Any) -> str:
+    """A call: on one line if it fits, else one argument a line."""
+    items = [*(("", value) for value in values), *((f"{name}=", value) for name, value in arguments.items())]
+    line = f"{function}({', '.join(f'{name}{value!r}' for name, value in items)})"
+    if len(line) <= MAX_LINE_LENGTH:
+        return line
+    lines = [f"{function}("]
+    for name, value in items:
+        start = f"    {name}"
+        text = pprint.pformat(value, width=MAX_LINE_LENGTH - len(start), sort_dicts=False)
+        lines.append(start + text.replace("\n", "\n" + " " * len(start)) + ",")
+    return "\n".join([*lines, ")"])
 
 
 def available_kinds(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, ...]:
@@ -221,33 +187,21 @@ def _write_famnb(request: Request, target: Target) -> str:
     arguments = ask_arguments(request, target.profile.endpoints)
     if arguments is not None:
         prompt, options = arguments
-        one_line = ", ".join(
-            [one_line_literal(prompt), *(f"{name}={one_line_literal(value)}" for name, value in options.items())]
-        )
-        call = f"reply = client.ask({one_line})"
-        if len(call) > MAX_LINE_LENGTH:
-            call = write_call("reply = client.ask", {"": prompt, **options})
         # In a notebook `ask` shows the reply as it streams, and the last line shows no reply a second time.
-        return join_lines("import famnb", "", f"client = {target.client_expression}", call, "reply")
-    # Only the document's models have names in famnb.
-    is_public = type(request) is endpoint(request.endpoint).request
-    model = f"famnb.{type(request).__name__}" if is_public else f'client.endpoints["{request.endpoint}"].request'
-    construction = write_call(f"request = {model}", request.given_fields())
-    return join_lines(
-        "import famnb",
-        "",
-        f"client = {target.client_expression}",
-        construction,
-        "reply = client.send(request)",
-        "reply",
-    )
+        calls = [write_call("reply = client.ask", prompt, **options)]
+    else:
+        # Only the document's models have names in famnb.
+        is_public = type(request) is endpoint(request.endpoint).request
+        model = f"famnb.{type(request).__name__}" if is_public else f"client.endpoints[{request.endpoint!r}].request"
+        calls = [write_call(f"request = {model}", **request.given_fields()), "reply = client.send(request)"]
+    return "\n".join(["import famnb", "", f"client = {target.client_expression}", *calls, "reply"])
 
 
 def _write_curl(request: Request, target: Target) -> str:
     url = f"'{target.url(request)}'"
     options = "--no-buffer " if request.streams else ""
     options += "--noproxy '*' " if target.is_local else ""
-    return join_lines(
+    lines = [
         "%%bash",
         f"curl --silent --show-error {options}{url} \\",
         f"  {target.curl_headers} \\",
@@ -255,7 +209,8 @@ def _write_curl(request: Request, target: Target) -> str:
         "  --data-binary @- <<'JSON'",
         json.dumps(request.body(), indent=2, ensure_ascii=False),
         "JSON",
-    )
+    ]
+    return "\n".join(lines)
 
 
 def is_extra(endpoint: Endpoint, field: str) -> bool:
@@ -274,20 +229,18 @@ def _write_sdk(request: Request, target: Target) -> str:
     fields = {**request.given_fields(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
     own_extra = fields.pop(EXTRA, {})
     extra = {**{name: fields.pop(name) for name in [*fields] if is_extra(request_endpoint, name)}, **own_extra}
-    base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
-    arguments = [f"base_url={base_url}", f"api_key={target.key_expression}"]
-    arguments += [f"default_headers={one_line_literal(target.own_headers)}"] if target.own_headers else []
-    arguments += [f"default_query={one_line_literal(target.query)}"] if target.query else []
-    name = "stream" if request.streams else "reply"
-    show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
-    return join_lines(
-        *(("import os", "") if target.key_variable else ()),
-        f"import {sdk.package}",
-        "",
-        f"client = {sdk.client}({', '.join(arguments)})",
-        write_call(f"{name} = client.{sdk.method}.create", {**fields, **({EXTRA: extra} if extra else {})}),
-        *show,
+    options = {"default_headers": dict(target.own_headers), "default_query": target.query}
+    client = write_call(
+        f"client = {sdk.client}",
+        base_url=target.base_url + request_endpoint.path.removesuffix(sdk.path),
+        api_key=target.key_expression,
+        **{name: value for name, value in options.items() if value},
     )
+    name = "stream" if request.streams else "reply"
+    call = write_call(f"{name} = client.{sdk.method}.create", **fields, **({EXTRA: extra} if extra else {}))
+    show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
+    imports = ["import os", ""] if target.key_variable else []
+    return "\n".join([*imports, f"import {sdk.package}", "", client, call, *show])
 
 
 REPEATS = 5
@@ -323,65 +276,40 @@ def write_experiment(
     With `rows` of values there is one prompt, the template that they fill. The cell shows the forecast; the line that
     runs the experiment is a comment, since running costs money. A budget is in it if all variants have a price.
     """
-    names: dict[BaseClient, str] = {}
-    lines = []
+    clients: dict[BaseClient, str] = {}
+    settings: list[dict[str, Any]] = []
+    has_prices = True
     for request, label, own_client, client_name in variants:
-        fields = {
-            name: one_line_literal(value)
-            for name, value in variant_fields(request, (own_client or client).endpoints).items()
-        }
+        sender = own_client or client
+        fields = variant_fields(request, sender.endpoints)
         if own_client is not None:
             # Panes that were added later may have clients with names like others.
-            is_new = client_name not in names.values()
-            name = names.setdefault(own_client, client_name if is_new else f"{client_name} #{len(names) + 1}")
-            fields = {"client": f"clients[{one_line_literal(name)}]", **fields}
-        if label:
-            fields = {"label": one_line_literal(label), **fields}
-        items = [f"{one_line_literal(name)}: {literal}" for name, literal in fields.items()]
-        text = f"{{{', '.join(items)}}}"
-        if len(text) > MAX_LINE_LENGTH - 30:
-            text = join_lines("{", *(f"            {item}," for item in items), "        }")
-        lines.append(f"        {text},")
+            is_new = client_name not in clients.values()
+            name = clients.setdefault(own_client, client_name if is_new else f"{client_name} #{len(clients) + 1}")
+            fields = {"client": Code(f"clients[{name!r}]"), **fields}
+        settings.append({**({"label": label} if label else {}), **fields})
+        services = service_names(sender.base_url(request.endpoint), sender.profile.name)
+        has_prices &= prices.price(getattr(request, "model", ""), service=services) is not None
     # Which of the document's two addresses it is depends on what is sent there.
     shared = next((variant.request for variant in variants if variant.client is None), None)
-    own_clients = [
-        f"    {one_line_literal(name)}: {Target.of_client(own_client).client_expression},"
-        for own_client, name in names.items()
-    ]
-    has_prices = all(
-        prices.price(
-            getattr(request, "model", ""),
-            service=service_names(sender.base_url(request.endpoint), sender.profile.name),
-        )
-        for request, _, own_client, _ in variants
-        for sender in (own_client or client,)
+    lines = ["import famnb", ""]
+    if shared:
+        lines.append(f"client = {Target.of_client(client, shared.endpoint).client_expression}")
+    if clients:
+        lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
+        lines += [f"    {name!r}: {Target.of_client(item).client_expression}," for item, name in clients.items()]
+        lines.append("}")
+    call = write_call(
+        "experiment = famnb.Experiment",
+        list(map(dict, rows)) if rows else list(prompts),
+        **({"template": prompts[0]} if rows else {}),
+        variants=settings,
+        repeats=REPEATS,
+        name=experiment_name(prompts[0] if prompts else ""),
+        client=Code("client" if shared else f"clients[{next(iter(clients.values()))!r}]"),
     )
-    source = {"": list(map(dict, rows)), "template": prompts[0]} if rows else {"": list(prompts)}
-    return join_lines(
-        "import famnb",
-        "",
-        *([f"client = {Target.of_client(client, shared.endpoint).client_expression}"] if shared else []),
-        *(
-            [
-                "# Each reads its key from the variable of its profile; fill in what else it needs.",
-                "clients = {",
-                *own_clients,
-                "}",
-            ]
-            if own_clients
-            else []
-        ),
-        write_call("experiment = famnb.Experiment", source).removesuffix("\n)"),
-        "    variants=[",
-        *lines,
-        "    ],",
-        f"    repeats={REPEATS},",
-        f"    name={one_line_literal(experiment_name(prompts[0] if prompts else ''))},",
-        f"    client={'client' if shared else f'clients[{one_line_literal(next(iter(names.values())))}]'},",
-        ")",
-        f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()",
-        "experiment.forecast()",
-    )
+    run = f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()"
+    return "\n".join([*lines, call, run, "experiment.forecast()"])
 
 
 def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, mon
     code = board.code
     assert service.key not in code
     assert "# Each reads its key from the variable of its profile" in code
-    assert f'"anthropic": famnb.Client(profile="anthropic", base_url="{service.url}")' in code
+    assert f"'anthropic': famnb.Client(profile='anthropic', base_url='{service.url}')" in code
     names: dict[str, object] = {}
     tree = ast.parse(code)
     exec(compile(ast.Module(tree.body[:-1], []), "cell", "exec"), names)

@@ -234,17 +234,17 @@ def test_variables_are_filled_in_from_the_chosen_row(client: Client):
     assert wait_until_idle(composer, replies=1).turns[0].prompt == "Hello Rome"
 
 
-def test_all_rows_are_run_side_by_side(client: Client):
+def test_all_rows_are_run_as_a_matrix(client: Client):
     composer = Composer(client, prompt="Hello {city}")
     receive(composer, "run_all_rows")
     assert "write a variable such as {city}" in error_of(composer)
     receive(composer, "set_rows", rows=[{"city": "Oslo"}, {"city": "Rome"}, {}], row=0)
+    write_field(composer, "max_tokens", "9")
     receive(composer, "run_all_rows")
-    board = composer.board
-    assert board is not None
-    wait_until(lambda: all(reply.status == "completed" for reply in board.replies.values()))
-    assert list(board.replies) == ["Oslo", "Rome"]
-    assert "Hello Rome" in str(board.replies["Rome"].request.body())
+    matrix = composer.matrix
+    assert matrix is not None
+    wait_until(lambda: list(matrix.experiment.frame()["status"]) == ["incomplete"] * 2)
+    assert [row.prompt for row in view_of(matrix).rows] == ["Hello Oslo", "Hello Rome"]
 
 
 def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):

@@ -262,7 +262,7 @@ def test_the_code_of_a_talk_has_all_of_it(client: Client):
         send_prompt(composer, prompt)
         wait_until_idle(composer)
     panel_of(composer, "Code")
-    assert composer.read_code().count('"role": "user"') == 2
+    assert composer.read_code().count("'role': 'user'") == 2
     receive(composer, "set_prompt", text="And now?")
     panel_of(composer, "Code")
-    assert composer.read_code().count('"role": "user"') == 3
+    assert composer.read_code().count("'role': 'user'") == 3

@@ -132,7 +132,7 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
         />
       </label>
     </div>
-    <${Variables} variables=${box.variables} minRows=${target ? 1 : 2} />
+    <${Variables} variables=${box.variables} />
     <div class="famnb-bar">
       ${isBusy
         ? html`<${Button} class="famnb-stop" label=${`Stop ${target}`.trim()} keys="Esc" press=${stopAll} />`

@@ -29,8 +29,8 @@ export function readTable(text) {
   return rows;
 }
 
-/** The table; nothing without variables. @param {{variables: import("../protocol.js").VariablesView, minRows: number}} props */
-export function Variables({ variables, minRows }) {
+/** The table; nothing without variables. @param {{variables: import("../protocol.js").VariablesView}} props */
+export function Variables({ variables }) {
   const { outbox, isLost } = useTool();
   const [table, hold] = useHeld(variables);
   const body = useRef(/** @type {any} */ (null));
@@ -74,7 +74,7 @@ export function Variables({ variables, minRows }) {
     });
     change(next);
   };
-  const filledCount = rows.filter((values) => names.some((name) => values[name])).length;
+  const isFilled = rows.some((values) => names.every((name) => values[name]));
   return html`<div class="famnb-variables">
     <table class="famnb-table">
       <thead><tr>${["send", ...names.map((name) => `{${name}}`), ""].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
@@ -100,7 +100,7 @@ export function Variables({ variables, minRows }) {
     </table>
     <div class="famnb-bar">
       <${Button} label="Add a row" title="Add a row, as Enter does in the last one; a pasted table fills the cells" press=${() => add()} />
-      <${IntentButton} label="Run all rows" title="Send each row by itself, and show the answers below" intent="run_all_rows" disabled=${filledCount < minRows} />
+      <${IntentButton} label="Run all rows" title="Send each row by itself, and show the answers below" intent="run_all_rows" disabled=${!isFilled} />
     </div>
   </div>`;
 }
