@@ -26,6 +26,7 @@ from famnb.client.engine import Viewer
 from famnb.client.exchange import Recorder
 from famnb.client.replay import ReplayMode
 from famnb.client.retry import Retries
+from famnb.client.transport import MAX_CONNECTIONS
 from famnb.endpoints import EndpointName, ModelName
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import DEFAULT, check_profile
@@ -314,6 +315,7 @@ def connect(
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
     deadlines: Deadlines | None = None,
+    connections: int = MAX_CONNECTIONS,
     replay: ReplayMode | None = None,
     replay_speed: float | None = None,
 ) -> Client:
@@ -332,6 +334,7 @@ def connect(
         "ledger": ledger,
         "retries": retries,
         "deadlines": deadlines,
+        "connections": connections,
         "replay": replay,
         "replay_speed": replay_speed,
     }

@@ -39,10 +39,11 @@ class Experiment(BaseExperiment):
         exp.score(budget_usd=1); exp.vote(); exp.ranking()
         famnb.plot.pareto(exp.frame(), by="variant", score="score_votes")
 
-    `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
-    the `template`; `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no
-    slot uses are an error unless they are `expected` or named in `keep`: those are for scorers. So is a value that is
-    missing, as an empty one in a CSV file is. What `keep` names is a column of the frame too:
+    `prompts` is a list of texts, a list of rows, a frame, a dataset of Hugging Face, or a `.csv`, `.jsonl`, `.json`,
+    `.parquet` or `.xlsx` file (the last two with `famnb[scale]`). A row has a `prompt`, or fills the `template`;
+    `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no slot uses are an
+    error unless they are `expected` or named in `keep`: those are for scorers. So is a value that is missing, as an
+    empty one in a CSV file is. What `keep` names is a column of the frame too:
     `famnb.plot.latency(exp.frame(), by="topic")`.
     `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings; a variant's `client`
     carries its calls instead of `client`, and all of them record in one ledger. All other keyword arguments are fields

@@ -176,8 +176,9 @@ def _attributes(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     profile = row.get("profile", "fam")
     url = urlsplit(row.get("url", ""))
     common = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": _PROVIDERS.get(profile, profile)}
-    common |= {"server.address": url.hostname} if url.hostname else {}
-    common |= {"server.port": url.port} if url.port else {}
+    if url.hostname:
+        port = url.port or {"http": 80, "https": 443}.get(url.scheme)
+        common |= {"server.address": url.hostname, **({"server.port": port} if port else {})}
     common |= {name: row[column] for column, name in list(_ATTRIBUTES.items())[:2] if column in row}
     attributes = {name: row[column] for column, name in _ATTRIBUTES.items() if column in row}
     attributes |= {name: int(row[count]) for count, name in _USAGE.items() if _is_known(row, count)}

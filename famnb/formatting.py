@@ -90,6 +90,11 @@ def format_percent(share: float, *, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def format_about(number: float) -> str:
+    """A number with two significant digits, since an estimate of a sample size has no more: `about 1,200`."""
+    return f"about {int(float(format(number, '.1e'))):,}"
+
+
 def format_share(share: float, *, more_digits: int = 0) -> str:
     """A share from 0 to 1 in percent, with three significant digits: `62.5%`, `100%`."""
     return f"{format_number(100 * share, more_digits=more_digits)}%"

@@ -54,6 +54,12 @@ def test_spans_have_the_names_and_units_of_the_conventions(client: Client):
     assert "gen_ai.usage.output_tokens" not in (failed.attributes or {})
 
 
+def test_a_span_of_an_address_without_a_port_has_that_of_its_scheme(client: Client):
+    exporter, frame = InMemorySpanExporter(), famnb.calls(client).head(1).assign(url="https://api.example.com")
+    famnb.export.otel(frame, exporter, ledger=client)
+    assert (exporter.get_finished_spans()[0].attributes or {})["server.port"] == 443
+
+
 def test_metrics_are_the_histograms_of_the_conventions(client: Client):
     reader = InMemoryMetricReader()
     famnb.export.otel(

@@ -26,7 +26,12 @@ calls that are not answered, a service that is down, intervals that hold a limit
     baseline = "capitals-baseline.json"      # or a list of them, its runs
     margin = { e2e_s = "10%", score_exact = 0.05 }
 
-With [load], the arguments of famnb.Load, it is a load, each of whose steps is to keep the slo.
+With [load] in place of what follows the prompts, it is a load, each of whose steps is to keep the slo:
+
+    [load]                                   # what famnb.Load takes
+    rate = [1, 2, 4]
+    duration = "60s"
+    slo = { ttft_s = 0.5 }
 """
 
 from __future__ import annotations
@@ -39,15 +44,16 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from famnb.api import Client, connect
+from famnb import plot
+from famnb.api import Client
+from famnb.cli.run_file import LoadTable, RunFile, make_client, make_experiment, make_load, read_run_file
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.experiment.check import Outcome, iterate_rows
-from famnb.experiment.toml_file import ExperimentFile, make_scorer, read_experiment_file
-from famnb.experiment.variants import grid
-from famnb.experiment_api import Experiment
 from famnb.formatting import format_count
-from famnb.load import Load
-from famnb.load.measure import Verdict
+from famnb.load.measure import STEP_COLUMNS, Verdict, step_rows
+from famnb.widget.experiment.report_page import figure_html, table_html
+from famnb.widget.html.page import PageSection, page_html, write_page
+from famnb.widget.html.sanitize import SafeHtml
 
 STATUSES: dict[Outcome, int] = {"pass": 0, "fail": 1, "unknown": 2}
 """The exit status of each outcome."""
@@ -61,6 +67,8 @@ _OF_VERDICT: dict[Verdict, Outcome] = {
 }
 Row = tuple[str, str, Outcome, str]
 """Variant or step, metric, outcome, why."""
+_LOAD_HEAD = SafeHtml("<p>Load report</p><h1>{name}</h1><ul class=lines>{lines}</ul>")
+_LINE = SafeHtml("<li>{}</li>")
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +86,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the file and return the exit status."""
     if options.schema:
-        print(json.dumps(ExperimentFile.model_json_schema(), indent=2))
+        print(json.dumps(RunFile.model_json_schema(), indent=2))
         return 0
     if options.file is None:
         print("famnb: run: give a file, or --schema", file=sys.stderr)
@@ -86,11 +94,14 @@ def run(options: argparse.Namespace) -> int:
     # With the outcomes on standard output, what people read goes beside it.
     out = sys.stderr if options.json == "-" else sys.stdout
     try:
-        file = read_experiment_file(options.file)
+        file = read_run_file(options.file)
         if options.budget is not None:
             file.run.budget_usd = options.budget
-        with contextlib.redirect_stdout(out), _make_client(file) as client:
-            rows, summary = _run_load(file, client) if file.load is not None else _run_experiment(file, client, options)
+        with contextlib.redirect_stdout(out), make_client(file) as client:
+            if file.load is not None:
+                rows, summary = _run_load(file, file.load, client, options)
+            else:
+                rows, summary = _run_experiment(file, client, options)
     except (FamnbError, OSError) as error:
         # Not 1, which says that a limit is broken.
         print(f"famnb: {error}", file=sys.stderr)
@@ -115,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     return STATUSES[outcome]
 
 
-def _run_experiment(file: ExperimentFile, client: Client, options: argparse.Namespace) -> tuple[list[Row], list[str]]:
+def _run_experiment(file: RunFile, client: Client, options: argparse.Namespace) -> tuple[list[Row], list[str]]:
     experiment = make_experiment(file, client)
     report = experiment.run(**file.run.model_dump(exclude_none=True))
     experiment.score()
@@ -143,51 +154,33 @@ def _run_experiment(file: ExperimentFile, client: Client, options: argparse.Name
     return rows, [str(report)]
 
 
-def _run_load(file: ExperimentFile, client: Client) -> tuple[list[Row], list[str]]:
-    load = _make_load(file, client)
+def _run_load(
+    file: RunFile, table: LoadTable, client: Client, options: argparse.Namespace
+) -> tuple[list[Row], list[str]]:
+    if options.save_baseline is not None:
+        raise InvalidRequest("--save-baseline: a load has no baseline; it is held to its slo")
+    load = make_load(file, table, client)
     report = load.run(budget_usd=file.run.budget_usd)
-    rows = [(step.label, "objective", _OF_VERDICT[step.verdict], step.note or step.verdict) for step in report.steps]
-    return rows or [(load.name, "calls", "unknown", "no step was measured")], [str(report)]
-
-
-def _make_client(file: ExperimentFile) -> Client:
-    """Return the client that a file asks for. Raises InvalidRequest."""
-    arguments = dict(file.client)
-    if any(name.endswith("key") for name in arguments):
-        raise InvalidRequest("client: a key does not belong into a file; put it into its environment variable")
-    profile = arguments.pop("profile", None)
-    try:
-        return connect(profile, **arguments) if profile else connect(**arguments)
-    except TypeError as error:
-        raise InvalidRequest(f"client: {error}; expected what famnb.connect takes") from None
-
-
-def make_experiment(file: ExperimentFile, client: Client) -> Experiment:
-    """Return the experiment of a file. Raises InvalidRequest."""
-    return Experiment(
-        file.prompts,
-        grid(**{"client": client, **file.grid}) if file.grid else file.variants or None,
-        file.repeats,
-        [make_scorer(item) for item in file.scorers],
-        name=file.name,
-        client=client,
-        seed=file.seed,
-        warmup=file.warmup,
-        template=file.template,
-        keep=file.keep,
-        primary=file.primary,
-        margin=file.margin,
-        looks=file.looks,
-        **file.fields,
-    )
-
-
-def _make_load(file: ExperimentFile, client: Client) -> Load:
-    """Return the load of a file. Raises InvalidRequest."""
-    try:
-        return Load(file.prompts, name=file.name, client=client, **{**file.fields, **(file.load or {})})
-    except TypeError as error:
-        raise InvalidRequest(f"load: {error}; expected what famnb.Load takes") from None
+    rows = list[Row]()
+    for step in report.steps:
+        answered, total = step.n - step.failed, format_count(step.n, "call")
+        outcome, why = _OF_VERDICT[step.verdict], step.note or step.verdict
+        if not answered:
+            outcome, why = "unknown", f"none of {total} was answered"
+        elif step.verdict == "measured" and step.failed:
+            outcome, why = "unknown", f"{answered:,} of {total} were answered"
+        rows.append((step.label, "objective", outcome, why))
+    planned = max(len(load.rates), 1)
+    if len(report.steps) < planned:
+        rows.append((load.name, "steps", "unknown", f"{len(report.steps)} of {planned} were measured"))
+    if options.report is not None:
+        head = _LOAD_HEAD.format(name=load.name, lines=SafeHtml().join(map(_LINE.format, report.sentences)))
+        sections = [
+            PageSection("What each step met", table_html(STEP_COLUMNS, step_rows(report.steps))),
+            PageSection("Pictures", figure_html(lambda: plot.load(load.frame()))),
+        ]
+        write_page(options.report, page_html(load.name, head, sections))
+    return rows, [str(report)]
 
 
 def _make_junit(name: str, rows: list[Row]) -> bytes:

@@ -37,7 +37,7 @@ from famnb.experiment.metrics import (
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import Span
 from famnb.experiment.summary import Summary, drop_warmups
-from famnb.formatting import escape_html, format_interval, format_level, html_paragraphs
+from famnb.formatting import escape_html, format_about, format_interval, format_level, html_paragraphs
 from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import USAGE_HINT
 from famnb.validation import check_number
@@ -148,6 +148,8 @@ def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None) -> Iterat
         why = f"{metric.title} {changed}; it may get worse by {metric.format_difference(row['margin'])}"
         if outcome == "unknown" and metric.is_speed and row["first_runs"] == row["second_runs"] == 1:
             why += "; one run a side cannot tell how times differ by themselves"
+        elif outcome == "unknown" and row["needed"] > row["n"]:
+            why += f"; {format_about(row['needed'])} prompts would tell"
         variant = str(row["second"]).removesuffix(f", {AFTER}")
         # One variant alone is called by the time only.
         variant = "default" if variant == AFTER else variant

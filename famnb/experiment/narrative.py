@@ -16,6 +16,7 @@ from famnb.formatting import (
     ESTIMATE_MARK,
     MAX_FACTOR,
     FormatValue,
+    format_about,
     format_count,
     format_duration,
     format_level,
@@ -255,7 +256,7 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
         count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
         needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
         is_known = needed > findings[0].row["n"] and (has_names or not parts)
-        would = f": {_about(needed)} would" if is_known else ""
+        would = f": {format_about(needed)} would" if is_known else ""
         others = "the other" if len(rest) == 1 else f"{len(rest)} others"
         what = f"{others} apart" if parts else f"{len(rest)} variants from {base} on {title}"
         parts.append(f"{count} cannot tell {what}{would}")
@@ -476,7 +477,7 @@ class PairFinding:
         would = ""
         if row["needed"] > n:
             notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
-            would = f": {_about(row['needed'])} would{f' show {notable}' if has_size and not margin else ''}"
+            would = f": {format_about(row['needed'])} would{f' show {notable}' if has_size and not margin else ''}"
         elif n < (fewest := stats.min_values(self.level)):
             would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""
@@ -500,11 +501,6 @@ class PairFinding:
         if excludes_none and row["comparisons"] > 1:
             return f"{facts}, not enough for one of {row['comparisons']} comparisons"
         return facts
-
-
-def _about(needed: float) -> str:
-    """A number of pairs with two significant digits, since an estimate of a sample size has no more."""
-    return f"about {int(float(format(needed, '.1e'))):,}"
 
 
 def _capitalize(text: str) -> str:

@@ -25,13 +25,14 @@ import pandas as pd
 from famnb.errors import InvalidRequest
 from famnb.prompts import SavedPrompt
 
-FILE_SUFFIXES = (".csv", ".jsonl")
+_TABLES = {".parquet": pd.read_parquet, ".xlsx": pd.read_excel}
+FILE_SUFFIXES = (".csv", ".jsonl", ".json", *_TABLES)
 _MAX_VALUE_CHARS = 2**31 - 1
 """Limit of one value in a CSV file: a prompt may be longer than the 131,072 characters that `csv` reads by default."""
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each row of a `.csv` or `.jsonl` file with its location for error messages; an empty CSV value is None.
+    """Yield each row of a file of prompts with its location for error messages; an empty value is None or missing.
 
     Raises InvalidRequest, naming the line, if the file is malformed or of another kind; OSError if it cannot be read.
     """
@@ -41,9 +42,13 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             yield from _read_csv(path.name, _read_text(path))
         case ".jsonl":
             yield from _read_jsonl(path.name, _read_text(path))
+        case ".json":
+            yield from _read_json(path.name, _read_text(path))
+        case ".parquet" | ".xlsx":
+            yield from _read_table(path)
         case _:
             raise InvalidRequest(
-                f"prompts: {path.name} is no CSV or JSONL file; rename it, or read it into a frame. "
+                f"prompts: {path.name} is none of {', '.join(FILE_SUFFIXES)}; rename it, or read it into a frame. "
                 "A text of that name is put in a list"
             )
 
@@ -95,6 +100,29 @@ def _read_jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
                 raise InvalidRequest(f"{location}: not JSON ({error}); expected one object a line") from None
 
 
+def _read_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}: not JSON ({error}); one object a line is a .jsonl file") from None
+    if not isinstance(rows, list):
+        raise InvalidRequest(f"{name}: expected an array of texts or objects, got {text.strip()!r:.80}")
+    for number, row in enumerate(rows, 1):
+        yield f"{name}, row {number}", row
+
+
+def _read_table(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    # Nullable types keep integers with gaps from becoming floats: 4.0 is no answer to 2 + 2.
+    try:
+        frame = _TABLES[path.suffix.lower()](path, dtype_backend="numpy_nullable")
+    except ImportError:
+        raise InvalidRequest(f'{path.name}: to read it, run: pip install "famnb[scale]"') from None
+    except ValueError as error:
+        raise InvalidRequest(f"{path.name}: cannot be read ({error}); is it a {path.suffix} file?") from None
+    for number, row in enumerate(frame.to_dict("records"), 1):
+        yield f"{path.name}, row {number}", {str(name): value for name, value in row.items()}
+
+
 def _check_unique(location: str, columns: list[str]) -> None:
     """Raise InvalidRequest if a column occurs twice: a row could keep only one of the two."""
     for column, count in Counter(columns).items():
@@ -104,7 +132,7 @@ def _check_unique(location: str, columns: list[str]) -> None:
 
 Row: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Iterable[str | Row | Prompt]"
-"""A text, the path of a `.csv` or `.jsonl` file, a frame, or a list of texts or rows."""
+"""A text, the path of a file (FILE_SUFFIXES), a frame, or texts or rows, as a list or a dataset of Hugging Face."""
 
 SLOT_PATTERN = re.compile(r"\{([^\W\d]\w*)\}")
 EXPECTED_SLOT = "expected"
@@ -167,14 +195,16 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
             for location, row in read_rows(Path(source)):
                 yield location, _check_row(location, row)
         case Mapping():
-            raise InvalidRequest("prompts: expected a list of rows, got one mapping; put it in a list")
+            raise InvalidRequest(
+                "prompts: expected a list of rows, got one mapping; put it in a list, or take one split of a dataset"
+            )
         case Iterable() if not isinstance(source, bytes):
             for number, item in enumerate(source, 1):
                 yield f"prompts, row {number}", _check_row(f"prompts, row {number}", item)
         case _:
             raise InvalidRequest(
-                "prompts: expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; "
-                f"got {source!r:.80}"
+                "prompts: expected a list of texts or rows, a frame, or the path of a file "
+                f"({', '.join(FILE_SUFFIXES)}); got {source!r:.80}"
             )
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 from scipy import stats
 
 from famnb.errors import InvalidRequest
+from famnb.experiment.prompts import read_rows
 from famnb.validation import check_number
 
 Arrivals: TypeAlias = Literal["poisson", "constant", "closed"]
@@ -132,7 +133,9 @@ def read_trace(source: str | os.PathLike[str] | pd.DataFrame | Sequence[float]) 
         path = Path(source).expanduser()
         if not path.is_file():
             raise InvalidRequest(f"trace: there is no file {path}; expected a .csv or .jsonl file")
-        frame = pd.read_json(path, lines=True) if path.suffix.lower() == ".jsonl" else pd.read_csv(path)
+        # Not pandas.read_json, which takes `timestamp_ms` for a date: then it is no milliseconds.
+        is_jsonl = path.suffix.lower() == ".jsonl"
+        frame = pd.DataFrame([row for _, row in read_rows(path)]) if is_jsonl else pd.read_csv(path)
     else:
         frame = pd.DataFrame({"time_s": source})
     found = {

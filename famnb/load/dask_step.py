@@ -78,8 +78,8 @@ def run_step_on_workers(
         requests = tuple(make_request(index + number * len(addresses)) for number in range(count))
         worst = () if limit is None else tuple(map(budget.worst_of, requests))
         amount = step.amount / len(addresses) if step.is_open else len(range(index, int(step.amount), len(addresses)))
-        own_step = dataclasses.replace(step, due=due, amount=amount)
-        shares.append(Share(own_step, requests, labels, worst, limit, settings, variable, key))
+        part = dataclasses.replace(step, due=due, amount=amount)
+        shares.append(Share(part, requests, labels, worst, limit, settings, variable, key))
     at = time.time() + START_IN_S
     futures = [
         # On another worker if this one is lost: its calls are then too late, which makes the step invalid.

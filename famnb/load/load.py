@@ -389,7 +389,7 @@ class Load:
         attempt = 0 if recorded.empty else int(recorded.max()) + 1
         labels = {"experiment": self.name, "variant": step.label, "repeat": str(attempt)}
         self._ends.pop(step.label, None)
-        make_request = self._request_at(step)
+        make_request = self._prepare_requests(step)
         if on is None:
             is_shown = is_watched() if progress is None else progress
             reason = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
@@ -402,7 +402,7 @@ class Load:
             )
         return reason
 
-    def _request_at(self, step: Step) -> MakeRequest:
+    def _prepare_requests(self, step: Step) -> MakeRequest:
         """The function that gives the n-th request: in turn, with the lengths asked for, after those of its talk."""
         requests, trace, words = self.requests, self.trace, FILLER.split()
         count = CLOSED_LENGTHS if step.due is None else len(step.due)
@@ -413,35 +413,36 @@ class Load:
         }
         inputs = drawn["input_tokens"] if trace is None else trace.input_tokens
         outputs = drawn["output_tokens"] if trace is None else trace.output_tokens
-        at_once = 1 if self.turns == 1 else TALKS
+        talks = 1 if self.turns == 1 else TALKS
 
-        def place(number: int) -> tuple[int, int]:
+        def find_turn(number: int) -> tuple[int, int]:
+            """Return which prompt a call has, and which turn of its talk it is."""
             # Talks take turns, so that an answer has time to end before its talk goes on.
-            block, rest = divmod(number, self.turns * at_once)
-            turn, talk = divmod(rest, at_once)
-            return (block * at_once + talk) * self.turns + turn, turn
+            block, rest = divmod(number, self.turns * talks)
+            turn, talk = divmod(rest, talks)
+            return (block * talks + talk) * self.turns + turn, turn
 
-        def write(number: int, tokens: int) -> str:
+        def fill(number: int, tokens: int) -> str:
             # It begins with its number: no two are one to a prompt cache.
             return " ".join([str(number), *(words[index % len(words)] for index in range(tokens - 1))])
 
-        def ask(number: int) -> Request:
-            request = requests[place(number)[0] % len(requests)]
-            return request if inputs is None else request.with_content(write(number, int(inputs[number % len(inputs)])))
+        def make_turn(number: int) -> Request:
+            request = requests[find_turn(number)[0] % len(requests)]
+            return request if inputs is None else request.with_content(fill(number, int(inputs[number % len(inputs)])))
 
-        def make(number: int) -> Request:
-            request, turn = ask(number), place(number)[1]
+        def make_request(number: int) -> Request:
+            request, turn = make_turn(number), find_turn(number)[1]
             earlier: list[dict[str, Any]] = []
-            for before in range(number - turn * at_once, number, at_once):
+            for before in range(number - turn * talks, number, talks):
                 tokens = TURN_TOKENS if outputs is None else int(outputs[before % len(outputs)])
-                text = ask(before).turns()[-1].text
-                earlier += [request.user_message(text), {"role": "assistant", "content": write(before, tokens)}]
+                text = make_turn(before).turns()[-1].text
+                earlier += [request.user_message(text), {"role": "assistant", "content": fill(before, tokens)}]
             if earlier:
                 request = request.with_earlier(earlier)
             cap = None if outputs is None else int(outputs[number % len(outputs)])
             return request if cap is None else request.replace(**{request.cap: cap})
 
-        return make
+        return make_request
 
     def _make_requests(self) -> tuple[Request, ...]:
         source = self._source
@@ -469,13 +470,17 @@ class Load:
     def _make_budget(self, budget_usd: float | str | Decimal | None) -> SpendingLimit:
         limit = None if budget_usd is None else parse_budget(budget_usd)
         known: dict[int, Decimal] = {}
+        # Those sent again and again are priced once; the id of one made for its call alone is soon another's.
+        lasting = set(map(id, self.requests))
 
         def worst_of(request: Request) -> Decimal:
-            # The same objects are sent again and again, each of which is priced once.
-            if id(request) not in known:
-                services = service_names(self.client.base_url(request.endpoint), self.client.profile.name)
-                known[id(request)] = worst_case(request, services, "the load cannot be kept to one")
-            return known[id(request)]
+            if id(request) in known:
+                return known[id(request)]
+            services = service_names(self.client.base_url(request.endpoint), self.client.profile.name)
+            worst = worst_case(request, services, "the load cannot be kept to one")
+            if id(request) in lasting:
+                known[id(request)] = worst
+            return worst
 
         return SpendingLimit(limit, worst_of)
 

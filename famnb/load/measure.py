@@ -196,13 +196,16 @@ def step_frame(results: Sequence[StepResult]) -> pd.DataFrame:
     return pd.DataFrame(rows, index=pd.Index([result.label for result in results], name="step"))
 
 
-STEP_COLUMNS = ("step", "calls", "failed", "answered", "goodput", "kept", "first p50 / p95", "end p50 / p95", "verdict")
+STEP_COLUMNS = (
+    *("step", "calls", "failed", "answered", "goodput", "kept"),
+    *("first p50 / p95", "end p50 / p95", "own lateness", "verdict"),
+)
 
 
 def step_rows(results: Sequence[StepResult]) -> list[tuple[str, ...]]:
     """Return the texts of a table of steps, a row each, under STEP_COLUMNS."""
 
-    def pair(values: tuple[float, float]) -> str:
+    def format_pair(values: tuple[float, float]) -> str:
         return " / ".join("–" if math.isnan(value) else format_duration(value, brief=True) for value in values)
 
     return [
@@ -213,8 +216,9 @@ def step_rows(results: Sequence[StepResult]) -> list[tuple[str, ...]]:
             f"{format_number(result.answered_per_s)}/s",
             "–" if result.goodput_per_s is None else f"{format_number(result.goodput_per_s)}/s",
             "–" if result.share is None else format_share(result.share.value),
-            pair(result.first_s),
-            pair(result.latency_s),
+            format_pair(result.first_s),
+            format_pair(result.latency_s),
+            format_share(result.own_share),
             result.verdict,
         )
         for result in results

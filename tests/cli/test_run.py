@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,12 +12,12 @@ import pytest
 
 import famnb
 from famnb.cli import main
-from famnb.cli.run import make_experiment
-from famnb.experiment.toml_file import ExperimentFile, read_experiment_file
+from famnb.cli.run_file import RunFile, make_experiment, read_run_file
 from famnb.service import Server
-from tests.support.experiment_fixtures import client, connect
+from tests.support.experiment_fixtures import client, connect, prices
+from tests.support.queue_server import serve_queue
 
-__all__ = ["client", "connect"]
+__all__ = ["client", "connect", "prices"]
 
 EXPERIMENT = """
 name = "ci"
@@ -98,7 +99,7 @@ def test_a_service_that_is_down_is_no_pass(run: Callable[..., int], capsys: pyte
         (EXPERIMENT.replace("contains =", "holds ="), "scorers: expected one of"),
         (EXPERIMENT + 'api_key = "k"', "a key does not belong into a file"),
         (EXPERIMENT + "[grid]\nmodel = ['a']\n[variants.x]\nmodel = 'a'\n", "not both"),
-        (EXPERIMENT + "[load]\nrates = [1]\n", "rate: expected calls a second"),
+        (EXPERIMENT + "[load]\nrate = 1\n[check]\nmax = { e2e_s = 1 }\n", "check, repeats, scorers: not of a load"),
     ],
 )
 def test_a_file_that_cannot_be_run_says_why_and_is_no_failed_limit(run, capsys, text, words):
@@ -106,10 +107,58 @@ def test_a_file_that_cannot_be_run_says_why_and_is_no_failed_limit(run, capsys, 
     assert words in capsys.readouterr().err
 
 
-def test_a_load_of_a_file_is_held_to_its_objective(run: Callable[..., int], capsys: pytest.CaptureFixture[str]):
-    load = '[load]\nrate = 2\narrivals = "closed"\nduration = "1s"\nslo = { e2e_s = 1e-6 }\n'
-    assert run(EXPERIMENT.partition("repeats")[0] + EXPERIMENT[EXPERIMENT.index("[fields]") :] + load) == 1
-    assert "fail    2 at once: objective" in capsys.readouterr().out
+@pytest.fixture(scope="module")
+def queue() -> Iterator[str]:
+    """A service whose answers take so long that this process's own lateness is little of it."""
+    with serve_queue(100, 0.5) as url:
+        yield url
+
+
+LOAD = """
+name = "ci"
+prompts = "q.csv"
+[fields]
+max_tokens = 32
+model = "fam-mini"
+[client]
+base_url = "URL"
+connections = 200
+[load]
+duration = "1s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "status", "words"),
+    [
+        ("rate = 20\nslo = { e2e_s = 60 }\nshare = 0.5", 0, "pass    20/s: objective"),
+        ('rate = 2\narrivals = "closed"\nslo = { e2e_s = 1e-6 }', 1, "fail    2 at once: objective"),
+        ("rate = 1\nwarmup = 0\nslo = { e2e_s = 60 }\nshare = 0.99", 2, "not enough to tell"),
+        ('trace = "trace.csv"', 0, "pass    trace: objective: measured"),
+        ("rates = [1]", 2, "load.rates: there is no such field"),
+    ],
+)
+def test_a_load_of_a_file_is_held_to_its_objective(run, queue, capsys, tmp_path, load, status, words):
+    (tmp_path / "trace.csv").write_text("timestamp,input_tokens,output_tokens\n0,5,5\n0.1,5,5\n")
+    report = tmp_path / "r.html"
+    file = f"{LOAD}{load}".replace('base_url = "URL"', f'profile = "open"\nbase_url = "{queue}"')
+    assert run(file, "--report", os.fspath(report)) == status
+    out, err = capsys.readouterr()
+    assert words in out + err
+    assert not report.exists() or "Load report" in report.read_text()
+
+
+@pytest.mark.parametrize("objective", ["", "slo = { e2e_s = 60 }"])
+def test_a_service_that_is_down_passes_no_load(run, capsys, objective):
+    assert run(f"{LOAD}rate = 20\n{objective}".replace("URL", "http://127.0.0.1:9")) == 2
+    assert re.search(r"unknown 20/s: objective: none of \d+ calls was answered", capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("prices")
+def test_a_load_that_its_budget_ended_is_no_pass(run, capsys):
+    load = LOAD.replace("fam-mini", "fam-2-5-pro").replace("max_", 'endpoint = "responses"\nmax_') + "rate = [40, 50]"
+    assert run(load, "--budget", "0.001") == 2
+    assert "unknown ci: steps: 1 of 2 were measured" in capsys.readouterr().out
 
 
 def test_an_experiment_of_a_notebook_is_the_same_from_its_file(client: famnb.Client, tmp_path: Path):
@@ -122,7 +171,7 @@ def test_an_experiment_of_a_notebook_is_the_same_from_its_file(client: famnb.Cli
         client=client,
         **settings,
     )
-    again = make_experiment(read_experiment_file(exp.to_toml(tmp_path / "exp.toml")), client)
+    again = make_experiment(read_run_file(exp.to_toml(tmp_path / "exp.toml")), client)
     assert again.plan().equals(exp.plan())
     assert again.scorers == exp.scorers
     with pytest.raises(famnb.InvalidRequest, match="scorer 'has' cannot stand in a file"):
@@ -133,4 +182,4 @@ def test_an_experiment_of_a_notebook_is_the_same_from_its_file(client: famnb.Cli
 
 def test_editors_get_a_schema(capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == ExperimentFile.model_json_schema()
+    assert json.loads(capsys.readouterr().out) == RunFile.model_json_schema()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import famnb
-from famnb.cli.run import make_experiment
-from famnb.experiment.toml_file import read_experiment_file
+from famnb.cli.run_file import make_experiment, read_run_file
 from tests.experiment.experiments import small_experiment
 
 
@@ -89,7 +88,7 @@ def test_variants_are_checked_against_the_first_by_the_margin_that_was_declared(
 def test_a_file_carries_what_was_declared(client, tmp_path):
     declared = {"primary": "e2e_s", "margin": {"e2e_s": "10%"}, "looks": 3}
     exp = famnb.Experiment(["Hi."], name="x", client=client, model="fam-mini", **declared)
-    again = make_experiment(read_experiment_file(exp.to_toml(tmp_path / "exp.toml")), client)
+    again = make_experiment(read_run_file(exp.to_toml(tmp_path / "exp.toml")), client)
     assert {name: getattr(again, name) for name in declared} == declared
 
 

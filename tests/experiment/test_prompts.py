@@ -19,16 +19,35 @@ def test_a_list_of_texts_is_taken_as_it_is():
     assert [(each.id, each.text) for each in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
 
 
-@pytest.mark.parametrize("kind", ["list", "frame", "csv", "csv path", "jsonl"])
-def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
-    table, file = pd.DataFrame(ROWS), tmp_path / "rows"
-    table.to_csv(file.with_suffix(".csv"), index=False)
-    table.to_json(file.with_suffix(".jsonl"), orient="records", lines=True)
-    csv, jsonl = file.with_suffix(".csv"), file.with_suffix(".jsonl")
-    source = {"list": ROWS, "frame": table, "csv": str(csv), "csv path": csv, "jsonl": jsonl}[kind]
-    found = parse_prompts(source, template=TEMPLATE)
-    assert {each.id: each.text for each in found} == TEXTS
-    assert found[0].slots["city"] == "Lyon"
+WRITERS = {
+    ".csv": lambda table, file: table.to_csv(file, index=False),
+    ".jsonl": lambda table, file: table.to_json(file, orient="records", lines=True),
+    ".json": lambda table, file: table.to_json(file, orient="records"),
+    ".parquet": lambda table, file: table.to_parquet(file),
+    ".xlsx": lambda table, file: table.to_excel(file, index=False),
+}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_rows_of_every_kind_of_file_fill_the_same_template(suffix: str, kind: type, tmp_path: Path):
+    file = tmp_path / f"rows{suffix}"
+    WRITERS[suffix](pd.DataFrame(ROWS), file)
+    prompts = parse_prompts(kind(file), template=TEMPLATE)
+    assert {prompt.id: prompt.text for prompt in prompts} == TEXTS
+    assert prompts[0].slots["city"] == "Lyon"
+
+
+@pytest.mark.parametrize("source", [ROWS, pd.DataFrame(ROWS), iter(ROWS)], ids=["list", "frame", "dataset"])
+def test_rows_fill_a_template(source):
+    assert {prompt.id: prompt.text for prompt in parse_prompts(source, template=TEMPLATE)} == TEXTS
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
+def test_integers_of_a_column_with_gaps_stay_integers(suffix: str, tmp_path: Path):
+    file = tmp_path / f"rows{suffix}"
+    WRITERS[suffix](pd.DataFrame({"prompt": ["2 + 2?", "Why?"], "expected": pd.array([4, None], "Int64")}), file)
+    assert [dict(prompt.slots) for prompt in parse_prompts(file)] == [{"expected": 4}, {}]
 
 
 def test_a_row_may_bring_its_own_text_with_slots():
@@ -57,9 +76,9 @@ def test_what_scorers_need_is_kept_and_not_asked():
         (["a", "b\ud800"], None, r"row 2: character 2 of the prompt, U\+D800, is half of a pair"),
         ([], None, "there are none"),
         ({"prompt": "a"}, None, "put it in a list"),
-        (Path("prompts.txt"), None, "prompts.txt is no CSV or JSONL file"),
-        (__file__, None, "test_prompts.py is no CSV or JSONL file.*A text of that name is put in a list"),
-        (None, None, "expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; got None"),
+        (Path("prompts.txt"), None, r"prompts.txt is none of .csv, .jsonl, .json"),
+        (__file__, None, "test_prompts.py is none of.*A text of that name is put in a list"),
+        (None, None, r"expected a list of texts or rows, a frame, or the path of a file \(.csv, .*; got None"),
         (b"a", None, "expected a list of texts or rows"),
         (["a"], 5, "template: expected a text with slots such as {question}, got 5"),
         (pd.DataFrame([["a", "b"]], columns=["prompt", "prompt"]), None, "the column 'prompt' occurs 2 times"),
@@ -82,6 +101,11 @@ def test_a_row_that_makes_no_prompt_is_named(source, template, said):
         ("a.csv", 'prompt\nHi\n"Ho\nHu\n', "a.csv, line 4: unexpected end of data; is a quote open"),
         ("a.csv", "prompt\nHi\nCaf\xe9\n", "a.csv, line 3: not UTF-8 .*save the file as UTF-8"),
         ("a.jsonl", '"Caf\xe9"\n', "a.jsonl, line 1: not UTF-8"),
+        ("a.json", '{"prompt": "Hi"}\n{"prompt": "Ho"}\n', "a.json: not JSON .*one object a line is a .jsonl file"),
+        ("a.json", '{"prompt": "Hi"}', "a.json: expected an array of texts or objects"),
+        ("a.json", '["Hi", 1]', "a.json, row 2: expected a text or a mapping"),
+        ("a.parquet", "prompt", "a.parquet: cannot be read"),
+        ("a.xlsx", "prompt", "a.xlsx: cannot be read"),
     ],
 )
 def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, said):

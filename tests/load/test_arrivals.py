@@ -88,6 +88,8 @@ def test_long_answers_are_waited_for_before_anything_is_said():
         ("trace.csv", "timestamp,input_tokens,output_tokens\n10.5,7,3\n10,5,2\n"),
         ("trace.jsonl", '{"timestamp_ms": 10500, "input_length": 7, "output_length": 3}\n'
          '{"timestamp_ms": 10000, "input_length": 5, "output_length": 2}\n'),
+        ("epoch.jsonl", '{"timestamp_ms": 1780000000500, "input_length": 7, "output_length": 3}\n'
+         '{"timestamp_ms": 1780000000000, "input_length": 5, "output_length": 2}\n'),
         ("azure.csv", "timestamp,ContextTokens,GeneratedTokens\n2024-05-10 00:00:10.5+00:00,7,3\n"
          "2024-05-10 00:00:10+00:00,5,2\n"),
     ],

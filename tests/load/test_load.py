@@ -33,8 +33,8 @@ def queue() -> Iterator[str]:
 @pytest.fixture
 def client(queue: str, tmp_path: Path) -> Iterator[famnb.Client]:
     ledger = tmp_path / "ledger.sqlite"
-    with famnb.Client(base_url=queue, api_key="k", profile="open", ledger=ledger, connections=1000) as made:
-        yield made
+    with famnb.Client(base_url=queue, api_key="k", profile="open", ledger=ledger, connections=1000) as client:
+        yield client
 
 
 @pytest.fixture
