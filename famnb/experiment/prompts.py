@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -25,7 +25,7 @@ import pandas as pd
 from famnb.errors import InvalidRequest
 from famnb.prompts import SavedPrompt
 
-_TABLES = {".parquet": pd.read_parquet, ".xlsx": pd.read_excel}
+_TABLES: Mapping[str, Callable[..., pd.DataFrame]] = {".parquet": pd.read_parquet, ".xlsx": pd.read_excel}
 FILE_SUFFIXES = (".csv", ".jsonl", ".json", *_TABLES)
 _MAX_VALUE_CHARS = 2**31 - 1
 """Limit of one value in a CSV file: a prompt may be longer than the 131,072 characters that `csv` reads by default."""
