@@ -1,6 +1,6 @@
 """Points of a frame, each a row: where it lies, which group it is of, and which rows a part of the plane holds.
 
-frame ── read_points(x, y, by) ──► Points ──┬── widget/explorer.py draws them to be pointed at
+frame ── read_points(x, y, by) ──► Points ──┬── draw_axes: a picture that widget/explorer.py has pointed at
                                             └── draw: the same as a figure, for where no kernel is
 """
 
@@ -17,10 +17,13 @@ import pandas as pd
 
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.formatting import format_count
-from famnb.plot.canvas import set_date_ticks
+from famnb.plot.canvas import Canvas, set_date_ticks
 from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.figure import Figure
 from famnb.plot.grouping import group_looks, group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
+from famnb.plot.layout import FigureSize, lay_out
+from famnb.plot.palette import palette_of_style
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
@@ -29,6 +32,9 @@ Span: TypeAlias = tuple[float, float]
 MAX_DRAWN = 200_000
 """The most points that are drawn; of more, a sample is."""
 SAMPLE_SEED = 7
+MIN_BULK = 8
+"""Of fewer values none is far from the others."""
+AXES_HEIGHT_IN = 3.8
 _DAY_S = 86_400
 
 
@@ -49,6 +55,42 @@ class Axis:
     """The frame's column that the values are of; empty if they are computed."""
     names: tuple[str, ...] = ()
     """What the indexes 0, 1, … stand for, from the top down, on an axis of names."""
+
+    def shares(self, values: npt.ArrayLike, ends: Span) -> Floats:
+        """Return where values lie between two ends, from 0 to 1; not finite if a logarithmic axis has no such place."""
+        scale: Any = np.log if self.is_log else np.asarray
+        with np.errstate(divide="ignore", invalid="ignore"):
+            start, end = scale(ends)
+            return np.asarray((scale(values) - start) / (end - start), np.float64)
+
+    def value_at(self, share: float, ends: Span) -> float:
+        """Return the value at a place between two ends, the reverse of `shares`."""
+        start, end = ends
+        return start * (end / start) ** share if self.is_log else start + share * (end - start)
+
+    def limits(self, values: Floats) -> Span:
+        """Return the ends between which these values lie, with a little room, and from zero on if that is near."""
+        if self.kind == "names":
+            return -0.5, len(self.names) - 0.5
+        values = values[values > 0] if self.is_log else values
+        low, high = float(values.min()), float(values.max())
+        if self.is_log:
+            return low / 1.2, high * 1.2
+        room = (high - low) * 0.03 or abs(high) * 0.1 or 0.5
+        return 0.0 if self.kind == "number" and 0 <= low < high / 2 else low - room, high + room
+
+    def bulk_limits(self) -> Span:
+        """Return the limits of all values but far outliers, which would press the others together.
+
+        These are beyond thrice the span of all but a hundredth on each side.
+        """
+        values = np.sort(self.values)
+        beyond = max(len(values) // 100, 1)
+        if self.kind == "number" and not self.is_log and len(values) >= MIN_BULK:
+            low, high = values[beyond], values[-1 - beyond]
+            reach = 3 * (high - low)
+            values = values[(values >= low - reach) & (values <= high + reach)] if reach else values
+        return self.limits(values)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,29 +243,65 @@ def draw(points: Points) -> matplotlib.figure.Figure:
     )
     if points.empty:
         return chart.finish_empty(points.empty)
-    drawn = points.sample()
     for canvas, _ in chart.panels(points.frame):
-        # matplotlib's times are days.
-        x, y = (axis.values[drawn] / (_DAY_S if axis.kind == "time" else 1) for axis in (points.x, points.y))
-        sizes = np.bincount(points.codes, minlength=len(points.groups))
-        entries = []
-        for code, group in enumerate(points.groups):
-            colour = canvas.palette.line_style(code)["color"]
-            mask = points.codes[drawn] == code
-            size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
-            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 0}
-            canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
-            (handle,) = canvas.axes.plot([], [], markersize=6, **style)
-            entries.append(LegendEntry(handle, group, n=f"{sizes[code]:,}"))
-        canvas.axes.set_xscale("log" if points.x.is_log else "linear")
-        canvas.axes.set_yscale("log" if points.y.is_log else "linear")
-        if points.x.kind == "time":
-            set_date_ticks(canvas.axes)
-        if points.y.kind == "time":
-            canvas.axes.yaxis_date()
-        if points.y.kind == "names":
-            canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
-            canvas.axes.invert_yaxis()
-        few = "" if len(drawn) == len(points.frame) else f"{len(drawn):,} of {len(points.frame):,} drawn, by lot"
+        entries = _paint(canvas, points)
+        count = min(len(points.frame), MAX_DRAWN)
+        few = "" if count == len(points.frame) else f"{count:,} of {len(points.frame):,} drawn, by lot"
         chart.add_legend(entries, few)
     return chart.finish()
+
+
+def draw_axes(
+    points: Points, ends: tuple[Span, Span], *, hidden: Sequence[int], width_in: float
+) -> tuple[Figure, tuple[float, float, float, float]]:
+    """Return the axes alone, for a page that says the rest itself, and where in the picture they are.
+
+    `ends` are those of x from the left and of y from the top; left, top, width and height are shares of the picture.
+    """
+    size = FigureSize(width_in, AXES_HEIGHT_IN, 1.0)
+    palette = dataclasses.replace(palette_of_style(), **points.looks)
+    figure = Figure(palette=palette, figsize=(width_in, AXES_HEIGHT_IN))
+    canvas = Canvas(figure, figure.subplots(), palette, is_own=True, size=size, width_in=width_in * 0.8)
+    canvas.style_axes()
+    canvas.set_labels(x=points.x.label, y=points.y.label)
+    _paint(canvas, points, hidden)
+    (left, right), (top, bottom) = (
+        (start / _unit(axis), end / _unit(axis)) for axis, (start, end) in zip((points.x, points.y), ends, strict=True)
+    )
+    canvas.axes.set(xlim=(left, right), ylim=(bottom, top))
+    lay_out(figure, size.pad_in, size.pad_in, AXES_HEIGHT_IN - size.pad_in)
+    canvas.thin_ticks()
+    x0, y0, width, height = canvas.axes.get_position().bounds
+    return figure, (x0, 1 - y0 - height, width, height)
+
+
+def _paint(canvas: Canvas, points: Points, hidden: Sequence[int] = ()) -> list[LegendEntry]:
+    """Draw the points on a canvas, those of some groups hidden; returns the legend of all groups."""
+    drawn = points.sample()
+    x, y = (axis.values[drawn] / _unit(axis) for axis in (points.x, points.y))
+    sizes = np.bincount(points.codes, minlength=len(points.groups))
+    entries = []
+    for code, group in enumerate(points.groups):
+        # Groups of one colour differ in shape.
+        marker, colour = "oDs"[min(canvas.palette.cycle(code), 2)], canvas.palette.line_style(code)["color"]
+        mask = (points.codes[drawn] == code) & (code not in hidden)
+        size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
+        style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour, "markeredgewidth": 0}
+        canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
+        (handle,) = canvas.axes.plot([], [], markersize=6, **style)
+        entries.append(LegendEntry(handle, group, n=f"{sizes[code]:,}"))
+    canvas.axes.set_xscale("log" if points.x.is_log else "linear")
+    canvas.axes.set_yscale("log" if points.y.is_log else "linear")
+    if points.x.kind == "time":
+        set_date_ticks(canvas.axes)
+    if points.y.kind == "time":
+        canvas.axes.yaxis_date()
+    if points.y.kind == "names":
+        canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
+        canvas.axes.invert_yaxis()
+    return entries
+
+
+def _unit(axis: Axis) -> float:
+    # matplotlib's times are days.
+    return _DAY_S if axis.kind == "time" else 1.0

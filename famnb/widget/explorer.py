@@ -1,14 +1,15 @@
 """The explorer: the rows of a frame as points; hover shows one, a click opens its call, brushing chooses rows.
 
-Points ── bytes: places and groups ──► front/tools/explorer.js ── finds the point under the pointer by itself
-                                                      │
-describe, open, brush, hide: a few numbers ◄──────────┘ ── facts of a point, a CallPages, the last rows chosen ──►
+Points ── a picture of the axes, places as bytes ──► front/tools/explorer.js ── finds the point under the pointer itself
+                                                               │
+describe, open, brush, zoom, hide: a few numbers ◄─────────────┘ ── facts of a point, a CallPages, the rows chosen ──►
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,9 @@ import traitlets
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count, format_estimate, shorten
 from famnb.model_colours import page_style
+from famnb.plot.figure import DPI
 from famnb.plot.labels import column_name, format_metric
-from famnb.plot.points import Axis, Points, Span, draw
+from famnb.plot.points import Axis, Points, Span, draw, draw_axes
 from famnb.record import Ledger
 from famnb.record.ledger import connected_ledger
 from famnb.widget.form.tool import Computed
@@ -30,6 +32,10 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.view import View
 from famnb.widget.tables import ColumnView, RowsView, RowView
 
+WHOLE, UNSHOWN = 65_534, 65_535
+"""The far end of the axes, and a place that is not shown, where places are sent as 16 bits."""
+MIN_WIDTH_PX = 300
+"""On a page that is narrower the picture is scaled down."""
 LIST_LENGTH = 100
 """Rows in the list of what is chosen."""
 PROMPT_CHARS = 120
@@ -58,19 +64,6 @@ SHORT_NAMES = {
 """What columns are called where there is little room."""
 
 
-class AxisView(View, frozen=True):
-    """An axis."""
-
-    label: str
-    is_log: bool
-    """Whether it is logarithmic until the user wants it otherwise."""
-    kind: Literal["number", "time", "names"]
-    offset: float
-    """What the page adds to its values: seconds since 1970 would be minutes off as 32-bit floats."""
-    names: tuple[str, ...]
-    """The rows of an axis of names, from the top down."""
-
-
 class PointGroupView(View, frozen=True):
     """A group of points."""
 
@@ -82,19 +75,42 @@ class PointGroupView(View, frozen=True):
     """How often all colours were used before it; tells groups of one colour apart."""
 
 
+class PictureView(View, frozen=True):
+    """The axes with the points, and where in the picture the axes are, as shares of its width and height."""
+
+    url: str
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class ScaleView(View, frozen=True):
+    """An axis, x or y, that can be logarithmic."""
+
+    key: str
+    is_log: bool
+
+
+Zoom: TypeAlias = Literal["Zoom in", "Zoom out", "Show outliers", "Hide outliers"]
+"""What the axes can show instead: what is brushed, all, or all but far outliers."""
+
+
 class PlotView(View, frozen=True):
     """The points that are drawn."""
 
-    x: AxisView
-    y: AxisView
+    label: str
     by: str
     groups: tuple[PointGroupView, ...]
     notes: tuple[str, ...]
+    picture: PictureView | None
+    """None until the page says how wide it is."""
     xs: bytes
-    """32-bit floats, in the axis' unit."""
+    """Where the points lie from the left of the axes: 0 to WHOLE, 16 bits each; UNSHOWN for one that is not shown."""
     ys: bytes
-    codes: bytes
-    """The index of each point's group, a byte each."""
+    """The same from the top."""
+    zooms: tuple[Zoom, ...]
+    scales: tuple[ScaleView, ...]
 
 
 class PointView(View, frozen=True):
@@ -118,7 +134,7 @@ class ExplorerView(View, frozen=True):
     pointed: PointView | None
     """The point that was pointed at last."""
     spans: tuple[Span, Span] | None
-    """The brushed parts of x and y; None if everything is chosen."""
+    """The brushed parts of x and y, as shares of the axes from the left and the top; None if everything is chosen."""
     hidden: tuple[int, ...]
     """Groups that are not shown."""
     chosen: RowsView
@@ -145,11 +161,18 @@ class Explorer(CallTool):
         """The positions of the rows that are drawn."""
         self._pointed: PointView | None = None
         self._spans: tuple[Span, Span] | None = None
+        """The brushed parts of x and y, in the units of the axes."""
         self._hidden: tuple[int, ...] = ()
         self._sorted_by, self._is_descending = "", True
         """The column that the list is sorted by; the latest first unless one is chosen."""
         self._opened: int | None = None
-        self._plot = None if points.empty else self._view_plot()
+        self._width_px = 0
+        """How wide the page is; 0 until it says so."""
+        self._is_dark = False
+        self._plot: PlotView | None = None
+        self._ends: tuple[Span, Span]
+        """The ends of x from the left and of y from the top between which points are shown."""
+        self._show_bulk()
         self._choose()
         super().__init__()
 
@@ -194,9 +217,38 @@ class Explorer(CallTool):
         )
 
     @intent
+    def draw(self, width: int, dark: bool) -> None:
+        """Draw the points for a page of that width, in pixels."""
+        self._width_px, self._is_dark = max(width, MIN_WIDTH_PX), dark
+        self._draw()
+
+    @intent
+    def zoom(self, to: Zoom) -> None:
+        """Show another part of the axes."""
+        if to == "Zoom in" and self._spans:
+            self._ends = self._spans
+        else:
+            self._ends = self._bulk if to == "Hide outliers" else self._whole
+        self._draw()
+
+    @intent
+    def toggle_log(self, axis: Literal["x", "y"]) -> None:
+        """Have an axis logarithmic, or no longer."""
+        scaled: Axis = getattr(self.points, axis)
+        changes: dict[str, Any] = {axis: dataclasses.replace(scaled, is_log=not scaled.is_log)}
+        self.points = dataclasses.replace(self.points, **changes)
+        self._show_bulk()
+
+    @intent
     def brush(self, spans: tuple[Span, Span] | None) -> None:
-        """Choose the rows in these parts of x and y, or all."""
-        self._spans = spans
+        """Choose the rows in these parts of x and y, or all: shares of the axes, from the left and from the top."""
+        self._spans = None
+        if spans is not None:
+            x, y = (
+                (axis.value_at(start, ends), axis.value_at(end, ends))
+                for axis, (start, end), ends in zip((self.points.x, self.points.y), spans, self._ends, strict=True)
+            )
+            self._spans = x, y
         self._choose()
         self._notify_selection()
 
@@ -205,6 +257,7 @@ class Explorer(CallTool):
         """Show the other groups; the rows of these are not chosen."""
         self._hidden = groups
         self._choose()
+        self._draw()
         self._notify_selection()
 
     @intent
@@ -268,14 +321,25 @@ class Explorer(CallTool):
             empty=self.points.empty,
             plot=self._plot,
             pointed=self._pointed,
-            spans=self._spans,
+            spans=None if self._spans is None else self._place_spans(self._spans),
             hidden=self._hidden,
             chosen=self._list,
             opened=None if self._opened is None else str(self._opened),
             call=None if self.pages is None else self.pages.view(),
         )
 
-    def _view_plot(self) -> PlotView:
+    def _show_bulk(self) -> None:
+        """Show all points but far outliers."""
+        x, y = self.points.x, self.points.y
+        if self.points.empty:
+            return
+        self._whole = x.limits(x.values), _turn(y, y.limits(y.values))
+        self._bulk = x.bulk_limits(), _turn(y, y.bulk_limits())
+        self._ends = self._bulk
+        self._draw()
+
+    def _draw(self) -> None:
+        """Make anew what is shown of the points."""
         points, total, drawn = self.points, len(self.points.frame), len(self._drawn)
         few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
         sizes = np.bincount(points.codes, minlength=len(points.groups)).tolist()
@@ -284,22 +348,49 @@ class Explorer(CallTool):
             page_style(slot) if colour is None else {"colour": colour, "cycle": 0}
             for slot, colour in zip(looks["slots"], looks["colours"], strict=True)
         ]
-        x, y = _view_axis(points.x), _view_axis(points.y)
-        places = [(axis.values - view.offset)[self._drawn] for axis, view in ((points.x, x), (points.y, y))]
-        xs, ys = (values.astype("<f4").tobytes() for values in places)
-        return PlotView(
-            x=x,
-            y=y,
+        xs, ys = self._encode_places()
+        more: tuple[Zoom, ...] = ("Show outliers",) if self._ends == self._bulk else ("Zoom out",)
+        less: tuple[Zoom, ...] = ("Hide outliers",) if self._bulk != self._whole else ()
+        axes = (("x", points.x), ("y", points.y))
+        self._plot = PlotView(
+            label=sanitize.visible(f"{points.y.label} against {points.x.label}"),
             by=points.by,
             groups=tuple(
                 PointGroupView(key=sanitize.visible(group), count=f"{size:,}", **style)
                 for group, size, style in zip(points.groups, sizes, styles, strict=True)
             ),
             notes=tuple(note for note in (few, *points.notes) if note),
+            picture=self._draw_picture(),
             xs=xs,
             ys=ys,
-            codes=points.codes[self._drawn].astype("u1").tobytes(),
+            zooms=more if self._ends != self._whole else less,
+            scales=tuple(
+                ScaleView(key=key, is_log=axis.is_log)
+                for key, axis in axes
+                if axis.kind == "number" and (axis.values > 0).any()
+            ),
         )
+
+    def _draw_picture(self) -> PictureView | None:
+        if not self._width_px:
+            return None
+        width_in = self._width_px / DPI
+        figure, (left, top, width, height) = draw_axes(self.points, self._ends, hidden=self._hidden, width_in=width_in)
+        url = figure.to_uri(dark=self._is_dark)
+        return PictureView(url=url, left=left, top=top, width=width, height=height)
+
+    def _encode_places(self) -> tuple[bytes, bytes]:
+        """Return where the points that are drawn lie from the left and from the top of the axes."""
+        axes = zip((self.points.x, self.points.y), self._ends, strict=True)
+        x, y = (axis.shares(axis.values[self._drawn], ends) for axis, ends in axes)
+        is_shown = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1) & ~np.isin(self.points.codes[self._drawn], self._hidden)
+        xs, ys = (np.where(is_shown, np.rint(shares * WHOLE), UNSHOWN).astype("<u2").tobytes() for shares in (x, y))
+        return xs, ys
+
+    def _place_spans(self, spans: tuple[Span, Span]) -> tuple[Span, Span]:
+        axes = zip((self.points.x, self.points.y), spans, self._ends, strict=True)
+        x, y = (axis.shares(span, ends).tolist() for axis, span, ends in axes)
+        return tuple(x), tuple(y)
 
     @property
     def _axis_columns(self) -> list[str]:
@@ -350,14 +441,9 @@ class Explorer(CallTool):
         return f"<Explorer {self.points.title}: {format_count(len(self.points.frame), 'row')}>"
 
 
-def _view_axis(axis: Axis) -> AxisView:
-    return AxisView(
-        label=sanitize.visible(axis.label),
-        is_log=axis.is_log,
-        kind=axis.kind,
-        offset=float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0,
-        names=tuple(map(sanitize.visible, axis.names)),
-    )
+def _turn(axis: Axis, span: Span) -> Span:
+    """Return the ends of a vertical axis from the top: names stand from the top down, numbers from the bottom up."""
+    return span if axis.kind == "names" else span[::-1]
 
 
 def _format_place(axis: Axis, row: int) -> str:

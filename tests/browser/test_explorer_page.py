@@ -18,7 +18,7 @@ def show(page: Page, frame: pd.DataFrame, **options: Any) -> Bridge:
     """An explorer of points on a page."""
     bridge = Bridge(page, famnb.plot.explore(frame, x="seconds", y="dollars", by="kind", **options))
     page.evaluate(START, ["/tools/explorer.js", False])
-    bridge.deliver()
+    bridge.deliver_until(page.get_by_role("application").count)
     return bridge
 
 
@@ -51,9 +51,11 @@ def test_a_brushed_area_can_be_shown_alone_and_given_up(bridge: Bridge):
     press(bridge, "End", " ", "ArrowLeft", " ")
     expect(page.get_by_role("status").filter(has_text="2 of 3 rows chosen")).to_be_visible()
     page.get_by_role("button", name="Zoom in").click()
+    bridge.deliver()
     press(bridge, "Home")
     expect(page.locator(".famnb-tip")).to_contain_text("seconds50")
     page.get_by_role("button", name="Zoom out").click()
+    bridge.deliver()
     press(bridge, "Home")
     expect(page.locator(".famnb-tip")).to_contain_text("seconds0")
     press(bridge, "Escape")

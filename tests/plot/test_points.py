@@ -6,7 +6,7 @@ import pytest
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.plot import points as points_module
-from famnb.plot.points import draw, names_axis, place_points, read_axis, read_points
+from famnb.plot.points import Axis, draw, names_axis, place_points, read_axis, read_points
 from tests.plot.plot_figures import FRAMES, figure_text
 from tests.support.plot_frames import START_US, calls, many_calls
 
@@ -78,3 +78,22 @@ def test_frames_of_every_shape_are_drawn_or_say_why_not(name: str):
     assert ("Nothing to draw" in text) == bool(points.empty) == (len(points.frame) == 0)
     if not points.empty:
         assert f"(n={int((points.codes == 0).sum()):,})" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "is_log", "limits"),
+    [
+        ([1.0, 100.0], False, (0, 102.97)),
+        ([100.0, 110.0], False, (99.7, 110.3)),
+        ([5.0, 5.0], False, (4.5, 5.5)),
+        ([0.0, 12.0, 100.0], True, (10, 120)),
+        ([*range(10, 60)], False, (0, 60.47)),
+        ([*range(10, 60), 9000], False, (0, 60.47)),
+        ([1.0, 2.0, 9000.0], False, (0, 9269.97)),
+    ],
+)
+def test_an_axis_begins_at_zero_where_that_is_near_and_leaves_far_outliers_out(values, is_log, limits):
+    axis = Axis("x", "x", np.array(values, float), is_log=is_log)
+    assert axis.bulk_limits() == pytest.approx(limits)
+    ends = axis.bulk_limits()
+    assert [axis.value_at(axis.shares(value, ends), ends) for value in limits] == pytest.approx(limits)

@@ -1,16 +1,19 @@
 """The explorer: what its page gets, what a point says, what is brushed, and which call opens."""
 
+import base64
+import io
 import json
 from collections.abc import Iterator
 
 import numpy as np
+import PIL.Image
 import pytest
 from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
-from famnb.widget.explorer import Explorer, ExplorerView, PlotView
-from tests.support.plot_frames import START_US, calls, many_calls, priced_calls
+from famnb.widget.explorer import UNSHOWN, WHOLE, Explorer, ExplorerView, PlotView
+from tests.support.plot_frames import calls, many_calls, priced_calls
 from tests.widget.conftest import ask
 
 HOSTILE = "<img src=x onerror=alert(1)>\n\u202eabc"
@@ -33,13 +36,67 @@ def plot_of(explorer: Explorer) -> PlotView:
     return plot
 
 
-def test_places_go_to_the_page_as_bytes():
-    plot = plot_of(famnb.plot.explore(calls(model=["a", "b", "a"], ttft_s=[0.25, 0.5, 0.125]), y="ttft_s"))
-    assert list(np.frombuffer(plot.xs, "<f4")) == [0, 1, 2]
-    assert list(np.frombuffer(plot.ys, "<f4")) == [250, 500, 125]
-    assert list(plot.codes) == [0, 1, 0]
-    assert (plot.x.label, plot.x.kind, plot.x.offset) == ("start (UTC)", "time", START_US / 1e6)
+def places_of(explorer: Explorer) -> tuple[np.ndarray, np.ndarray]:
+    """Where the points lie from the left and from the top; NaN for one that is not shown."""
+    plot = plot_of(explorer)
+    xs, ys = (np.frombuffer(places, "<u2") for places in (plot.xs, plot.ys))
+    return np.where(xs == UNSHOWN, np.nan, xs / WHOLE), np.where(ys == UNSHOWN, np.nan, ys / WHOLE)
+
+
+def test_places_are_shares_of_the_axes_from_the_left_and_the_top():
+    explorer = famnb.plot.explore(calls(model=["a", "b", "a"], ttft_s=[0.25, 0.5, 0.125]), y="ttft_s")
+    xs, ys = places_of(explorer)
+    assert xs == pytest.approx([0.06 / 2.12, 0.5, 2.06 / 2.12], abs=1e-4)
+    high = 500 + 0.03 * 375
+    assert ys == pytest.approx([1 - 250 / high, 1 - 500 / high, 1 - 125 / high], abs=1e-4)
+    plot = plot_of(explorer)
+    assert plot.label == "time to first token (ms) against start (UTC)"
     assert [(group.key, group.count) for group in plot.groups] == [("a", "2"), ("b", "1")]
+    ask(explorer, "hide_groups", groups=[0])
+    assert list(np.isnan(places_of(explorer)[0])) == [True, False, True]
+
+
+def test_the_points_are_drawn_for_the_page_and_lie_where_the_picture_has_them():
+    explorer = famnb.plot.explore(
+        calls(model=["a"] * 3, input_tokens=[1, 50, 99], e2e_s=[1.0, 2.0, 3.0]), x="input_tokens"
+    )
+    assert plot_of(explorer).picture is None
+    pictures = {}
+    for dark in (False, True):
+        ask(explorer, "draw", width=640, dark=dark)
+        pictures[dark] = plot_of(explorer).picture
+    assert pictures[False].url != pictures[True].url
+    data = base64.b64decode(pictures[False].url.partition(",")[2])
+    image = np.asarray(PIL.Image.open(io.BytesIO(data)).convert("RGBA")).astype(int)
+    height, width, _ = image.shape
+    assert width == 2 * 640
+    for x, y in zip(*places_of(explorer), strict=True):
+        left = (pictures[False].left + x * pictures[False].width) * width
+        top = (pictures[False].top + y * pictures[False].height) * height
+        red, _, blue, _ = image[round(top), round(left)]
+        assert blue > red + 50
+
+
+def test_far_outliers_are_shown_when_they_are_asked_for_and_what_is_brushed_alone():
+    explorer = famnb.plot.explore(
+        calls(model=["a"] * 10, input_tokens=range(10), e2e_s=[*range(9), 9000]), x="input_tokens"
+    )
+
+    def shown() -> tuple[int, tuple[str, ...]]:
+        return int((~np.isnan(places_of(explorer)[0])).sum()), plot_of(explorer).zooms
+
+    assert shown() == (9, ("Show outliers",))
+    ask(explorer, "zoom", to="Show outliers")
+    assert shown() == (10, ("Hide outliers",))
+    ask(explorer, "zoom", to="Hide outliers")
+    ask(explorer, "brush", spans=[[0, 0.5], [0, 1]])
+    chosen = len(explorer.selection)
+    ask(explorer, "zoom", to="Zoom in")
+    assert shown() == (chosen, ("Zoom out",))
+    (left, right), _ = view_of(explorer).spans
+    assert (left, right) == pytest.approx((0, 1))
+    ask(explorer, "zoom", to="Zoom out")
+    assert shown()[0] == 10
 
 
 def test_no_place_and_no_prompt_is_widget_state():
@@ -73,8 +130,9 @@ def test_brushing_filters_the_frame():
     assert explorer.selection.equals(frame)
     lengths: list[int] = []
     explorer.observe(lambda change: lengths.append(len(change["new"])), "selection")
-    ask(explorer, "brush", spans=[[100, 300], [2, 3]])
-    inside = frame[frame["input_tokens"].between(100, 300) & frame["e2e_s"].between(2, 3)]
+    xs, ys = places_of(explorer)
+    ask(explorer, "brush", spans=[[0.25, 0.75], [0.25, 0.75]])
+    inside = frame[(xs >= 0.25) & (xs <= 0.75) & (ys >= 0.25) & (ys <= 0.75)]
     assert explorer.selection.equals(inside)
     assert 0 < len(inside) < len(frame)
     ask(explorer, "hide_groups", groups=[0])
@@ -152,11 +210,14 @@ def test_the_list_is_sorted_by_a_column_and_back():
     assert sort("model") == (["c", "b", "a"], "descending")
 
 
-def test_an_axis_begins_logarithmic_where_that_is_asked_for():
-    frame = calls(model=["a", "b"], e2e_s=[2.0, 3.0], input_tokens=[0, 5])
-    plot = plot_of(famnb.plot.explore(frame, x="input_tokens", log="x"))
-    assert (plot.x.is_log, plot.y.is_log) == (True, False)
-    assert list(np.frombuffer(plot.xs, "<f4")) == [5]
-    assert "1 of 2 rows have no input tokens" in plot.notes[0]
+def test_an_axis_is_logarithmic_where_that_is_asked_for():
+    frame = calls(model=["a", "b", "a"], e2e_s=[2.0, 3.0, 4.0], input_tokens=[0, 5, 500])
+    explorer = famnb.plot.explore(frame, x="input_tokens", log="x")
+    assert [(scale.key, scale.is_log) for scale in plot_of(explorer).scales] == [("x", True), ("y", False)]
+    assert "1 of 3 rows have no input tokens" in plot_of(explorer).notes[0]
+    edge = np.log(1.2) / np.log(144)
+    assert places_of(explorer)[0] == pytest.approx([edge, 1 - edge], abs=1e-4)
+    ask(explorer, "toggle_log", axis="x")
+    assert places_of(explorer)[0] == pytest.approx([5 / 514.85, 500 / 514.85], abs=1e-4)
     with pytest.raises(famnb.InvalidRequest, match="log: start is no number"):
         famnb.plot.explore(frame, log="xy")

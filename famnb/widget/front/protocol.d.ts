@@ -13,14 +13,6 @@ export interface AnswerView {
   versionCount: number;
 }
 
-export interface AxisView {
-  label: string;
-  isLog: boolean;
-  kind: "number" | "time" | "names";
-  offset: number;
-  names: (string)[];
-}
-
 export interface BadgeView {
   text: string;
   tone: "plain" | "warn" | "error";
@@ -298,15 +290,24 @@ export interface PictureView {
   url: string;
 }
 
+export interface PictureView {
+  url: string;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
 export interface PlotView {
-  x: AxisView;
-  y: AxisView;
+  label: string;
   by: string;
   groups: (PointGroupView)[];
   notes: (string)[];
+  picture: PictureView | null;
   xs: DataView;
   ys: DataView;
-  codes: DataView;
+  zooms: ("Zoom in" | "Zoom out" | "Show outliers" | "Hide outliers")[];
+  scales: (ScaleView)[];
 }
 
 export interface PointGroupView {
@@ -392,6 +393,11 @@ export interface RowsView {
 export interface RunStateView {
   progress: ProgressView | null;
   result: SafeHtml;
+}
+
+export interface ScaleView {
+  key: string;
+  isLog: boolean;
 }
 
 export interface TimelineView {
@@ -502,12 +508,15 @@ export interface ExplorerIntents {
   brush: { spans: [[number, number], [number, number]] | null };
   close_call: {};
   describe_point: { point: number };
+  draw: { width: number; dark: boolean };
   draw_timeline: { dark: boolean };
   hide_groups: { groups: (number)[] };
   open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
   sort_rows: { column: number };
+  toggle_log: { axis: "x" | "y" };
+  zoom: { to: "Zoom in" | "Zoom out" | "Show outliers" | "Hide outliers" };
 }
 
 export interface InspectorIntents {

@@ -29,8 +29,8 @@ function Raw({ part, raw }) {
   </div>`;
 }
 
-// Whether the page is dark, by the colour of its text: no host says it in the same way.
-function isDark(element) {
+/** Whether the page is dark, by the colour of its text: no host says it in the same way. @param {Element} element */
+export function isDark(element) {
   const [red, green, blue] = getComputedStyle(element).color.match(/[\d.]+/g) ?? [0, 0, 0];
   return Number(red) + Number(green) + Number(blue) > 384;
 }
