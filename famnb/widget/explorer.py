@@ -75,7 +75,7 @@ class PointGroupView(View, frozen=True):
     """How often all colours were used before it; tells groups of one colour apart."""
 
 
-class PictureView(View, frozen=True):
+class AxesView(View, frozen=True):
     """The axes with the points, and where in the picture the axes are, as shares of its width and height."""
 
     url: str
@@ -103,7 +103,7 @@ class PlotView(View, frozen=True):
     by: str
     groups: tuple[PointGroupView, ...]
     notes: tuple[str, ...]
-    picture: PictureView | None
+    picture: AxesView | None
     """None until the page says how wide it is."""
     xs: bytes
     """Where the points lie from the left of the axes: 0 to WHOLE, 16 bits each; UNSHOWN for one that is not shown."""
@@ -371,13 +371,13 @@ class Explorer(CallTool):
             ),
         )
 
-    def _draw_picture(self) -> PictureView | None:
+    def _draw_picture(self) -> AxesView | None:
         if not self._width_px:
             return None
         width_in = self._width_px / DPI
         figure, (left, top, width, height) = draw_axes(self.points, self._ends, hidden=self._hidden, width_in=width_in)
         url = figure.to_uri(dark=self._is_dark)
-        return PictureView(url=url, left=left, top=top, width=width, height=height)
+        return AxesView(url=url, left=left, top=top, width=width, height=height)
 
     def _encode_places(self) -> tuple[bytes, bytes]:
         """Return where the points that are drawn lie from the left and from the top of the axes."""

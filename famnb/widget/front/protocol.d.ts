@@ -13,6 +13,14 @@ export interface AnswerView {
   versionCount: number;
 }
 
+export interface AxesView {
+  url: string;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
 export interface BadgeView {
   text: string;
   tone: "plain" | "warn" | "error";
@@ -290,20 +298,12 @@ export interface PictureView {
   url: string;
 }
 
-export interface PictureView {
-  url: string;
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-}
-
 export interface PlotView {
   label: string;
   by: string;
   groups: (PointGroupView)[];
   notes: (string)[];
-  picture: PictureView | null;
+  picture: AxesView | null;
   xs: DataView;
   ys: DataView;
   zooms: ("Zoom in" | "Zoom out" | "Show outliers" | "Hide outliers")[];
