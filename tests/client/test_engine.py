@@ -96,15 +96,6 @@ def test_a_server_that_speaks_no_tls(serve, connect):
         connect(server.url.replace("http:", "https:"), retries=ONCE, deadlines=Deadlines(connect=1)).send(WHOLE)
 
 
-def test_a_server_that_speaks_no_http(caller, serve, connect):
-    """Garbage in place of a status line is no reply; the request may have done its work, so it is not repeated."""
-    server = serve([b"\x00\x01 this is not http at all\r\n\r\n", Action.CLOSE])
-    error = caller.failure(connect(server), WHOLE)
-    assert isinstance(error, ResponseFormatError)
-    assert "127.0.0.1" in str(error)
-    assert len(server.requests) == 1
-
-
 def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
     """The answer was made and perhaps paid for: one request, an error, the bytes kept."""
     server = serve([head(200, content_type="application/json", content_length="9999"), b'{"choices": [', Action.CLOSE])

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
-from scipy import stats as peer
 
 from famnb import stats
 from famnb.stats.bradley_terry import Vote
@@ -172,17 +170,3 @@ def test_a_ranking_shows_itself_as_a_table() -> None:
 def test_votes_that_make_no_sense_are_refused(votes: list[Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         stats.bradley_terry(votes)
-
-
-@pytest.mark.full
-def test_intervals_cover_the_truth_at_their_rate() -> None:
-    rng, truth = np.random.default_rng(5), np.array([0.9, 0.2, -0.3, -0.8])
-    names, covered = ["a", "b", "c", "d"], 0
-    for _ in range(200):
-        first = rng.integers(0, 4, 240)
-        second = (first + rng.integers(1, 4, 240)) % 4
-        won = rng.random(240) < special.expit(truth[first] - truth[second])
-        votes = [(names[a], names[b], names[a if w else b]) for a, b, w in zip(first, second, won, strict=True)]
-        frame = stats.bradley_terry(votes).frame.loc[names]
-        covered += int(((frame["low"] <= truth) & (truth <= frame["high"])).sum())
-    assert peer.binom.ppf(0.0005, 800, 0.93) <= covered <= peer.binom.ppf(0.9995, 800, 0.97)

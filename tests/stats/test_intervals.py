@@ -60,13 +60,6 @@ def test_order_intervals_cover_at_least_their_level(p: float, n: int, level: flo
     assert narrower < level
 
 
-@pytest.mark.full
-def test_median_intervals_cover_the_truth_at_their_rate() -> None:
-    """Of 300 samples of a skewed distribution with median 1, some 95 in 100 hold it."""
-    samples = np.random.default_rng(7).lognormal(size=(300, 41))
-    assert intervals_hold(covers(stats.median(sample), 1) for sample in samples)
-
-
 LIGHT: dict[str, tuple[Draw, float]] = {
     "normal": (lambda rng, size: rng.normal(3, 2, size), 3.0),
     "uniform": (lambda rng, size: rng.random(size), 0.5),
@@ -129,16 +122,6 @@ def calls_of_prompts(rng: np.random.Generator, prompts: int, repeats: int, *, sp
     return np.exp(own).ravel(), np.repeat(np.arange(prompts), repeats)
 
 
-@pytest.mark.parametrize("prompts", PROMPTS)
-@pytest.mark.parametrize("spread", [0.0, 0.9])
-def test_medians_of_clusters_hold_for_new_prompts(prompts: int, spread: float) -> None:
-    """However much prompts differ; calls that count one by one fail the check where they do."""
-    rng = np.random.default_rng(11)
-    samples = [calls_of_prompts(rng, prompts, 5, spread=spread) for _ in range(200)]
-    assert intervals_hold(covers(stats.median(values, clusters=codes), 1) for values, codes in samples)
-    assert intervals_hold(covers(stats.median(values), 1) for values, _ in samples) == (spread == 0)
-
-
 @pytest.mark.parametrize("spread", [0.0, 0.9])
 def test_high_percentiles_of_clusters_hold_for_new_prompts_or_are_not_known(spread: float) -> None:
     """Ten calls with each of 20 or 60 prompts: where these differ, twenty seldom carry an interval of p90."""
@@ -167,19 +150,6 @@ def test_values_that_go_together_count_once() -> None:
     assert (five.value, five.low, five.high) == pytest.approx((once.value, once.low, once.high), abs=0.15)
     alone = stats.median(values, clusters=range(30))
     assert (alone.low, alone.high) == (once.low, once.high)
-
-
-@pytest.mark.parametrize("prompts", PROMPTS)
-@pytest.mark.parametrize("rate", [0.5, 0.9])
-def test_shares_of_clusters_hold_for_new_prompts(prompts: int, rate: float) -> None:
-    """Of prompts that are nearly always or hardly ever answered; calls that count one by one fail the check."""
-    rng = np.random.default_rng(13)
-    own = rng.beta(rate / 3, (1 - rate) / 3, (300, prompts))
-    passes, codes = rng.random((300, prompts, 5)) < own[:, :, None], np.repeat(np.arange(prompts), 5)
-    found = [stats.share(one.ravel(), clusters=codes) for one in passes]
-    assert intervals_hold(covers(one, rate) for one in found)
-    naive = [stats.proportion(int(one.sum()), one.size) for one in passes]
-    assert not intervals_hold(covers(one, rate) for one in naive)
 
 
 def test_a_share_of_all_has_a_width() -> None:
