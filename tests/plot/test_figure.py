@@ -39,7 +39,14 @@ def test_an_image_is_sharp_and_says_what_it_shows():
     assert data["text/plain"] == "<Figure: Time to first token by model: m (n=1), 500 ms>"
 
 
-@pytest.mark.parametrize("first", ["", "%matplotlib inline", "import matplotlib.pyplot as plt"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "%matplotlib inline",
+        pytest.param("", marks=pytest.mark.full),
+        pytest.param("import matplotlib.pyplot as plt", marks=pytest.mark.full),
+    ],
+)
 def test_a_figure_shows_itself_once(first: str):
     cell = f"{first}\nimport famnb\nfamnb.plot.latency(famnb.calls())"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])

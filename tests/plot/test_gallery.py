@@ -158,6 +158,7 @@ def test_what_has_no_room_in_the_smallest_size_is_counted(name: str) -> None:
     assert re.search(r"No room for: |[0-9]+ others", figure_text(figure))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", [name for name in GALLERY if name not in CROWDED])
 def test_a_given_size_is_kept_and_what_has_no_room_is_said(name: str) -> None:
@@ -187,7 +188,7 @@ def test_a_name_that_is_cut_is_cut_alike_and_whole_in_the_caption() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("layout", ["constrained", "tight"])
+@pytest.mark.parametrize("layout", ["constrained", pytest.param("tight", marks=pytest.mark.full)])
 def test_the_callers_figure_keeps_its_order(layout: str) -> None:
     """With a layout of matplotlib's, nothing of one axes reaches another, however often it is drawn."""
     own = Figure(figsize=(9, 7), layout=layout)

@@ -1,7 +1,7 @@
 """A draft means a request, and every request has a draft that means exactly it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
@@ -13,7 +13,6 @@ from tests.support.strategies import requests, wide_requests
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 
 
-@settings(max_examples=150, deadline=None)
 @given(requests | wide_requests)
 def test_every_request_opens_as_exactly_itself(request: Request):
     reopened = read_draft(draft_of(request)).request
