@@ -15,6 +15,8 @@ from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
+ANYBODY = httpx.Client(verify=False)
+"""A caller who has no key."""
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -36,7 +38,7 @@ FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 )
 def test_a_key_that_is_not_the_key_is_refused(server, endpoint, headers, streams):
     sent = [(name, value.format(key=server.key).encode("latin-1")) for name, value in headers]
-    answer = httpx.post(server.url + PATHS[endpoint], headers=sent, json=minimal_body(endpoint, stream=streams))
+    answer = ANYBODY.post(server.url + PATHS[endpoint], headers=sent, json=minimal_body(endpoint, stream=streams))
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/json"
     error = error_of(endpoint, answer.json())
@@ -50,24 +52,28 @@ def test_a_key_that_is_not_the_key_is_refused(server, endpoint, headers, streams
 @pytest.mark.parametrize("name", ["web", "responses", "messages"])
 def test_an_error_body_is_the_documents(server: Server, name: str):
     expected = json.loads((FIXTURES / f"error_{name}.json").read_text())
-    body = httpx.post(server.url + PATHS[name], json=minimal_body(name)).json()
+    body = ANYBODY.post(server.url + PATHS[name], json=minimal_body(name)).json()
     inner = body["error"]["error"] if name == "messages" else body["error"]
     (expected["error"]["error"] if name == "messages" else expected["error"])["message"] = inner["message"]
     assert body == expected
 
 
 def test_the_key_comes_before_the_body(server: Server, endpoint: str):
-    assert httpx.post(server.url + PATHS[endpoint], content=b"{").status_code == 401
+    assert ANYBODY.post(server.url + PATHS[endpoint], content=b"{").status_code == 401
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n"
     assert send_raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
 
 
 def test_the_messages_endpoint_also_takes_the_header_of_its_sdk(server: Server):
     headers = {"x-api-key": server.key}
-    assert httpx.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 200
-    assert httpx.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 401
+    assert (
+        ANYBODY.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 200
+    )
+    assert ANYBODY.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 401
     headers["authorization"] = "Bearer wrong"
-    assert httpx.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 401
+    assert (
+        ANYBODY.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 401
+    )
 
 
 def request(limits: RateLimiter, key: str = "key") -> float | None:
