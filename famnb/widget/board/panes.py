@@ -16,7 +16,6 @@ from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import FieldView, FormView
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
@@ -85,9 +84,7 @@ class BoardPane:
                 fields = {"stream": True, **settings}
                 target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None, endpoints)
                 request = compose(target.name, UNWRITTEN, endpoints=endpoints, **fields)
-            self.editor = Editor(
-                endpoints=endpoints, endpoint=request.endpoint, prompt="", system="", tool_picker=ToolPicker({}, None)
-            )
+            self.editor = Editor(endpoints=endpoints, endpoint=request.endpoint)
             self.editor.fill(draft_of(request, endpoints))
         except (InvalidRequest, TypeError) as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None

@@ -44,7 +44,6 @@ from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.python_code import variant_fields
 from famnb.widget.form.tool import Computed, read_shared
-from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
@@ -131,7 +130,8 @@ class Composer(PanelTool):
             # A saved prompt, which says its version, is a text like any other here.
             prompt=str(prompt),
             system=str(system),
-            tool_picker=ToolPicker(callable_tools.functions, schema),
+            functions=callable_tools.functions,
+            schema=schema,
         )
         if model is not None:
             editor.set_text("model", model)

@@ -23,6 +23,7 @@ from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
 from famnb.request.neutral import FieldPath
+from famnb.request.tools import FunctionTool
 from famnb.widget.form.fields import (
     EXACT,
     EXTRA,
@@ -34,6 +35,7 @@ from famnb.widget.form.fields import (
     request_fields,
 )
 from famnb.widget.form.images import PromptImage
+from famnb.widget.html.facts import system_text
 
 UNWRITTEN = "…"
 """Stands for a prompt that is not written yet, since no request is valid without one."""
@@ -81,6 +83,10 @@ class Draft:
     """Images that go along with the prompt."""
     raw: FieldTexts = dataclasses.field(default_factory=dict)
     """The text in each control."""
+    functions: tuple[FunctionTool, ...] = ()
+    """What the model may call, beside the tools in the text of their field."""
+    schema: Any = None
+    """The type that an answer shall be JSON of; None for none."""
 
     @property
     def target(self) -> Endpoint:
@@ -143,8 +149,17 @@ def read_draft(draft: Draft) -> Reading:
         # A vendor may have a field that famnb does not know: it is sent as it is, which a remark says.
         unknown = {name: exact.pop(name) for name in [*exact] if name not in endpoint.request.model_fields}
         values |= {EXTRA: {**values.get(EXTRA, {}), **unknown}} if unknown else {}
-    # The later wins: a field overrides what the prompt box makes, and JSON overrides the fields.
-    body = {**_prompt_fields(endpoint, draft.prompt, draft.system, draft.pictures, draft.endpoints), **values, **exact}
+    # The later wins: a field overrides what the prompt box and the boxes of tools make, and JSON overrides the fields.
+    body = _prompt_fields(draft)
+    for name, value in values.items():
+        match body.get(name), value:
+            case dict(asked), dict():
+                body[name] = {**asked, **value}
+            case list(asked), list() if name == "tools":
+                body[name] = [*(tool for tool in asked if tool not in value), *value]
+            case _:
+                body[name] = value
+    body |= exact
     request = None
     try:
         # Without the texts that cannot be read: what else is wrong is said with them, not after they are mended.
@@ -194,7 +209,7 @@ def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
     if type(request) is not endpoint.request:
         request = endpoint.request.from_body(request.body())
     fields = form_fields(endpoint)
-    draft, rest = _extract_prompt(endpoint, request.given_fields(), endpoints)
+    draft, rest = _extract_prompt(request, endpoints)
     written = write_fields(endpoint, rest)
     texts = {field.path: written[field.path] for field in fields if field.fits(written.get(field.path, ""))}
     values, _ = read_texts(fields, texts)
@@ -213,7 +228,8 @@ def replace_prompt(
     endpoint = endpoint_of(request.endpoint, endpoints)
     field = endpoint.request.prompt_field
     conversation = request.body()[field]
-    replacement = _prompt_fields(endpoint, prompt, "", pictures, endpoints)[field]
+    draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, pictures=tuple(pictures))
+    replacement = _prompt_fields(draft)[field]
     if isinstance(conversation, str):
         return request.replace(**{field: replacement})
     if conversation[-1].get("role") != "user":
@@ -226,7 +242,7 @@ def split_content(content: UserContent) -> tuple[str, tuple[PromptImage, ...]]:
     """Return the text and the pictures of what a user says."""
     if isinstance(content, str):
         return content, ()
-    return _first_text(content), tuple(PromptImage(url) for url in _image_urls(content))
+    return _first_text(content), tuple(PromptImage(url) for url in map(_image_url, content) if url)
 
 
 def last_user_content(request: Request) -> UserContent:
@@ -245,52 +261,54 @@ def last_user_content(request: Request) -> UserContent:
     return [_image_part(url) if part.get("type") == "image" and (url := _image_url(part)) else part for part in content]
 
 
-def _prompt_fields(
-    endpoint: Endpoint, prompt: str, system: str, pictures: Sequence[PromptImage], endpoints: Endpoints
-) -> dict[str, Any]:
-    """Return the fields of a body that a prompt, a system text and pictures make."""
-    text = prompt if prompt.strip() else UNWRITTEN
-    composed = compose(endpoint.name, text, system=system if system.strip() else None, endpoints=endpoints).body()
+def _prompt_fields(draft: Draft) -> dict[str, Any]:
+    """Return the fields of a body that a prompt, a system text, pictures, functions and a schema make."""
+    endpoint = draft.target
+    model, schema_paths = endpoint.request, endpoint.traits.format
+    text = draft.prompt if draft.prompt.strip() else UNWRITTEN
+    fields: dict[str, Any] = {}
+    if draft.functions and endpoint.takes_tools:
+        fields["tools"] = list(draft.functions)
+    if schema_paths:
+        fields["schema"] = draft.schema
+    composed = compose(
+        endpoint.name,
+        text,
+        system=draft.system if draft.system.strip() else None,
+        endpoints=draft.endpoints,
+        **fields,
+    ).body()
     # The model, and a cap that a vendor insists on, have controls of their own.
-    own = (endpoint.request.prompt_field, endpoint.traits.system_field)
-    body = {name: value for name, value in composed.items() if name in own}
-    if pictures:
-        field = endpoint.request.prompt_field
-        conversation = body[field]
+    names = {model.prompt_field, endpoint.traits.system_field, "tools", schema_paths and schema_paths.outer[0]}
+    body = {name: value for name, value in composed.items() if name in names}
+    if draft.pictures:
+        conversation = body[model.prompt_field]
         earlier = [] if isinstance(conversation, str) else conversation[:-1]
-        image_parts = [_image_part(picture.url) for picture in pictures]
-        body[field] = [*earlier, endpoint.request.user_message([{"type": "text", "text": text}, *image_parts])]
+        image_parts = [_image_part(picture.url) for picture in draft.pictures]
+        body[model.prompt_field] = [*earlier, model.user_message([{"type": "text", "text": text}, *image_parts])]
     return body
 
 
-def _extract_prompt(endpoint: Endpoint, body: Mapping[str, Any], endpoints: Endpoints) -> tuple[Draft, dict[str, Any]]:
-    """Return what of a body is a plain prompt, system text and pictures, and the other fields."""
-    prompt, system, pictures = _guess_prompt(endpoint, body)
-    prompt = "" if prompt == UNWRITTEN else prompt
-    draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, system=system, pictures=pictures)
-    # The guess is right for a field if the prompt box would write the same again.
-    guess = _prompt_fields(endpoint, prompt, system, pictures, endpoints)
+def _extract_prompt(request: Request, endpoints: Endpoints) -> tuple[Draft, dict[str, Any]]:
+    """Return what of a request is a plain prompt, system text and pictures, and the other fields."""
+    last, body = request.turns()[-1], request.given_fields()
+    draft = Draft(
+        endpoint=request.endpoint,
+        endpoints=endpoints,
+        prompt="" if last.text == UNWRITTEN else last.text,
+        system=system_text(request),
+        pictures=tuple(map(PromptImage, last.images)),
+    )
+    # This is right for a field if the prompt box would write the same again.
+    guess = _prompt_fields(draft)
     matching = {name for name, value in guess.items() if _canonical(value) == _canonical(body.get(name, ...))}
-    field = endpoint.request.prompt_field
+    field = request.prompt_field
     if field not in matching:
         draft = dataclasses.replace(draft, prompt="", pictures=())
     # On the chat endpoints the system text is a message of the conversation, and goes where that goes.
     if not {*guess} - {field} <= matching or (len(guess) == 1 and field not in matching):
         draft = dataclasses.replace(draft, system="")
     return draft, {name: value for name, value in body.items() if name not in matching}
-
-
-def _guess_prompt(endpoint: Endpoint, body: Mapping[str, Any]) -> tuple[str, str, tuple[PromptImage, ...]]:
-    """Return the prompt, system text and pictures that a body seems to have."""
-    conversation = body[endpoint.request.prompt_field]
-    system_field = endpoint.traits.system_field
-    system = _first_text(body.get(system_field)) if system_field else ""
-    if isinstance(conversation, str):
-        return conversation, system, ()
-    if conversation[0].get("role") == "system":
-        system = _first_text(conversation[0].get("content"))
-    content = conversation[-1].get("content")
-    return _first_text(content), system, tuple(PromptImage(url) for url in _image_urls(content))
 
 
 def _first_text(content: Any) -> str:
@@ -302,13 +320,6 @@ def _first_text(content: Any) -> str:
             return text
         case _:
             return ""
-
-
-def _image_urls(content: Any) -> list[str]:
-    if not isinstance(content, list):
-        return []
-    urls = [_image_url(part) for part in content]
-    return [url for url in urls if url]
 
 
 def _image_part(url: str) -> dict[str, Any]:

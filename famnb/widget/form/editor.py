@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints
@@ -15,6 +16,8 @@ from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.neutral import FieldPath
+from famnb.request.structured_output import json_format
+from famnb.request.tools import FunctionTool
 from famnb.widget.form import hints
 from famnb.widget.form.draft import (
     Draft,
@@ -29,30 +32,45 @@ from famnb.widget.form.draft import (
     required_texts,
     usage_texts,
 )
-from famnb.widget.form.fields import FIRST, GROUPS, IMAGES, MODEL, STREAM, FormField
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.form.views import EndpointView, FieldView, FormView, GroupView
+from famnb.widget.form.views import BoxView, EndpointView, FieldView, FormView, GroupView
 
 
 class Editor(PromptBox):
     """What the form holds, edit by edit; every edit is allowed, and `reading` says what is wrong."""
 
     def __init__(
-        self, *, endpoint: str, prompt: str, system: str, tool_picker: ToolPicker, endpoints: Endpoints = ENDPOINTS
+        self,
+        *,
+        endpoint: str,
+        prompt: str = "",
+        system: str = "",
+        functions: Mapping[str, FunctionTool] = MappingProxyType({}),
+        schema: Any = None,
+        endpoints: Endpoints = ENDPOINTS,
     ) -> None:
-        """`endpoints` are those of the service that is asked, one of which is chosen first."""
+        """`endpoints` are those of the service that is asked, one of which is chosen first.
+
+        The model may be asked to call the `functions` and to answer with JSON of the type `schema`: each is a box that
+        is ticked at first, and counts at endpoints that can carry it.
+        """
         self.endpoints = endpoints
         """The endpoints to choose from, by name."""
         super().__init__(prompt, system)
-        self._tool_picker = tool_picker
+        if schema is not None:
+            json_format(schema)  # raises what is wrong with it
+        self._functions, self._schema = functions, schema
+        self._schema_box = "" if schema is None else f"{getattr(schema, '__name__', 'the given type')} as JSON"
+        self._ticked = {*functions, self._schema_box}
+        """The boxes that are ticked."""
         self._latest_reading: tuple[Draft, Reading] | None = None
         self._earlier: dict[str, dict[FieldPath, str]] = {}
         """By endpoint, the texts that its form held when another endpoint was chosen."""
         self._losses: tuple[str, ...] = ()
         target = endpoint_of(endpoint, endpoints)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
-        self._use(target, {STREAM: "true", **tool_picker.initial_texts(target)})
+        self._use(target, {STREAM: "true"})
         self._ask_usage()
 
     # What it holds
@@ -67,6 +85,8 @@ class Editor(PromptBox):
             system=self.system,
             pictures=self.pictures,
             raw=dict(self.raw),
+            functions=tuple(function for name, function in self._functions.items() if name in self._ticked),
+            schema=self._schema if self._schema_box in self._ticked else None,
         )
 
     @property
@@ -83,7 +103,7 @@ class Editor(PromptBox):
     @property
     def answer_type(self) -> Any:
         """The type that an answer shall be JSON of; None if the form does not ask for it."""
-        return self._tool_picker.answer_type(self.endpoint, self.raw)
+        return self.draft.schema if self.endpoint.traits.format else None
 
     def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = "") -> Request:
         """Return the request that the form's settings make of a prompt and pictures (None: the form's).
@@ -137,7 +157,7 @@ class Editor(PromptBox):
 
     def tick(self, box: str, *, is_on: bool) -> None:
         """Ask for the function or the answer type of a box, or no longer."""
-        self.raw |= self._tool_picker.texts_with(self.endpoint, self.raw, box, is_on=is_on)
+        self._ticked = self._ticked | {box} if is_on else self._ticked - {box}
 
     def choose_endpoint(self, name: str) -> None:
         """Carry over what another endpoint can take, and remember what it cannot."""
@@ -163,6 +183,7 @@ class Editor(PromptBox):
         self._losses = ()
         self.prompt, self.system, self.pictures = draft.prompt, draft.system, draft.pictures
         self.rows, self.row = [], 0
+        self._ticked = set()
         self._use(endpoint_of(draft.endpoint, self.endpoints), draft.raw)
 
     def _use(self, endpoint: Endpoint, raw: Mapping[FieldPath, str]) -> None:
@@ -191,7 +212,15 @@ class Editor(PromptBox):
     def view(self) -> FormView:
         """Return the settings, and what is wrong with them."""
         faults = self.reading.faults
-        boxes = self._tool_picker.boxes(self.endpoint, self.raw)
+        boxes: dict[str, tuple[BoxView, ...]] = {}
+        if self._functions and self.endpoint.takes_tools:
+            # The first line of its description says what it is for.
+            boxes[TOOLS] = tuple(
+                BoxView(key=name, help=function.description.partition("\n")[0], is_on=name in self._ticked)
+                for name, function in self._functions.items()
+            )
+        if self._schema_box and self.endpoint.traits.format:
+            boxes[FORM] = (BoxView(key=self._schema_box, help="", is_on=self._schema_box in self._ticked),)
         groups: dict[str, list[FieldView]] = {name: [] for name in (FIRST, *GROUPS)}
         for field in self._fields.values():
             text, fault = self.raw.get(field.path, ""), faults.get(field.path, "")
@@ -215,4 +244,8 @@ class Editor(PromptBox):
     def remarks(self) -> tuple[str, ...]:
         """What to know before it is sent: what another endpoint could not take, what is ignored, what may surprise."""
         draft, reading = self.draft, self.reading
-        return (*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))
+        target = self.endpoint
+        missing = [] if target.takes_tools else [*self._functions]
+        missing += [] if target.traits.format else filter(None, [self._schema_box])
+        boxes = [f"`{box}` is left out: {target.name} cannot carry it" for box in missing if box in self._ticked]
+        return (*self._losses, *boxes, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 import pydantic
@@ -38,13 +37,9 @@ STREAM: FieldPath = ("stream",)
 
 
 FieldKind: TypeAlias = Literal["model", "choice", "switch", "integer", "number", "text", "json"]
+_TEXT_KINDS = ("model", "choice", "text")
 FieldTexts: TypeAlias = Mapping[FieldPath, str]
 """The text in each control; an empty text is an unset field."""
-_SWITCH = {"true": True, "false": False}
-# Not `int` and `float` alone, which also take "1_000", "nan" and "infinity", and raise for thousands of digits. Numbers
-# of 18 digits fit into 64 bits.
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 
 
 class FormField(View, frozen=True, kw_only=True):
@@ -72,50 +67,31 @@ class FormField(View, frozen=True, kw_only=True):
 
     def read(self, raw: str) -> Any:
         """Return the value that a text means. Raises ValueError, whose message is shown under the control."""
-        match self.kind:
-            case "model" | "choice" | "text":
-                return raw
-            case "switch":
-                return _SWITCH[raw]
-            case "integer" if _INTEGER.fullmatch(raw):
-                return int(raw)
-            case "number" if _INTEGER.fullmatch(raw) or _NUMBER.fullmatch(raw):
-                return int(raw) if _INTEGER.fullmatch(raw) else float(raw)
-            case "integer" | "number":
-                expectation = "a whole number" if self.kind == "integer" else "a number"
-                raise ValueError(f"{expectation} is expected, got {raw[:40]!r}")
-            case "json":
-                return self._json(raw)
-            case _:
-                assert_never(self.kind)
+        if self.kind in _TEXT_KINDS or (self.takes_text and raw[:1] not in ("{", "[")):
+            return raw
+        try:
+            return json.loads(raw, parse_constant=_refuse_constant)
+        except ValueError as fault:
+            if self.kind == "json":
+                raise ValueError(f"this is not JSON yet: {fault}") from None
+            expectation = {"integer": "a whole number", "number": "a number"}.get(self.kind, "true or false")
+            raise ValueError(f"{expectation} is expected, got {raw[:40]!r}") from None
 
     def fits(self, text: str) -> bool:
         """Return whether a control of this field can hold a text; a list can hold only its choices."""
-        match self.kind:
-            case "switch":
-                return text in _SWITCH
-            case _ if self.kind == "choice" or self.is_closed:
-                return text in self.choices
-            case _:
-                return bool(text)
+        if self.kind == "switch":
+            return text in ("true", "false")
+        return text in self.choices if self.kind == "choice" or self.is_closed else bool(text)
 
     def write(self, value: Any) -> str:
         """Return the text for a value. `read` may refuse it, or read another value: not every value has a text."""
-        match value:
-            case str() if self.kind != "json" or (self.takes_text and value[:1] not in ("{", "[")):
-                return value
-            case bool() | int() | float() if self.kind != "json":
-                return json.dumps(value)
-            case _:
-                return json.dumps(value, indent=2, ensure_ascii=False)
+        if isinstance(value, str) and (self.kind != "json" or (self.takes_text and value[:1] not in ("{", "["))):
+            return value
+        return json.dumps(value, indent=2, ensure_ascii=False)
 
-    def _json(self, raw: str) -> Any:
-        if self.takes_text and raw[:1] not in ("{", "["):
-            return raw
-        try:
-            return json.loads(raw)
-        except ValueError as fault:
-            raise ValueError(f"this is not JSON yet: {fault}") from None
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
 
 
 # Cached, since a draft is read on each key that is typed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from famnb.request.message_parts import nearest_effort
 from famnb.request.neutral import FieldPath
 from famnb.widget.form.draft import UNWRITTEN, Draft, Reading, write_fields
 from famnb.widget.form.fields import EXACT, MODEL, FieldTexts, request_fields
-from famnb.widget.form.tool_picker import TOOLS_PATH, parse_list, parse_tool
 
 
 class Estimate(NamedTuple):
@@ -105,7 +103,7 @@ def carry_over(
             if text != source.models[0]:
                 losses.append(f"`{text}` is left out: {target.name} does not serve it")
         elif target_path is not None:
-            kept[target_path] = _declare_tools(text, target) if path == TOOLS_PATH else text
+            kept[target_path] = text
         elif path[0] == "thinking" and has_effort:
             if path[1:] == ("budget_tokens",):
                 kept[efforts[0]] = nearest_effort(int(budget))
@@ -124,15 +122,6 @@ def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
     fields = compose(target.name, "-", thinking=1, endpoints=endpoints).given_fields()
     effort = nearest_effort(1)
     return [path for path, text in write_fields(target, fields).items() if text == effort]
-
-
-def _declare_tools(text: str, target: Endpoint) -> str:
-    """Return functions as an endpoint's own dialect declares them; a text that is no list of them as it is."""
-    tools = [parse_tool(tool) for tool in parse_list(text) or ()]
-    if not tools or None in tools:
-        return text
-    declared = [target.request.declare_tool(*tool) for tool in tools if tool]
-    return json.dumps(declared, indent=2, ensure_ascii=False)
 
 
 def ignored_texts(draft: Draft, reading: Reading) -> list[str]:
