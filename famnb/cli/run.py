@@ -49,9 +49,9 @@ from famnb.api import Client
 from famnb.cli.run_file import LoadTable, RunFile, make_client, make_experiment, make_load, read_run_file
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.experiment.check import Outcome, iterate_rows
-from famnb.formatting import format_count
+from famnb.formatting import format_count, html_table
 from famnb.load.measure import STEP_COLUMNS, Verdict, step_rows
-from famnb.widget.experiment.report_page import figure_html, table_html
+from famnb.widget.experiment.report import figure_html
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 
@@ -176,8 +176,8 @@ def _run_load(
     if options.report is not None:
         head = _LOAD_HEAD.format(name=load.name, lines=SafeHtml().join(map(_LINE.format, report.sentences)))
         sections = [
-            PageSection("What each step met", table_html(STEP_COLUMNS, step_rows(report.steps))),
-            PageSection("Pictures", figure_html(lambda: plot.load(load.frame()))),
+            PageSection("What each step met", SafeHtml(html_table(STEP_COLUMNS, step_rows(report.steps)))),
+            PageSection("Pictures", figure_html(plot.load(load.frame()))),
         ]
         write_page(options.report, page_html(load.name, head, sections))
     return rows, [str(report)]

@@ -69,6 +69,8 @@ from famnb.frame.spend import is_unpriced
 from famnb.stats.intervals import check_share
 
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
+MAX_COLUMNS = 6
+"""Columns of figures beside each other in HTML."""
 MAX_NOTES = 3
 """Reservations that stand beside the verdict; more are folded."""
 UNKNOWN = "–"
@@ -202,7 +204,14 @@ class Summary:
             return f"<div>{verdict}</div>"
         trade_offs = html_table(*self.trade_offs(), left=2) if self.trade_offs()[1] else ""
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
-        rest = html_table(*self.text_table()) + legend + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
+        # The first column names the variants; a table of more columns than this would not fit a page.
+        names, *columns = self.text_columns().items()
+        tables = "".join(
+            html_table([head for head, _ in part], list(zip(*(cells for _, cells in part), strict=True)))
+            for start in range(0, len(columns), MAX_COLUMNS)
+            for part in [[names, *columns[start : start + MAX_COLUMNS]]]
+        )
+        rest = tables + legend + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
         folded = f"<details><summary>Figures of each variant, and all that was found</summary>{rest}</details>"
         return f"<div>{verdict}{trade_offs}{html_paragraphs(self.notes[:MAX_NOTES])}{folded}</div>"
 

@@ -68,7 +68,9 @@ def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tm
     page.emulate_media(media="screen")
     for width in (1280, 800):
         page.set_viewport_size({"width": width, "height": 900})
-        cut = page.evaluate("[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth).length")
+        cut = page.evaluate(
+            "[...document.querySelectorAll('div:has(> table)')].filter(e => e.scrollWidth > e.clientWidth).length"
+        )
         assert (width, cut) == (width, 0)
     context.close()
 

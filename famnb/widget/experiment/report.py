@@ -1,45 +1,33 @@
-"""The report of an experiment as one HTML page: its findings, figures, plan, sample answers, failures and prices."""
+"""The report of an experiment as one HTML page: its summary, figures, answers, plan, failures and prices."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import json
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import matplotlib.figure
 import pandas as pd
 
 from famnb import plot
 from famnb.errors import LedgerError
-from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
-from famnb.experiment.metrics import SCORE_PREFIX, find_metric, score_columns
-from famnb.experiment.narrative import format_difference, format_p
+from famnb.experiment.metrics import score_columns
 from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.shared import share
-from famnb.experiment.summary import (
-    MAX_NOTES,
-    Summary,
-    drop_warmups,
-    format_costs,
-    sum_costs,
-)
-from famnb.experiment.variants import TARGET_FIELDS, Variant
-from famnb.formatting import (
-    format_count,
-    format_level,
-    shorten,
-)
+from famnb.experiment.summary import Summary, drop_warmups, format_costs, sum_costs
+from famnb.experiment.variants import TARGET_FIELDS
+from famnb.formatting import format_count, format_level, html_table, shorten
+from famnb.plot.figure import Figure
 from famnb.record import price_book, prices
-from famnb.widget.experiment.report_page import facts_html, figure_html, table_html
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
@@ -53,20 +41,23 @@ MAX_FAILURES = 50
 """Failed calls that are listed; of more it is said how many."""
 MAX_TITLE_CHARS = 90
 """Characters of a prompt in the title of its answers: about a line."""
-MAX_COLUMNS = 6
-"""Columns of figures beside each other; a table of more would be cut off on paper."""
+_FIGURE_WIDTH_PX = 820
 
 _PARAGRAPH = SafeHtml("<p>{}</p>")
 _SOFT = SafeHtml('<p class="soft">{}</p>')
 _ITEM = SafeHtml("<li>{}</li>")
 _LIST = SafeHtml("<ul>{}</ul>")
-_FINDINGS = SafeHtml("<ul class=lines>{}</ul>")
-_NOTHING = SafeHtml("<p class=soft>There is nothing to compare.</p>")
-_NOTES = SafeHtml("<ul class=notes>{}</ul>")
 _HEADING = SafeHtml("<h3>{}</h3>{}")
 _WIDE = SafeHtml("<div class=wide>{}</div>")
-_HEAD = SafeHtml("<p>Experiment report · {written_at}</p><h1>{name}</h1>{banner}{verdict}{facts}")
-_VERDICT = SafeHtml('<ul class="lines verdict">{}</ul>')
+_HEAD = SafeHtml(
+    "<p>Experiment report · {written_at}</p><h1>{name}</h1>{banner}"
+    '<div class="verdict">{summary}</div><dl class="facts">{facts}</dl>'
+)
+_FACT = SafeHtml("<div><dt>{}</dt><dd>{}</dd></div>")
+_FIGURE = SafeHtml(
+    '<figure><picture><source srcset="{dark}" media="screen and (prefers-color-scheme:dark)">'
+    f'<img src="{{light}}" alt="{{alt}}" width="{_FIGURE_WIDTH_PX}"></picture></figure>'
+)
 _SIMULATED = SafeHtml(
     '<p class="banner"><strong>Simulated.</strong> These calls were answered by a simulated engine: texts and '
     "timings are made up, nothing was billed, and no model can be judged by them.</p>"
@@ -89,12 +80,9 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     frame = experiment.frame()
     summary = experiment.summary(**options)
     rows = drop_warmups(frame)
-    answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
-        PageSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
-        PageSection("Figures of each variant", _variant_figures(summary)),
-        PageSection("Pictures", SafeHtml().join(_pictures(rows, summary, options))),
-        PageSection("Answers", _sample_answers(experiment, answered, summary.primary)),
+        PageSection("Pictures", SafeHtml().join(map(figure_html, _figures(rows, summary, options)))),
+        PageSection("Answers", _sample_answers(experiment, rows[rows["status"].isin(ANSWERED)])),
         PageSection("Plan and settings", _setup(experiment)),
         PageSection("Failures", _failures(rows)),
         PageSection("Prices", _prices(experiment)),
@@ -112,11 +100,8 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     )
 
 
-# What it shows
-
-
 def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, written_at: str) -> SafeHtml:
-    """The title, whether answers are simulated, the trade-off, and the figures that readers ask for first."""
+    """The title, whether answers are simulated, the summary, and the figures that readers ask for first."""
     days = sorted({f"{started_at:%Y-%m-%d}" for started_at in frame["started_at"].dropna()})
     warm_ups = ", warm-ups included" if experiment.warmup else ""
     facts = [
@@ -132,95 +117,60 @@ def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, wri
         written_at=written_at,
         name=experiment.name,
         banner=_SIMULATED if is_simulated else "",
-        verdict=_verdict(summary),
-        facts=facts_html(facts),
+        summary=SafeHtml(summary._repr_html_()),
+        facts=SafeHtml().join(_FACT.format(name, value) for name, value in facts),
     )
 
 
-def _verdict(summary: Summary) -> SafeHtml:
-    """The trade-off in a sentence, as a table, and with what is to be kept in mind."""
-    headline = _VERDICT.format(_items([summary.headline]))
-    head, rows = summary.trade_offs()
-    if summary.is_one_prompt or not rows:
-        return headline
-    return (
-        headline
-        + table_html(head, rows, left=head.index("metric") + 1)
-        + _NOTES.format(_items(summary.notes[:MAX_NOTES]))
-    )
-
-
-def _findings(summary: Summary) -> SafeHtml:
-    """What is found, and what to keep in mind beside what stands above."""
-    findings = _FINDINGS.format(_items(summary.findings)) if summary.findings else _NOTHING
-    return findings + _NOTES.format(_items(summary.notes[0 if summary.is_one_prompt else MAX_NOTES :]))
-
-
-def _variant_figures(summary: Summary) -> SafeHtml:
-    # The first column names the variants; a table of more columns than this would not fit on paper.
-    names, *columns = summary.text_columns().items()
-    tables = SafeHtml()
-    for start in range(0, len(columns), MAX_COLUMNS):
-        head, cells = zip(names, *columns[start : start + MAX_COLUMNS], strict=True)
-        tables += table_html(head, zip(*cells, strict=True))
-    return tables + _SOFT.format(summary.legend()) + _pairs(summary)
-
-
-def _pairs(summary: Summary) -> SafeHtml:
-    """All comparisons of two variants."""
-    if summary.pairs.empty:
-        return SafeHtml()
-    rows: list[list[str]] = []
-    previous = ("", "")
-    for row in to_records(summary.pairs):
-        pair = (row["first"], row["second"])
-        title = find_metric(row["metric"]).title
-        rows.append(
-            [
-                # Each pair is named once, above the rows of its metrics.
-                "" if pair == previous else f"{row['second']} − {row['first']}",
-                f"{title} (primary)" if row["primary"] else title,
-                row["statistic"],
-                f"{row['n']:,}",
-                format_difference(row),
-                "–" if math.isnan(row["p_adjusted"]) else format_p(row["p_adjusted"]),
-                "yes" if row["clear"] else "no",
-            ]
-        )
-        previous = pair
-    interval = f"difference ({format_level(summary.level)} interval)"
-    head = ("variants", "metric", "statistic", "pairs", interval, "p (Holm)", "clear")
-    return _HEADING.format("Compared over the same prompts", table_html(head, rows, left=3))
-
-
-def _forest(summary: Summary) -> SafeHtml:
-    """All metrics against the baseline, if anything was compared."""
-    if not (summary.pairs["baseline"] & (summary.pairs["n"] > 0)).any():
-        return SafeHtml()
-    return figure_html(partial(plot.differences, summary))
-
-
-def _pictures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) -> Iterator[SafeHtml]:
+def _figures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) -> Iterator[matplotlib.figure.Figure]:
     """The figures that have something to show."""
     answered = rows[rows["status"].isin(ANSWERED)]
     if answered.empty:
         return
+    if (summary.pairs["baseline"] & (summary.pairs["n"] > 0)).any():
+        yield plot.differences(summary)
     scores = score_columns(answered)
     # In a score and in costs, failed calls count as the summary has them.
     compared = answered if options.get("failed") == "drop" else rows
     if answered["cost_usd"].notna().any():
         score = summary.primary if summary.primary in scores else next(iter(scores), None)
-        yield figure_html(partial(plot.pareto, compared, by="variant", score=score))
+        yield plot.pareto(compared, by="variant", score=score)
     metric = summary.primary if summary.primary in answered else "e2e_s"
-    yield figure_html(partial(plot.compare, compared, by="variant", metric=metric, baseline=summary.baseline))
+    yield plot.compare(compared, by="variant", metric=metric, baseline=summary.baseline)
     if failures(rows).any():
-        yield figure_html(partial(plot.success, rows, by="variant"))
-    yield figure_html(partial(plot.latency, answered, by="variant", metric="ttft_s"))
+        yield plot.success(rows, by="variant")
+    yield plot.latency(answered, by="variant", metric="ttft_s")
     if answered["cost_usd"].notna().any():
-        yield figure_html(partial(plot.cost, rows, by="variant"))
+        yield plot.cost(rows, by="variant")
 
 
-# How it was set up
+def figure_html(figure: matplotlib.figure.Figure) -> SafeHtml:
+    """A figure of `famnb.plot`, for light pages and paper, and for dark ones."""
+    assert isinstance(figure, Figure)
+    # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
+    alt = SafeHtml(html.escape(figure.alt))
+    return _FIGURE.format(light=figure.to_uri(), dark=figure.to_uri(dark=True), alt=alt)
+
+
+def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame) -> SafeHtml:
+    """The answers of all variants to the first prompts, side by side."""
+    samples: list[SafeHtml] = []
+    for prompt in experiment.prompts[:MAX_SAMPLES]:
+        rows = answered[(answered["prompt_id"] == prompt.id) & (answered["repeat"] == 0)].sort_values("variant")
+        answers = [
+            _ANSWER.format(name, _answer_html(experiment, call_id))
+            for name, call_id in zip(rows["variant"], rows["call_id"], strict=True)
+        ]
+        title = f"{prompt.id} · {shorten(' '.join(prompt.text.split()), MAX_TITLE_CHARS)}"
+        fold = _SAMPLE.format(open="" if samples else " open", title=title, answers=SafeHtml().join(answers))
+        samples += [fold] if answers else []
+    return SafeHtml().join(samples)
+
+
+def _answer_html(experiment: BaseExperiment, call_id: str) -> SafeHtml:
+    with contextlib.suppress(KeyError, LedgerError):
+        return SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
+    return _SOFT.format(f"{call_id} cannot be read.")
 
 
 def _setup(experiment: BaseExperiment) -> SafeHtml:
@@ -232,30 +182,18 @@ def _setup(experiment: BaseExperiment) -> SafeHtml:
         f"Variants alternate within each prompt, in an order that seed {experiment.seed} decides."
     )
     requests = {cell.variant.label: cell.request for cell in experiment.cells}
-    rows = [
-        [
-            variant.label,
-            requests[variant.label].endpoint,
-            model_of(requests[variant.label]),
-            _format_fields(_own_fields(variant)),
-        ]
-        for variant in experiment.variants
-    ]
-    variants = table_html(("variant", "endpoint", "model", "own fields"), rows, left=4)
+    rows = []
+    for variant in experiment.variants:
+        request = requests[variant.label]
+        fields = {name: value for name, value in variant.fields.items() if name not in TARGET_FIELDS}
+        rows.append([variant.label, request.endpoint, model_of(request), _format_fields(fields)])
+    variants = _table(("variant", "endpoint", "model", "own fields"), rows)
     shared = SafeHtml()
     if experiment.fields:
         shared = _HEADING.format("Fields of every request", sanitize.code_block(_format_fields(experiment.fields)))
-    return _PARAGRAPH.format(plan) + variants + shared + _prompts(experiment)
-
-
-def _prompts(experiment: BaseExperiment) -> SafeHtml:
-    rows = [[prompt.id, prompt.text] for prompt in experiment.prompts[:MAX_PROMPTS]]
-    return _PROMPTS.format(table_html(("id", "prompt"), rows, left=2), _more_note(len(experiment.prompts), MAX_PROMPTS))
-
-
-def _own_fields(variant: Variant) -> Mapping[str, Any]:
-    """A variant's own fields, without those that stand in columns of their own."""
-    return {name: value for name, value in variant.fields.items() if name not in TARGET_FIELDS}
+    prompts = _table(("id", "prompt"), [[prompt.id, prompt.text] for prompt in experiment.prompts[:MAX_PROMPTS]])
+    folded = _PROMPTS.format(prompts, _more_note(len(experiment.prompts), MAX_PROMPTS))
+    return _PARAGRAPH.format(plan) + variants + shared + folded
 
 
 def _format_fields(fields: Mapping[str, Any]) -> str:
@@ -263,6 +201,19 @@ def _format_fields(fields: Mapping[str, Any]) -> str:
     if not fields:
         return "–"
     return json.dumps(dict(fields), ensure_ascii=False, default=repr, indent=2 if len(fields) > 2 else None)
+
+
+def _failures(rows: pd.DataFrame) -> SafeHtml:
+    failed = rows[failures(rows)]
+    if failed.empty:
+        return _SOFT.format("No call failed.")
+    columns = ["variant", "prompt_id", "repeat", "http_status", "error", "error_message"]
+    lines = [
+        ["" if pd.isna(value) else str(value) for value in row]
+        for row in failed.head(MAX_FAILURES)[columns].itertuples(index=False)
+    ]
+    head = ("variant", "prompt", "repeat", "status", "error", "message")
+    return _table(head, lines) + _more_note(len(failed), MAX_FAILURES)
 
 
 def _prices(experiment: BaseExperiment) -> SafeHtml:
@@ -273,81 +224,6 @@ def _prices(experiment: BaseExperiment) -> SafeHtml:
     note = f"No price is known for {', '.join(unpriced)}; their costs are missing."
     table = _WIDE.format(SafeHtml(price_book.price_html(entries)) if entries else "")
     return table + (_SOFT.format(note) if unpriced else SafeHtml())
-
-
-# What came of it
-
-
-def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame, primary: str) -> SafeHtml:
-    """The answers of all variants, side by side, to the prompts on which they disagree most."""
-    if answered.empty:
-        return SafeHtml()
-    texts = {prompt.id: prompt.text for prompt in experiment.prompts}
-    column = _disagreement_column(answered, primary)
-    samples = _find_disagreements(answered, column, list(texts))
-    title = find_metric(column).title if column.startswith(SCORE_PREFIX) else "length of the answer"
-    differs = bool(samples) and samples[0][2]
-    html = _SOFT.format(
-        f"The prompts on which variants differ most in the {title}." if differs else f"None differ in the {title}."
-    )
-    for index, (prompt_id, repeat, _) in enumerate(samples):
-        own = answered[(answered["prompt_id"] == prompt_id) & (answered["repeat"] == repeat)]
-        answers = SafeHtml().join(
-            _ANSWER.format(_name_answer(row, column), _answer_html(experiment, str(row["call_id"])))
-            for _, row in own.sort_values("variant").iterrows()
-        )
-        head = f"{prompt_id} · {shorten(' '.join(texts[prompt_id].split()), MAX_TITLE_CHARS)}"
-        html += _SAMPLE.format(open="" if index else " open", title=head, answers=answers)
-    return html
-
-
-def _disagreement_column(answered: pd.DataFrame, primary: str) -> str:
-    """What answers are compared by: the primary score, else the first score, else their length."""
-    scores = score_columns(answered)
-    return primary if primary in scores else next(iter(scores), "text_chars")
-
-
-def _find_disagreements(answered: pd.DataFrame, column: str, prompts: list[str]) -> list[tuple[str, int, bool]]:
-    """Prompts with a repeat of each and whether variants differ in it: the farthest apart first, else in order."""
-    values = answered.assign(value=answered[column].astype("Float64").astype(float))
-    by_repeat = values.groupby(["prompt_id", "repeat"])["value"]
-    spread = (by_repeat.max() - by_repeat.min()).fillna(0.0).rename("spread").reset_index()
-    spread["order"] = spread["prompt_id"].map({name: order for order, name in enumerate(prompts)})
-    ordered = spread.sort_values(["spread", "order", "repeat"], ascending=[False, True, True], kind="stable")
-    chosen = ordered.drop_duplicates("prompt_id").head(MAX_SAMPLES)
-    columns = (chosen[name].tolist() for name in ("prompt_id", "repeat", "spread"))
-    return [(str(prompt_id), int(repeat), distance > 0) for prompt_id, repeat, distance in zip(*columns, strict=True)]
-
-
-def _name_answer(row: pd.Series[Any], column: str) -> str:
-    """The variant of an answer, with its score if there is one."""
-    if not column.startswith(SCORE_PREFIX) or pd.isna(row[column]):
-        return str(row["variant"])
-    metric = find_metric(column)
-    return f"{row['variant']} · {metric.title} {metric.format_value(float(row[column]))}"
-
-
-def _answer_html(experiment: BaseExperiment, call_id: str) -> SafeHtml:
-    with contextlib.suppress(KeyError, LedgerError):
-        return SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
-    return _SOFT.format(f"{call_id} cannot be read.")
-
-
-def _failures(rows: pd.DataFrame) -> SafeHtml:
-    failed = rows[failures(rows)]
-    if failed.empty:
-        return _SOFT.format("No call failed.")
-    lines = [
-        [
-            str(row["variant"]),
-            str(row["prompt_id"]),
-            str(row["repeat"]),
-            *("" if pd.isna(row[column]) else str(row[column]) for column in ("http_status", "error", "error_message")),
-        ]
-        for _, row in failed.head(MAX_FAILURES).iterrows()
-    ]
-    head = ("variant", "prompt", "repeat", "status", "error", "message")
-    return table_html(head, lines, left=len(head)) + _more_note(len(failed), MAX_FAILURES)
 
 
 def _methods(summary: Summary) -> SafeHtml:
@@ -374,11 +250,11 @@ def _methods(summary: Summary) -> SafeHtml:
         "variant. Calls that were stopped or cut off and made again are in no figure at all; famnb.spend counts every "
         "call of the ledger.",
     )
-    return _LIST.format(_items(notes))
+    return _LIST.format(SafeHtml().join(map(_ITEM.format, notes)))
 
 
-def _items(texts: Iterable[str]) -> SafeHtml:
-    return SafeHtml().join(map(_ITEM.format, texts))
+def _table(head: tuple[str, ...], rows: list[list[str]]) -> SafeHtml:
+    return SafeHtml(html_table(head, rows, left=len(head)))
 
 
 def _more_note(count: int, limit: int) -> SafeHtml:

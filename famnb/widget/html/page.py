@@ -36,17 +36,15 @@ a{color:var(--mark);text-decoration:none}a:hover{text-decoration:underline}
 border-radius:4px;padding:10px 14px;margin:22px 0 0}
 .lines{padding:0;list-style:none;margin:0}
 .lines li{border-left:3px solid var(--mark);padding:3px 0 3px 14px;margin:0 0 10px}
-.verdict{margin:22px 0 0;font-size:16px}.verdict li:first-child{font-size:19px;font-weight:600;line-height:1.4}
+header .verdict p{color:inherit}.verdict{margin:22px 0 0}.verdict>div>p:first-child{font-size:19px;line-height:1.4}
 .soft{color:var(--soft);font-size:13.5px}
-.notes{color:var(--soft);font-size:13.5px;padding-left:18px;margin:12px 0 0}
 .wide{overflow-x:auto;margin:10px 0}
 table{font-size:13.5px;width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);font-size:13px;padding-bottom:4px}
 th{font-weight:600;color:var(--soft);text-align:left;border-bottom:1px solid var(--line)}
 td,th{padding:6px 12px 6px 0;vertical-align:top}td{border-bottom:1px solid var(--line)}
-.n{text-align:right;white-space:nowrap}th.n{white-space:normal}th{vertical-align:bottom}
+th{vertical-align:bottom}
 td:last-child,th:last-child{padding-right:0}td:first-child{min-width:9em;overflow-wrap:anywhere}
-td small{display:block;color:var(--soft);font-size:12px}
 figure{margin:16px 0;text-align:center}figure img{max-width:100%;height:auto}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px}
 details{border:1px solid var(--line);border-radius:8px;padding:8px 14px;margin:10px 0}
@@ -55,17 +53,16 @@ summary{cursor:pointer;font-weight:600}
 .answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
 .answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
-td:not(.n){overflow-wrap:anywhere}
-@media (max-width:1000px){.n{white-space:normal}th+th{overflow-wrap:anywhere}}
+td,th+th{overflow-wrap:anywhere}
 @page{size:A4;margin:14mm}
 @media print{body{font-size:12px}main{max-width:none;padding:0}h1{font-size:24px}
-table{font-size:10.5px}td small{font-size:9.5px}.wide{overflow:visible}
-td,th{padding:4px 8px 4px 0}.n{white-space:normal}td:first-child{min-width:6em}
+table{font-size:10.5px}.wide,[style*="overflow-x"]{overflow:visible!important}
+td,th{padding:4px 8px 4px 0}td:first-child{min-width:6em}
 nav{display:none}h2{margin-top:26px}h2,h3,summary{break-after:avoid}
 figure,tr,.facts div,.banner,.lines li{break-inside:avoid}a{color:inherit}
 figure img{width:100%;max-height:230mm;object-fit:contain}
 .facts{grid-template-columns:repeat(6,1fr);gap:6px}.facts div{padding:6px 8px}.facts dd{font-size:13px}
-.verdict,.verdict li:first-child{font-size:14px}.soft,.notes{font-size:11px}
+.verdict>div>p:first-child{font-size:14px}.soft{font-size:11px}
 .answers{grid-template-columns:repeat(auto-fit,minmax(31%,1fr));gap:8px}.answer{font-size:10.5px;padding:6px 8px}
 /* What is folded on the screen cannot be unfolded on paper; Chromium from 131 on. */
 details::details-content{content-visibility:visible;block-size:auto}

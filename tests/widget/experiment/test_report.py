@@ -13,8 +13,6 @@ EVIL = (
     "</pre><script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1)) ![](http://evil.test/a.png)"
 )
 SECTIONS = [
-    "What it shows",
-    "Figures of each variant",
     "Pictures",
     "Answers",
     "Plan and settings",
@@ -74,7 +72,7 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     assert '"system": "Answer briefly."' in page.text
     assert f"Written by famnb {famnb.__version__}" in page.text
     assert f"answered by {urlsplit(exp.frame()['url'].iloc[0]).netloc}." in page.text
-    assert page.text.count("Why is the sky blue?") >= 3
+    assert page.text.count("Why is the sky blue?") >= 4
     alts = [attributes["alt"] for tag, attributes in page.elements if tag == "img"]
     assert [alt.partition(" by ")[0].partition(":")[0] for alt in alts] == [
         "Fam-2-5-mini against fam-2-5-pro (n=2 prompts)",
@@ -93,7 +91,7 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
     options = {"primary": "cost_usd", "baseline": "fam-2-5-mini", "slo": {"e2e_s": 60}}
     exp.report(path, **options)
     text = Page(path.read_text(encoding="utf-8")).text
-    first_screen, _, rest = text.partition(SECTIONS[0] + "Figures")
+    first_screen, _, rest = text.partition("Figures of each variant")
     headline = exp.summary(**options).headline
     assert headline.startswith("Exploratory: fam-2-5-pro costs ≈ 4")
     assert headline in first_screen
@@ -101,20 +99,6 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
     assert "goodput" in rest
     with pytest.raises(famnb.InvalidRequest, match="primary: there is no 'score_x'"):
         exp.report(path, primary="score_x")
-
-
-@pytest.mark.full
-def test_answers_are_shown_where_variants_disagree(experiment, tmp_path):
-    def agrees(reply, prompt):
-        return 0.0 if prompt.id == "q3" and reply.model == "fam-2-5-mini" else 1.0
-
-    exp = experiment([{"id": f"q{i}", "prompt": f"Question {i}"} for i in range(5)], name="odd", scorers=[agrees])
-    exp.run(progress=False)
-    page = write_report(exp, tmp_path / "report.html")
-    answers = page.text.rpartition("differ most in the score agrees.")[2]
-    assert answers.startswith("q3 · Question 3fam-2-5-pro · score agrees 1")
-    assert "fam-2-5-mini · score agrees 0" in answers
-    assert answers.index("q0 · ") < answers.index("q1 · ") < answers.index("Plan and settings")
 
 
 @pytest.mark.full
