@@ -43,7 +43,7 @@ from famnb.frame.calls import calls
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.frame.spend import PRICING_COLUMNS
 from famnb.plot.canvas import set_date_ticks
-from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.layout import FigureSize, Width
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger, prices
@@ -276,29 +276,29 @@ class Bill:
         )
         # By the clock of the zone, which matplotlib's dates do not have.
         start, now, end = (moment.replace(tzinfo=None) for moment in (self.start, self.now, self.end))
-        for canvas, _ in chart.panels(self.rows):
-            axes: Any = canvas.axes  # its stubs know no times
-            entries = []
-            for index, (name, part) in enumerate(bills.items()):
-                style = canvas.palette.line_style(index)
-                rows = part.calls.sort_values("started_at", kind="stable")
-                sums = [0.0, *rows["cost_usd"].fillna(0).astype(float).cumsum()]
-                times = [start, *rows["started_at"].dt.tz_convert(self.start.tzinfo).dt.tz_localize(None)]
-                last = min(max(now, start), end)
-                axes.step([*times, last], [*sums, sums[-1]], where="post", linewidth=1.8, **style)
-                expected = part.expected
-                if math.isfinite(expected.value) and last < end:
-                    dashed = {**style, "linestyle": (0, (2, 2))}
-                    axes.plot([last, end], [sums[-1], expected.value], linewidth=1.4, **dashed)
-                    top = expected.high if math.isfinite(expected.high) else expected.value
-                    ends = ([sums[-1], expected.low], [sums[-1], top])
-                    axes.fill_between([last, end], *ends, color=style["color"], alpha=0.15, linewidth=0)
-                fact = f"{format_interval(expected, format_usd)} at the end of the month"
-                entries.append(LegendEntry(Line2D([], [], linewidth=2, **style), name, [fact]))
-            axes.set_xlim(start, end)
-            axes.set_ylim(bottom=0)
-            set_date_ticks(axes)
-            chart.add_legend(entries)
+        canvas = chart.create_canvas()
+        axes: Any = canvas.axes  # its stubs know no times
+        entries = []
+        for index, (name, part) in enumerate(bills.items()):
+            style = canvas.palette.line_style(index)
+            rows = part.calls.sort_values("started_at", kind="stable")
+            sums = [0.0, *rows["cost_usd"].fillna(0).astype(float).cumsum()]
+            times = [start, *rows["started_at"].dt.tz_convert(self.start.tzinfo).dt.tz_localize(None)]
+            last = min(max(now, start), end)
+            axes.step([*times, last], [*sums, sums[-1]], where="post", linewidth=1.8, **style)
+            expected = part.expected
+            if math.isfinite(expected.value) and last < end:
+                dashed = {**style, "linestyle": (0, (2, 2))}
+                axes.plot([last, end], [sums[-1], expected.value], linewidth=1.4, **dashed)
+                top = expected.high if math.isfinite(expected.high) else expected.value
+                ends = ([sums[-1], expected.low], [sums[-1], top])
+                axes.fill_between([last, end], *ends, color=style["color"], alpha=0.15, linewidth=0)
+            fact = f"{format_interval(expected, format_usd)} at the end of the month"
+            entries.append(LegendEntry(Line2D([], [], linewidth=2, **style), name, [fact]))
+        axes.set_xlim(start, end)
+        axes.set_ylim(bottom=0)
+        set_date_ticks(axes)
+        chart.add_legend(entries)
         return chart.finish()
 
     @property

@@ -31,6 +31,9 @@ except ImportError:  # without the extra `scale`, texts take pandas four times a
 # The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces to join.
 CHUNK = 500
 """Rows that are Python objects at once."""
+# Many small arrays lie so that the memory which they took is not given back.
+MAX_PIECES = 100
+"""Chunks of a column that are joined before others come."""
 
 CellKind: TypeAlias = Literal["number", "word", "text"]
 _KIND_OF_DTYPE: Mapping[str, CellKind] = {"category": "word", "boolean": "word", "string": "text"}
@@ -133,8 +136,10 @@ class _GrowingColumn:
                 codes = np.fromiter(map(self._codes.__getitem__, cells), np.int32, len(cells))
                 self._pieces.append(codes[places])
             case "text":
-                texts = np.array(cells, dtype=object) if pa is None else pa.array(cells, pa.large_string())
-                self._pieces.append(pd.array(texts, dtype="string"))
+                if pa is None:
+                    self._pieces.append(pd.array(np.array(cells, dtype=object), dtype="string"))
+                else:
+                    self._pieces.append(pa.array(cells, pa.large_string()))
             case _:
                 # Many a column has nothing in it, which takes no memory so, and NumPy longer to read than numbers.
                 is_empty = cells.count(None) == len(cells)
@@ -142,11 +147,16 @@ class _GrowingColumn:
                     np.broadcast_to(np.nan, len(cells)) if is_empty else np.array(cells, dtype=np.float64)
                 )
 
+        if len(self._pieces) == MAX_PIECES and self.kind != "text":
+            self._pieces = [np.concatenate(self._pieces)]
+
     def take(self) -> Any:
         """Return the whole column."""
         if not self._pieces:
             self.append(())
         pieces, self._pieces = self._pieces, []
+        if self.kind == "text" and pa is not None:
+            return pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="string")
         if self.kind == "text":
             # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
             return type(pieces[0])._concat_same_type(pieces)

@@ -1,9 +1,9 @@
 """Figures of calls: a frame goes in, a matplotlib figure comes out that shows itself in a notebook.
 
-    timeline(reply)                                waiting, thinking, answer, what came when; of a list a bar each
+    timeline(reply)                                waiting, thinking, answer, and what came when
     latency(frame, metric=, over="hour")           the share of calls up to each latency, median, p95; or by hour of day
     gaps(which)                                    inter-chunk gaps of a reply, of calls, or of a frame of `deltas`
-    cost(frame, stacked=, per="day")               spending so far or by period, its interval, what could not be counted
+    cost(frame, per="day")                         spending so far or by period, its interval, what could not be counted
     tokens(frame)                                  input, cached, reasoning, visible tokens; estimated ones are marked
     throughput(frame, of=)                         output tokens or ended calls a second, all calls together
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
@@ -13,7 +13,7 @@
     success(frame)                                 the share of calls that were answered, and what the others failed of
     explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
-`by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. `figsize=` is a
+`by=` chooses the colours, `ax=` the caller's own axes. `figsize=` is a
 size in inches, `width=` "column" (3.5 inches), "page" (7) or "slide" (10, with larger text); unless given, as wide as a
 notebook and as high as needed. On a small figure text shrinks, to 6 pt at least; what there is still no room for is
 counted in a note, and `.caption` has all as text. Groups, their n and "simulated" stay; on axes of your own they stand
@@ -23,13 +23,13 @@ style is dark, dark in both. A percentile is shown only where n is large enough 
 twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency, pareto,
 compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it draws.
 
-Each figure is in the module of its name. It prepares its rows, opens a `facets.Chart`, and draws on each
-`canvas.Canvas` that the chart gives it: one, or one for each panel.
+Each figure is in the module of its name. It prepares its rows, opens a `chart.Chart`, and draws on the
+`canvas.Canvas` that the chart gives it.
 
-To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `facet=`, `figsize=`, `width=` and `ax=` that draws
-on each canvas of a `facets.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name
+To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `figsize=`, `width=` and `ax=` that draws on
+the canvas of a `chart.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name
 goes below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd
-frames (without `facet=`, leave it out of `FACETED` there).
+frames.
 """
 
 from famnb.plot.compare import compare

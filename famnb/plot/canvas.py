@@ -61,10 +61,6 @@ class Canvas:
     """That of our figure, or of the caller's axes."""
     width_in: float
     """About how wide the axes are, in inches: what is said exactly only when the figure is drawn."""
-    is_panel: bool = False
-    """Whether it is one of several, with one title and legend around all of them."""
-    facts: Sequence[str] = ()
-    """Lines below the title of a panel."""
     rows: int = 0
     """How many rows have names beside the axes."""
 

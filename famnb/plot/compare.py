@@ -17,6 +17,7 @@ from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_colum
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import (
     NARROW_IN,
     draw_effect,
@@ -27,7 +28,6 @@ from famnb.plot.effects import (
     set_difference_axis,
 )
 from famnb.plot.explore import show_points
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
@@ -153,29 +153,29 @@ def compare(
     if not any(map(len, means)):
         return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {paired_by}"))
     format_value = format_in(metric, scale)
-    for canvas, _ in chart.panels(frame):
-        entries = []
-        for index, group in enumerate(groups):
-            facts = _difference_facts(differences.get(index), format_value)
-            if index in overall:
-                least, most = means[index]["low"].mean(), means[index]["high"].mean()
-                factor = most / least if least > 0 else 1.0
-                facts = [f"mean {format_interval(overall[index], format_value, factor=factor)}", *facts]
-            handle = Line2D([], [], **mark_style(canvas, index))
-            entries.append(LegendEntry(handle, group, facts, f"{len(means[index]):,}"))
-        for place, index in enumerate(shown):
-            if index in overall:
-                _draw_group(canvas, place, index, overall[index], means[index], scale)
-        names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
-        canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
-        canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
-        rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
-        _draw_differences(chart, rows_drawn, differences, means, metric, scale, first, count=len(shown))
-        prompts = pd.concat([table["value"] for table in means]).index.nunique()
-        subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
-        if differences and is_paired:
-            subtitle += f", right the difference from {chart.names[first]}: filled is clear"
-        chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
+    canvas = chart.create_canvas()
+    entries = []
+    for index, group in enumerate(groups):
+        facts = _difference_facts(differences.get(index), format_value)
+        if index in overall:
+            least, most = means[index]["low"].mean(), means[index]["high"].mean()
+            factor = most / least if least > 0 else 1.0
+            facts = [f"mean {format_interval(overall[index], format_value, factor=factor)}", *facts]
+        handle = Line2D([], [], **mark_style(canvas, index))
+        entries.append(LegendEntry(handle, group, facts, f"{len(means[index]):,}"))
+    for place, index in enumerate(shown):
+        if index in overall:
+            _draw_group(canvas, place, index, overall[index], means[index], scale)
+    names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
+    canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
+    canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
+    rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
+    _draw_differences(chart, rows_drawn, differences, means, metric, scale, first, count=len(shown))
+    prompts = pd.concat([table["value"] for table in means]).index.nunique()
+    subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
+    if differences and is_paired:
+        subtitle += f", right the difference from {chart.names[first]}: filled is clear"
+    chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     return chart.finish()
 
 

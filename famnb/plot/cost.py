@@ -19,9 +19,9 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import mark_style
 from famnb.plot.explore import show_calls
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.layout import FigureSize, Width
@@ -35,25 +35,18 @@ MIN_DAYS = 3
 """From this many days on, there is a bar for each."""
 MAX_BARS = 62
 """More days than this are shown by week, more weeks by month."""
-# Half of the last name reaches out of the axes.
-MAX_NAME_SHARE = 0.25
-"""The most of a panel's width that a name of a period may take with its year."""
 # About one a pixel of the image, which has two for one of the page.
 MAX_MOMENTS = 1_500
 """More calls than this are drawn as sums at this many moments."""
 Per = Literal["hour", "day", "week", "month", "total"]
 PERIODS: dict[str, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
-HOLD_SHARE = 0.02
-"""The share of the time for which stacked sums are held after the last call."""
 
 
 def cost(
     frame: pd.DataFrame,
     *,
     by: str = "model",
-    stacked: bool = False,
     per: Per | None = None,
-    facet: str | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -63,21 +56,21 @@ def cost(
 
     Up to 12 calls are points, x: in the order of their start, y: USD. Calls of three days or more are a stacked bar a
     day (UTC), of more than 62 days a week or a month. Others are added up over time, one line a group, x: when a call
-    started; `stacked` puts the groups on top of each other. `per` says which: "hour", "day", "week", "month" for bars,
+    started. `per` says which: "hour", "day", "week", "month" for bars,
     "total" to add up. Lines on points and bars, and bands, are intervals where usage was estimated. Calls without a
     known price or without usage add nothing to a sum, which then says `≥` and of how many it is; a note says how to
-    set a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for
-    each value of a column; `ax` draws into that axes. `interactive` returns a widget instead, each call a point at its
+    set a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `ax`
+    draws into that axes. `interactive` returns a widget instead, each call a point at its
     start and its cost, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
+    require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS)
     if per is not None and per not in get_args(Per):
         raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None; got {per!r}")
     frame, left_out = select_calls(frame, of_use=True)
     if interactive:
         x, y = read_axis(frame, "started_at"), read_axis(frame, "cost_usd")
-        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
+        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
     frame = frame.assign(started_at=to_naive_utc(time_column(frame)), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
@@ -85,8 +78,8 @@ def cost(
     if not counted["started_at"].is_monotonic_increasing:
         counted = counted.sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
-    are_points = per is None and not stacked and len(counted) <= MAX_DOTS
-    period = None if are_points else _choose_period(counted["started_at"], per, stacked=stacked)
+    are_points = per is None and len(counted) <= MAX_DOTS
+    period = None if are_points else _choose_period(counted["started_at"], per)
     title = f"Cost by {by} and {period}" if period else f"Cost by {by}"
     if counted["cost_usd"].isna().all():
         reason = " ".join(missing) or "There are no calls in this frame that cost anything."
@@ -113,36 +106,33 @@ def cost(
         x=f"{period} (UTC)" if period else label,
         y=f"USD each {period}" if period else "USD a call" if are_points else "USD so far",
         notes=[*missing, *left_out, *simulation_note(frame)],
-        facet=counted[facet] if facet else None,
         ax=ax,
         size=size,
         by=by,
         groups=groups,
     )
-    for canvas, part in chart.panels(rows):
-        if period:
-            entries = _draw_bars(canvas, groups, periods, part)
-            _, year = _name_periods(canvas, periods)
-            chart.x = f"{period} of {year} (UTC)" if year else chart.x
-        elif are_points:
-            entries = _draw_points(canvas, groups, part)
-            canvas.axes.set_xlim(0.4, len(rows) + 0.6)
-            canvas.axes.set_xticks(range(1, len(rows) + 1))
-        else:
-            entries = _draw_areas(canvas, groups, part) if stacked else _draw_lines(canvas, groups, part)
-            if has_dates:
-                set_date_ticks(canvas.axes)
-            elif rows["x"].iloc[0] == rows["x"].iloc[-1]:
-                canvas.axes.set_xticks(rows["x"].iloc[:1])
-        canvas.axes.set_ylim(bottom=0)
-        canvas.axes.yaxis.set_major_formatter(FuncFormatter(_tick_formatter(canvas.axes)))
-        chart.add_legend(entries, _subtitle(part))
+    canvas = chart.create_canvas()
+    if period:
+        entries = _draw_bars(canvas, groups, periods, rows)
+    elif are_points:
+        entries = _draw_points(canvas, groups, rows)
+        canvas.axes.set_xlim(0.4, len(rows) + 0.6)
+        canvas.axes.set_xticks(range(1, len(rows) + 1))
+    else:
+        entries = _draw_lines(canvas, groups, rows)
+        if has_dates:
+            set_date_ticks(canvas.axes)
+        elif rows["x"].iloc[0] == rows["x"].iloc[-1]:
+            canvas.axes.set_xticks(rows["x"].iloc[:1])
+    canvas.axes.set_ylim(bottom=0)
+    canvas.axes.yaxis.set_major_formatter(FuncFormatter(_tick_formatter(canvas.axes)))
+    chart.add_legend(entries, _subtitle(rows))
     return chart.finish()
 
 
-def _choose_period(started_at: pd.Series[Any], per: Per | None, *, stacked: bool) -> str | None:
+def _choose_period(started_at: pd.Series[Any], per: Per | None) -> str | None:
     """The period that each bar is of, for ascending times in UTC; None where costs are added up."""
-    if per is not None or stacked:
+    if per is not None:
         return None if per == "total" else per
     changes = np.diff(started_at.to_numpy().astype("datetime64[D]")).astype(bool)
     if np.count_nonzero(changes) + 1 < MIN_DAYS:
@@ -187,36 +177,6 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
     return entries
 
 
-def _draw_areas(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
-    """Draw the groups' sums on top of each other, and the interval of the sum of all as dashed lines."""
-    x, codes, costs = (rows[name].to_numpy() for name in ("x", "group", "cost_usd"))
-    drawn = _rows_to_draw(x)
-    # A step has its width from the one after it: the last is held for a while, or it would not be seen.
-    times = np.append(x[drawn], x[-1:] + (HOLD_SHARE * np.ptp(x) or 1 if len(x) else 0))
-
-    def add_up(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        sums = values.cumsum()
-        return np.append(sums[drawn], sums[-1:])
-
-    below = np.zeros(len(times))
-    entries = []
-    for index, group in enumerate(groups):
-        in_group = codes == index
-        above = below + add_up(np.where(in_group, costs, 0.0))
-        style = canvas.palette.area_style(index)
-        if in_group.any():
-            canvas.axes.fill_between(times, below, above, step="post", alpha=0.85, **style)
-        entries.append(_legend_entry(Patch(**style), group, rows[in_group]))
-        below = above
-    low, high = (add_up(rows[name].to_numpy()) for name in COST_COLUMNS[1:])
-    if len(times) and high[-1] > low[-1]:
-        dashed: dict[str, Any] = {"color": canvas.palette.strong, "linestyle": (0, (4, 2))}
-        for sums in (low, high):
-            canvas.axes.step(times, sums, where="post", linewidth=1.2, **dashed)
-        entries.append(LegendEntry(Line2D([], [], **dashed), "interval of the sum"))
-    return entries
-
-
 def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: pd.DataFrame) -> list[LegendEntry]:
     """Draw a stacked bar a period, with the interval of its sum."""
     axes, entries = canvas.axes, []
@@ -236,23 +196,14 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     x, y = (np.column_stack(ends).ravel() for ends in ((unsure, unsure, gaps), (low[unsure], high[unsure], gaps)))
     axes.plot(x, y, color=canvas.palette.strong, marker="_", linewidth=1.4)
     # As many labels as fit beside each other.
-    names, _ = _name_periods(canvas, periods)
+    # A week is named by its first day, of which the second is known.
+    names = [str(period).partition("/")[0] for period in periods]
     label_width = max(map(canvas.text_width, names[:1]), default=0.1) * 1.35
     every = max(1, math.ceil(len(periods) * label_width))
     axes.set_xticks(range(0, len(periods), every), names[::every])
     axes.set_xlim(-0.7, len(periods) - 0.3)
     axes.grid(visible=False, axis="x")
     return entries
-
-
-def _name_periods(canvas: Canvas, periods: Sequence[Any]) -> tuple[list[str], str]:
-    """The names of periods, and the year that all lack in a panel where one name would take much of the width."""
-    # A week is named by its first day, of which the second is known.
-    names = [str(period).partition("/")[0] for period in periods]
-    year = names[0][:4]
-    if not canvas.is_panel or canvas.text_width(names[0]) <= MAX_NAME_SHARE or names[-1][:4] != year:
-        return names, ""
-    return [name.removeprefix(f"{year}-") for name in names], year
 
 
 def _rows_to_draw(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

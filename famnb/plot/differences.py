@@ -18,6 +18,7 @@ from famnb.experiment.narrative import format_difference, format_sureness
 from famnb.experiment.summary import Summary
 from famnb.formatting import format_level
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import (
     draw_effect,
     draw_reference,
@@ -26,7 +27,6 @@ from famnb.plot.effects import (
     rows_that_fit,
     set_difference_axis,
 )
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.labels import capitalize
 from famnb.plot.layout import FigureSize, Width
 
@@ -91,8 +91,8 @@ def differences(
     if not rows:
         why = "no two variants answered the same prompt" if others else "there is one variant, and nothing to compare"
         return chart.finish_empty(f"Nothing to draw: {why}.")
-    for first, _ in chart.panels(summary.table):
-        _draw_rows(first, parts[0], variants)
+    first = chart.create_canvas()
+    _draw_rows(first, parts[0], variants)
     for part in parts[1:]:
         canvas = chart.add_axes(x=_label(part[0], summary), height_in=_height_in(part))
         if canvas is not None:

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from famnb.formatting import format_count, format_number
 from famnb.plot.canvas import Canvas
-from famnb.plot.facets import NO_ROOM
+from famnb.plot.chart import NO_ROOM
 from famnb.plot.layout import MIN_ROW_IN, FigureSize
 
 # Up to this an axis of ratios has ticks at equal steps; those of powers of ten would be one or none.

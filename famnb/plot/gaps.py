@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from famnb import stats
 from famnb.formatting import format_count, format_duration, format_simulated
 from famnb.frame.deltas import CallSelection, deltas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.ecdf import ascending_values, draw_ecdf, mark_percentiles, set_ecdf_axes
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
@@ -21,7 +21,6 @@ def gaps(
     which: CallSelection,
     *,
     by: str = "kind",
-    facet: str | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -29,7 +28,7 @@ def gaps(
     """The share of inter-chunk gaps that were at most so long (ECDF), one line for each value of the column `by`.
 
     `which` is a frame of `famnb.deltas`, or what `famnb.deltas` takes: a reply, calls, or a frame of calls, whose
-    streams are then read from the default ledger and whose columns `by` and `facet` may name. x: milliseconds between
+    streams are then read from the default ledger and whose columns `by` may name. x: milliseconds between
     two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
     belongs to what came after it. Parts of a reply have their own colours. Percentiles stand where n carries them.
     Whole replies have no gaps.
@@ -38,8 +37,8 @@ def gaps(
     left_out: list[str] = []
     if isinstance(which, pd.DataFrame):
         which, left_out = select_calls(which)
-    events = _events_of(which, by, facet)
-    require_columns(events, "call_id", "batch", "t_s", "chars", by, facet)
+    events = _events_of(which, by)
+    require_columns(events, "call_id", "batch", "t_s", "chars", by)
     table = _gap_table(events)
     codes, groups = group_rows(table[by])
     rows = pd.DataFrame({"group": codes, "value": table["gap_s"].to_numpy() * 1e3})
@@ -53,7 +52,6 @@ def gaps(
         x="gap between reads that brought content (ms)",
         y="share of gaps",
         notes=[*left_out, *simulated],
-        facet=table[facet] if facet else None,
         ax=ax,
         size=size,
         by=by,
@@ -61,16 +59,16 @@ def gaps(
     )
     if rows.empty:
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")
-    for canvas, part in chart.panels(rows):
-        entries = []
-        for index, group in enumerate(groups):
-            values = ascending_values(part, index)
-            handle = draw_ecdf(canvas, index, values)
-            facts = mark_percentiles(canvas, index, values, 1.0, _format_gap, most=0.99)
-            entries.append(LegendEntry(handle, group, facts, f"{len(values):,} gaps"))
-        set_ecdf_axes(canvas, rows["value"].to_numpy())
-        streams = table.loc[part.index, "call_id"].nunique(dropna=False)
-        chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
+    canvas = chart.create_canvas()
+    entries = []
+    for index, group in enumerate(groups):
+        values = ascending_values(rows, index)
+        handle = draw_ecdf(canvas, index, values)
+        facts = mark_percentiles(canvas, index, values, 1.0, _format_gap, most=0.99)
+        entries.append(LegendEntry(handle, group, facts, f"{len(values):,} gaps"))
+    set_ecdf_axes(canvas, rows["value"].to_numpy())
+    streams = table["call_id"].nunique(dropna=False)
+    chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
     return chart.finish()
 
 
@@ -78,15 +76,15 @@ def _format_gap(gap: stats.Interval) -> str:
     return format_duration(gap.value / 1e3, ms_below=1)
 
 
-def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:
+def _events_of(which: CallSelection, by: str) -> pd.DataFrame:
     """The frame of events, with the columns wanted of the frame of calls that it came from."""
     if not isinstance(which, pd.DataFrame):
         return deltas(which)
     if "t_s" in which or "call_id" not in which:
         return which
     events = deltas(which)
-    require_columns(events.join(which.iloc[:0], rsuffix="_call"), by, facet)
-    wanted = [name for name in {by, facet, "simulated"} if name in which and name not in events]
+    require_columns(events.join(which.iloc[:0], rsuffix="_call"), by)
+    wanted = [name for name in {by, "simulated"} if name in which and name not in events]
     return events.merge(which[["call_id", *wanted]], on="call_id", how="left")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -15,16 +14,15 @@ from matplotlib.axes import Axes
 from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.ecdf import (
     ascending_values,
     draw_ecdf,
-    ecdf_steps,
     hollow_marker,
     mark_percentiles,
     set_ecdf_axes,
 )
 from famnb.plot.explore import show_points
-from famnb.plot.facets import Chart, LegendEntry, max_panels
 from famnb.plot.grouping import (
     NO_VALUE,
     group_rows,
@@ -44,14 +42,11 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
-from famnb.plot.layout import LABEL_PT, FigureSize, Width, wrap_text
+from famnb.plot.layout import FigureSize, Width
 from famnb.plot.points import Axis, Points, place_points, read_axis
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
 """Latencies that mean another thing for a whole reply."""
-# Between more lines the eye does not find its way.
-MAX_LINES = 6
-"""The most groups in one panel; more have a panel each, with the others in grey."""
 
 
 def latency(
@@ -60,7 +55,6 @@ def latency(
     by: str = "model",
     metric: str = "ttft_s",
     over: Literal["hour"] | None = None,
-    facet: str | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -69,30 +63,29 @@ def latency(
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
     Streamed and whole replies are never in one line: a whole reply's first token comes with its last. Where a frame has
-    both, each value has a line for either, solid for streams and dashed for whole replies, unless `by` or `facet` is
-    the column `streamed`. Warm-ups are left out. x: the column `metric`, in its unit; y: share of the calls that have
+    both, each value has a line for either, solid for streams and dashed for whole replies, unless `by` is the
+    column `streamed`. Warm-ups are left out. x: the column `metric`, in its unit; y: share of the calls that have
     it. A percentile is marked, with its 95% interval, only where n values carry it, n >= 1 / (1 - p); n stands in the
     legend. Footnotes count calls without a value, and those whose time is in doubt because a busy cell kept Python from
     reading. With `over="hour"` x is the
     hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
-    percentile; an hour without calls is a gap. `facet` draws a panel for each value of a column, as more than six
-    groups have; `ax` draws into that axes.
+    percentile; an hour without calls is a gap. `ax` draws into that axes.
     `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, metric, facet, "started_at" if over else None)
+    require_columns(frame, by, metric, "started_at" if over else None)
     if over not in (None, "hour"):
         raise InvalidRequest(f"over: expected 'hour' or None, got {over!r}")
     frame, left_out = select_calls(frame)
     values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
     streamed = frame["streamed"][~np.isnan(values)] if "streamed" in frame else pd.Series(dtype="boolean")
     has_both = bool(streamed.isin([True]).any() and streamed.isin([False]).any())
-    codes, groups = group_rows(_name_kinds(frame, by) if has_both and "streamed" not in (by, facet) else frame[by])
+    codes, groups = group_rows(_name_kinds(frame, by) if has_both and by != "streamed" else frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
     if interactive:
         points = _call_points(frame, codes, groups, values, by=by, metric=metric, over=over, notes=left_out)
-        return show_points(points, facet=facet, figsize=figsize, width=width, ax=ax)
+        return show_points(points, figsize=figsize, width=width, ax=ax)
     known = values[~np.isnan(values)]
     name = column_name(metric)
     label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
@@ -110,36 +103,25 @@ def latency(
             f"A whole reply has its {name} when its body has come, so it is not comparable with that of a stream."
         )
     notes += [*left_out, *clock_notes(frame, metric), *simulation_note(frame)]
-    # The caller's axes are one, and hours have a place each.
-    has_panels = len(groups) > MAX_LINES and facet is None and ax is None and over is None
-    has_panels = has_panels and len(groups) <= max_panels(size, len(groups))
-    parts = frame[facet] if facet else None
-    if has_panels:
-        parts = pd.Series(pd.Categorical.from_codes(codes, pd.Index(groups), ordered=True), name=by)
-    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, size=size, by=by, groups=groups)
+    chart = Chart(title=title, x=x, y=y, notes=notes, ax=ax, size=size, by=by, groups=groups)
     if not len(known):
         return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
-    for panel, (canvas, part) in enumerate(chart.panels(rows)):
-        if has_panels:
-            set_ecdf_axes(canvas, known * scale)
-            facts = _draw_panel(canvas, panel, rows, metric, scale)
-            chart.add_legend([], "○ median · ◇ p95, where 20 calls or more carry it; the other lines in grey")
-            chart.details.append(f"{chart.names[panel]}: {', '.join(facts) or 'no value'}.")
-        elif over == "hour":
-            entries = [
-                _draw_hours(canvas, index, len(groups), group, part[part["group"] == index].dropna(), metric, scale)
-                for index, group in enumerate(groups)
-            ]
-            canvas.axes.set(xticks=range(0, 25, 3), xlim=(-0.3, 24))
-            canvas.axes.set_ylim(bottom=0)
-            chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
-        else:
-            entries = [
-                _draw_distribution(canvas, index, group, ascending_values(part, index), metric, scale)
-                for index, group in enumerate(groups)
-            ]
-            set_ecdf_axes(canvas, known * scale)
-            chart.add_legend(entries)
+    canvas = chart.create_canvas()
+    if over == "hour":
+        entries = [
+            _draw_hours(canvas, index, len(groups), group, rows[rows["group"] == index].dropna(), metric, scale)
+            for index, group in enumerate(groups)
+        ]
+        canvas.axes.set(xticks=range(0, 25, 3), xlim=(-0.3, 24))
+        canvas.axes.set_ylim(bottom=0)
+        chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
+    else:
+        entries = [
+            _draw_distribution(canvas, index, group, ascending_values(rows, index), metric, scale)
+            for index, group in enumerate(groups)
+        ]
+        set_ecdf_axes(canvas, known * scale)
+        chart.add_legend(entries)
     return chart.finish()
 
 
@@ -166,23 +148,6 @@ def _call_points(
         x, y = time, Axis("share of calls", "share of calls", shares)
     title = f"{capitalize(time.name)} by {by}{' and hour' if over else ''}"
     return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
-
-
-def _draw_panel(canvas: Canvas, panel: int, rows: pd.DataFrame, metric: str, scale: float) -> Sequence[str]:
-    """Draw one group before all others, which are grey; returns its percentiles in words."""
-    for other in range(int(rows["group"].max()) + 1):
-        values = ascending_values(rows, other) * scale
-        if other != panel and len(values):
-            x, shares = ecdf_steps(values)
-            canvas.axes.step(x, shares, where="post", linewidth=0.8, color=canvas.palette.faint, zorder=1.5)
-    entry = _draw_distribution(canvas, panel, "", ascending_values(rows, panel), metric, scale)
-    # Without words and intervals, for which there is no room; the caption has them.
-    brief = [fact.partition(" (")[0].replace("median ", "").replace("p95 ", "") for fact in entry.facts]
-    # No line ends between a number and its unit.
-    canvas.facts = wrap_text(
-        "  ".join(fact.replace(" ", "\N{NO-BREAK SPACE}") for fact in brief), canvas.width_in, canvas.text_pt(LABEL_PT)
-    )
-    return entry.facts
 
 
 def _name_kinds(frame: pd.DataFrame, by: str) -> pd.Series[Any]:

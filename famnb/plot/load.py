@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_number, format_share
 from famnb.plot.canvas import Canvas
-from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.grouping import require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import NOTE_PT, FigureSize, Width
@@ -63,11 +63,11 @@ def load(
     if not any(point["answered"] for point in points):
         reason = "no call was answered" if len(frame) else "there are no calls in this frame"
         return chart.finish_empty(f"Nothing to draw: {reason}.")
-    for canvas, _ in chart.panels(counted):
-        entries = [_draw_latency(canvas, index, step, points[index]) for index, step in enumerate(drawn)]
-        canvas.axes.set_xlim(left=0)
-        canvas.axes.set_ylim(bottom=0)
-        chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
+    canvas = chart.create_canvas()
+    entries = [_draw_latency(canvas, index, step, points[index]) for index, step in enumerate(drawn)]
+    canvas.axes.set_xlim(left=0)
+    canvas.axes.set_ylim(bottom=0)
+    chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
     _draw_goodput(chart, points)
     _draw_in_flight(chart, frame, drawn)
     return chart.finish()

@@ -18,9 +18,9 @@ from famnb.experiment.front import place_variants
 from famnb.experiment.metrics import Better, Measured, find_metric, measure_column
 from famnb.formatting import format_interval, format_usd
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN
 from famnb.plot.explore import show_points
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
 from famnb.plot.labels import (
     axis_label,
@@ -116,34 +116,32 @@ def pareto(
     )
     if not points:
         return chart.finish_empty(no_rows_reason(frame, " and ".join(names)))
-    for canvas, _ in chart.panels(calls):
-        entries = []
-        for index, point in points.items():
-            handle = _draw_point(canvas, index, point.figures[0], point.figures[up], scale, point.standing)
-            factors = [cost_factors.get(index, 1.0), *[1.0] * (len(columns) - 1)]
-            facts = [
-                format_interval(value, format_in(column, unit), factor=factor)
-                for column, value, (_, unit), factor in zip(columns, point.figures, axes, factors, strict=True)
-            ]
-            rival = point.beaten_by
-            facts.append(point.standing if rival is None else f"beaten by {chart.names[int(rival)]}")
-            entries.append(LegendEntry(handle, groups[index], facts, f"{point.n:,}"))
-            if size.width_in < NARROW_IN:
-                chart.details.append(f"{groups[index]} (n={entries[-1].n}), {', '.join(facts)}.")
-                entries[-1] = dataclasses.replace(entries[-1], facts=facts[-1:])
-        if cost == "cost_usd":
-            canvas.axes.xaxis.set_major_formatter(
-                FuncFormatter(lambda value, _: format_usd(value) if value > 0 else "$0")
-            )
-        canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.85), 2)))
-        canvas.axes.margins(0.08, 0.15)
-        # After the margins, which would move them. A score may be negative.
-        canvas.axes.set_xlim(left=0)
-        if not score:
-            canvas.axes.set_ylim(bottom=0)
-        chart.add_legend(
-            entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals are of new prompts"
-        )
+    canvas = chart.create_canvas()
+    entries = []
+    for index, point in points.items():
+        handle = _draw_point(canvas, index, point.figures[0], point.figures[up], scale, point.standing)
+        factors = [cost_factors.get(index, 1.0), *[1.0] * (len(columns) - 1)]
+        facts = [
+            format_interval(value, format_in(column, unit), factor=factor)
+            for column, value, (_, unit), factor in zip(columns, point.figures, axes, factors, strict=True)
+        ]
+        rival = point.beaten_by
+        facts.append(point.standing if rival is None else f"beaten by {chart.names[int(rival)]}")
+        entries.append(LegendEntry(handle, groups[index], facts, f"{point.n:,}"))
+        if size.width_in < NARROW_IN:
+            chart.details.append(f"{groups[index]} (n={entries[-1].n}), {', '.join(facts)}.")
+            entries[-1] = dataclasses.replace(entries[-1], facts=facts[-1:])
+    if cost == "cost_usd":
+        canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_usd(value) if value > 0 else "$0"))
+    canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.85), 2)))
+    canvas.axes.margins(0.08, 0.15)
+    # After the margins, which would move them. A score may be negative.
+    canvas.axes.set_xlim(left=0)
+    if not score:
+        canvas.axes.set_ylim(bottom=0)
+    chart.add_legend(
+        entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals are of new prompts"
+    )
     return chart.finish()
 
 

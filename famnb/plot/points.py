@@ -18,7 +18,7 @@ import pandas as pd
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas, set_date_ticks
-from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.figure import Figure
 from famnb.plot.grouping import group_looks, group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
@@ -243,11 +243,11 @@ def draw(points: Points) -> matplotlib.figure.Figure:
     )
     if points.empty:
         return chart.finish_empty(points.empty)
-    for canvas, _ in chart.panels(points.frame):
-        entries = _paint(canvas, points)
-        count = min(len(points.frame), MAX_DRAWN)
-        few = "" if count == len(points.frame) else f"{count:,} of {len(points.frame):,} drawn, by lot"
-        chart.add_legend(entries, few)
+    canvas = chart.create_canvas()
+    entries = _paint(canvas, points)
+    count = min(len(points.frame), MAX_DRAWN)
+    few = "" if count == len(points.frame) else f"{count:,} of {len(points.frame):,} drawn, by lot"
+    chart.add_legend(entries, few)
     return chart.finish()
 
 

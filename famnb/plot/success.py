@@ -15,9 +15,9 @@ from famnb import stats
 from famnb.experiment.budget import is_failure
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_interval, format_share
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN, draw_effect, left_out_note, mark_style, rows_that_fit
 from famnb.plot.explore import show_calls
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
@@ -89,29 +89,29 @@ def success(
     if not is_tried.any():
         reason = "none of these calls came to an end" if len(frame) else "there are no calls in this frame"
         return chart.finish_empty(f"Nothing to draw: {reason}.")
-    for canvas, _ in chart.panels(frame):
-        entries = []
-        for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
-            if share.n:
-                draw_effect(canvas, index, share.value, share.low, share.high, index)
-            failures = share.n - round(share.value * share.n) if share.n else 0
-            facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
-            handle = Line2D([], [], **mark_style(canvas, index))
-            entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
-        canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
-        canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
-        lows = [share.low for share in shares if share.n] or [0.0]
-        # What is all at one end would have no room for its mark.
-        canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
-        canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))
-        # Beyond both ends is room for marks only.
-        canvas.axes.xaxis.set_major_formatter(
-            FuncFormatter(lambda value, _: format_share(round(value, 9)) if -1e-9 <= value <= 1 + 1e-9 else "")
-        )
-        _draw_reasons(chart, shown)
-        total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
-        subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
-        chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
+    canvas = chart.create_canvas()
+    entries = []
+    for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
+        if share.n:
+            draw_effect(canvas, index, share.value, share.low, share.high, index)
+        failures = share.n - round(share.value * share.n) if share.n else 0
+        facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
+        handle = Line2D([], [], **mark_style(canvas, index))
+        entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
+    canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
+    canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
+    lows = [share.low for share in shares if share.n] or [0.0]
+    # What is all at one end would have no room for its mark.
+    canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
+    canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))
+    # Beyond both ends is room for marks only.
+    canvas.axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: format_share(round(value, 9)) if -1e-9 <= value <= 1 + 1e-9 else "")
+    )
+    _draw_reasons(chart, shown)
+    total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
+    subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
+    chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     chart.details += [
         f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in own[own > 0].items())}."
         for group, own in zip(groups, (reasons[index] for index in range(len(groups))), strict=True)

@@ -15,8 +15,8 @@ from matplotlib.patches import Patch
 from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import UNITS_OF_TIME, Canvas, to_naive_utc
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_calls
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
@@ -35,7 +35,6 @@ def throughput(
     *,
     by: str = "model",
     of: Literal["tokens", "calls"] = "tokens",
-    facet: str | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -47,18 +46,18 @@ def throughput(
 
     y: output tokens a second, each call's tokens spread evenly from its first token to its end (a whole reply's from
     its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
-    without a count or an end are named in a footnote. `facet` draws a panel for each value of a column. `interactive`
+    without a count or an end are named in a footnote. `interactive`
     returns a widget instead, each call a point at its start and its output tokens, or with `of="calls"` its time to the
     end, as `explore` does.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
+    require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens")
     if of not in ("tokens", "calls"):
         raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
     frame, left_out = select_calls(frame, of_use=True)
     if interactive:
         x, y = read_axis(frame, "started_at"), read_axis(frame, "output_tokens" if of == "tokens" else "e2e_s")
-        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
+        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])
     known = table.notna().all(axis=1)
@@ -75,7 +74,6 @@ def throughput(
         x=f"{unit} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
         y="output tokens a second" if of == "tokens" else "calls ended a second",
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
-        facet=frame.loc[known.to_numpy(), facet] if facet else None,
         ax=ax,
         size=size,
         by=by,
@@ -83,15 +81,15 @@ def throughput(
     )
     if rows.empty:
         return chart.finish_empty(no_rows_reason(frame, needed))
-    for canvas, part in chart.panels(rows):
-        entries = _draw_rates(canvas, groups, part, edges, unit_s, of)
-        stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
-        seconds = float(edges[1])
-        # In two digits, in a unit that needs no power of ten.
-        steps = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (0.0, "s"))
-        limit, short_unit = next((limit, short_unit) for limit, short_unit in steps if seconds >= limit)
-        step = f"{seconds / (limit or 1):.2g} {short_unit}"
-        chart.add_legend(entries, f"{format_count(len(part), 'call')}; each step is {step}{stacking}")
+    canvas = chart.create_canvas()
+    entries = _draw_rates(canvas, groups, rows, edges, unit_s, of)
+    stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
+    seconds = float(edges[1])
+    # In two digits, in a unit that needs no power of ten.
+    steps = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (0.0, "s"))
+    limit, short_unit = next((limit, short_unit) for limit, short_unit in steps if seconds >= limit)
+    step = f"{seconds / (limit or 1):.2g} {short_unit}"
+    chart.add_legend(entries, f"{format_count(len(rows), 'call')}; each step is {step}{stacking}")
     return chart.finish()
 
 

@@ -1,18 +1,15 @@
-"""`famnb.plot.timeline`: replies over time, waiting, thinking and answering, and of one reply what came when."""
+"""`famnb.plot.timeline`: one reply over time, waiting, thinking and answering, and what came when."""
 
 from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.figure
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from famnb.errors import InvalidRequest
@@ -20,13 +17,13 @@ from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
 from famnb.model_colours import KIND_PARTS, PART_COLOURS
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_points
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows
 from famnb.plot.labels import shorten
-from famnb.plot.layout import NOTE_PT, TICK_PT, FigureSize, Width
+from famnb.plot.layout import TICK_PT, FigureSize, Width
 from famnb.plot.palette import VERMILLION
-from famnb.plot.points import Axis, Points, names_axis, place_points, read_axis
+from famnb.plot.points import Axis, Points, place_points, read_axis
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
@@ -37,15 +34,11 @@ END_NAMES = {"cancelled": "stopped", "interrupted": "cut off", "failed": "failed
 # So that the mark of the end is not on the edge of the axes.
 X_MARGIN = 1.02
 """The length of the axis, in durations of the reply."""
-# More rows are not compared by eye.
-MAX_REPLIES = 40
-"""The most replies under each other."""
-ROW_HEIGHT_IN = 0.3
 AnyReply = Reply | RecordedCall | str
 
 
 def timeline(
-    reply: AnyReply | Sequence[AnyReply],
+    reply: AnyReply,
     *,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
@@ -55,40 +48,27 @@ def timeline(
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 
     `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was
-    sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. Of a list of replies
-    each is a bar, under each other on one axis, divided into waiting, thinking and answering.
+    sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened.
     `interactive` returns a widget of what came instead, a point each event, as `explore` does.
     """
+    found = _find_reply(reply)
     if interactive:
-        return show_points(_event_points(reply), figsize=figsize, width=width, ax=ax)
-    size = FigureSize.choose(figsize, width, ax)
-    if isinstance(reply, Sequence) and not isinstance(reply, str):
-        return _draw_replies([_find_reply(one) for one in reply], ax, size)
-    return _draw_reply(_find_reply(reply), ax, size)
+        return show_points(_event_points(found), figsize=figsize, width=width, ax=ax)
+    return _draw_reply(found, ax, FigureSize.choose(figsize, width, ax))
 
 
-def _event_points(reply: AnyReply | Sequence[AnyReply]) -> Points:
-    """What came of one reply, by the characters so far, or of several, a row each. InvalidRequest if nothing did."""
-    given = [reply] if isinstance(reply, Reply | RecordedCall | str) else reply
-    replies = [_find_reply(one) for one in given[:MAX_REPLIES]]
-    tables = [deltas(one).assign(reply=number) for number, one in enumerate(replies)]
-    events = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"chars": [], "kind": []})
+def _event_points(reply: Reply) -> Points:
+    """What came of a reply, by the characters so far. InvalidRequest if nothing did."""
+    events = deltas(reply)
     events = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
     if events.empty:
         raise InvalidRequest("reply: nothing came of it as a stream, so there is no event to point at")
     parts = events["kind"].astype(object).map(KIND_PARTS)
     when = "seconds since the request was sent"
     x = dataclasses.replace(read_axis(events, "t_s"), name="time", label=when, values=events["t_s"].to_numpy(float))
-    if given is not reply:
-        title = f"One reply: {_name(replies[0])}"
-        so_far = events["chars"].astype(float).groupby(parts).cumsum()
-        y = Axis("characters so far", "characters so far", np.asarray(so_far, dtype=np.float64))
-    else:
-        title = format_count(len(replies), "reply").replace("replys", "replies")
-        names = [f"{number} {_name(one)}".rstrip() for number, one in enumerate(replies, 1)]
-        y = names_axis("reply", events["reply"].to_numpy(), names)
-    codes, groups = group_rows(parts)
-    return place_points(events, x, y, by="part", groups=(codes, groups), title=title)
+    so_far = events["chars"].astype(float).groupby(parts).cumsum()
+    y = Axis("characters so far", "characters so far", np.asarray(so_far, dtype=np.float64))
+    return place_points(events, x, y, by="part", groups=group_rows(parts), title=f"One reply: {_name(reply)}")
 
 
 def _find_reply(reply: AnyReply) -> Reply:
@@ -105,75 +85,12 @@ def _draw_reply(reply: Reply, ax: Axes | None, size: FigureSize) -> matplotlib.f
     if total is None:
         return chart.finish_empty(_empty_reason(reply))
     series = _characters_by_kind(reply, total)
-    for canvas, _ in chart.panels(pd.DataFrame()):
-        entries = _draw_characters(canvas, series, total)
-        _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
-        _draw_marks(canvas, reply, total)
-        chart.add_legend(entries, _facts(reply, total))
+    canvas = chart.create_canvas()
+    entries = _draw_characters(canvas, series, total)
+    _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
+    _draw_marks(canvas, reply, total)
+    chart.add_legend(entries, _facts(reply, total))
     return chart.finish()
-
-
-def _draw_replies(replies: Sequence[Reply], ax: Axes | None, size: FigureSize) -> matplotlib.figure.Figure:
-    """Draw replies under each other, a bar each."""
-    shown = replies[:MAX_REPLIES]
-    notes = [note for note in (_simulation_note(reply) for reply in shown) if note][:1]
-    if len(replies) > len(shown):
-        notes.append(f"The first {len(shown)} of {len(replies):,} replies.")
-    chart = Chart(
-        title=format_count(len(replies), "reply").replace("replys", "replies"),
-        x="seconds since each request was sent",
-        notes=notes,
-        ax=ax,
-        size=size,
-        height_in=0.3 + ROW_HEIGHT_IN * size.text_scale * len(shown),
-        groups=[f"{number} {_name(reply)}".rstrip() for number, reply in enumerate(shown, 1)],
-    )
-    durations = [_duration(reply) for reply in shown]
-    longest = max((total for total in durations if total is not None), default=None)
-    if longest is None:
-        reason = " ".join(map(_empty_reason, shown[:1])) or "There are no replies in this list."
-        return chart.finish_empty(f"Nothing to draw: {reason[:1].lower()}{reason[1:]}")
-    ended = [(reply, total) for reply, total in zip(shown, durations, strict=True) if total is not None]
-    for canvas, _ in chart.panels(pd.DataFrame()):
-        canvas.set_row_names(chart.names)
-        # The axis ends where the text after the longest bar does.
-        widest = max(canvas.text_width(_describe_end(reply, total), NOTE_PT) for reply, total in ended)
-        canvas.axes.set_xlim(0, longest / max(1 - widest - 0.07, 0.4))
-        canvas.axes.set_ylim(len(shown) - 0.45, -0.55)
-        used: dict[str, None] = {}
-        facts = []
-        for row, (reply, total) in enumerate(zip(shown, durations, strict=True)):
-            used |= dict.fromkeys(_draw_row(canvas, row, reply, total))
-            facts.append(_facts(reply, total) if total is not None else _empty_reason(reply))
-        entries = [LegendEntry(Patch(facecolor=PART_COLOURS[part], alpha=0.85), part) for part in used]
-        if any(reply.status in END_NAMES for reply in shown):
-            mark = Line2D([], [], linestyle="none", marker="X", markersize=8, color=VERMILLION)
-            entries.append(LegendEntry(mark, "stopped, cut off or failed"))
-        chart.add_legend(entries)
-    chart.details = [f"{name}: {fact}." for name, fact in zip(chart.names, facts, strict=True)]
-    return chart.finish()
-
-
-def _draw_row(canvas: Canvas, row: int, reply: Reply, total: float | None) -> list[str]:
-    """Draw one reply as a bar; returns its parts."""
-    style: dict[str, Any] = {"xycoords": "data", "fontsize": canvas.text_pt(NOTE_PT), "ha": "left", "va": "center"}
-    if total is None:
-        canvas.annotate("no content", at=(0, row), offset_pt=(4, 0), **style)
-        return []
-    has_thinking = any(block.kind == "thinking" for block in reply.blocks)
-    spans = _spans(reply.timing, total, has_thinking=has_thinking)
-    for part, start, end in spans:
-        colour = PART_COLOURS[part]
-        canvas.axes.barh([row], [end - start], 0.62, left=start, color=colour, alpha=0.85, zorder=2)
-    is_bad_end = reply.status in END_NAMES and reply.status != "running"
-    if is_bad_end:
-        canvas.axes.plot([total], [row], marker="X", markersize=8, color=VERMILLION, zorder=5)
-    canvas.annotate(_describe_end(reply, total), at=(total, row), offset_pt=(9 if is_bad_end else 4, 0), **style)
-    return [part for part, _, _ in spans]
-
-
-def _describe_end(reply: Reply, total: float) -> str:
-    return f"{_format_time(total)} {END_NAMES.get(reply.status, '')}".rstrip()
 
 
 def _name(reply: Reply) -> str:

@@ -15,9 +15,9 @@ from matplotlib.ticker import FuncFormatter
 from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
+from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import rows_that_fit
 from famnb.plot.explore import show_calls
-from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import NOTE_PT, FigureSize, Width
@@ -47,7 +47,6 @@ def tokens(
     frame: pd.DataFrame,
     *,
     by: str = "model",
-    facet: str | None = None,
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -57,15 +56,15 @@ def tokens(
 
     x: tokens in all. Input is cached or not, output is reasoning or visible; where the service does not tell them
     apart, the bar is hollow and striped. Estimated counts are crossed. Calls without a count are in no bar, which then
-    ends with `+ ?`. `facet` draws a panel for each value of a column. `interactive` returns a widget instead, each call
+    ends with `+ ?`. `interactive` returns a widget instead, each call
     a point at its input and its output tokens, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, *COUNT_COLUMNS, facet)
+    require_columns(frame, by, *COUNT_COLUMNS)
     frame, left_out = select_calls(frame, of_use=True)
     if interactive:
         x, y = read_axis(frame, "input_tokens"), read_axis(frame, "output_tokens")
-        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
+        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
     codes, groups = group_rows(frame[by], rows_that_fit(size) if ax is None else None)
     rows = pd.DataFrame(_split_by_kind(counts) | {"group": codes})
@@ -81,7 +80,6 @@ def tokens(
         title=f"Tokens by {by}",
         x="tokens",
         notes=[*([missing_note] if missing else []), *left_out, *simulation_note(frame)],
-        facet=frame[facet] if facet else None,
         ax=ax,
         size=size,
         height_in=0.3 + ROW_HEIGHT_IN * size.text_scale * len(groups),
@@ -93,32 +91,32 @@ def tokens(
     estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
     used = [kind for kind in TOKEN_KINDS if rows[kind].sum() > 0]
     row_in = 0.0 if size.height_in is not None or ax is not None else ROW_HEIGHT_IN * size.text_scale
-    for canvas, part in chart.panels(rows):
-        sums, guessed = (_sum_by_group(part, len(groups), is_guessed=which) for which in (False, True))
-        n = part.loc[part[list(TOKEN_KINDS)].notna().any(axis=1), "group"].value_counts()
-        counts_of_groups = [int(n.get(index, 0)) for index in range(len(groups))]
-        is_missing = np.bincount(part["group"], weights=part["is missing"], minlength=len(groups))
-        names = [f"{name} (n={count:,})" for name, count in zip(chart.names, counts_of_groups, strict=True)]
-        canvas.set_row_names(chart.names if canvas.is_panel else names, row_in)
-        texts = [
-            _describe_amount(sums.iloc[index].sum(), guessed.iloc[index].sum() > 0, count, int(is_missing[index]))
-            for index, count in enumerate(counts_of_groups)
-        ]
-        _draw_bars(canvas, sums, guessed, texts)
-        canvas.axes.set_ylim(len(groups) - 0.4, -0.6)
-        canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
-        chart.details += [f"{name}: {full}." for name, (full, _) in zip(names, texts, strict=True)]
-        entries, all_tokens = [], float(sums.to_numpy().sum())
-        for kind in used:
-            mark = ESTIMATE_MARK if guessed[kind].any() else ""
-            share = format_percent(sums[kind].sum() / (all_tokens or 1), decimals=1)
-            facts = [f"{mark}{format_count(sums[kind].sum())}", share] if all_tokens else []
-            entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
-        if estimated:
-            patch = Patch(facecolor="none", hatch=ESTIMATED_HATCH, edgecolor=canvas.palette.soft, linewidth=0)
-            entries.append(LegendEntry(patch, "estimated from the length of the text"))
-        amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
-        chart.add_legend(entries, f"{amount} in {format_count(len(part), 'call')}")
+    canvas = chart.create_canvas()
+    sums, guessed = (_sum_by_group(rows, len(groups), is_guessed=which) for which in (False, True))
+    n = rows.loc[rows[list(TOKEN_KINDS)].notna().any(axis=1), "group"].value_counts()
+    counts_of_groups = [int(n.get(index, 0)) for index in range(len(groups))]
+    is_missing = np.bincount(rows["group"], weights=rows["is missing"], minlength=len(groups))
+    names = [f"{name} (n={count:,})" for name, count in zip(chart.names, counts_of_groups, strict=True)]
+    canvas.set_row_names(names, row_in)
+    texts = [
+        _describe_amount(sums.iloc[index].sum(), guessed.iloc[index].sum() > 0, count, int(is_missing[index]))
+        for index, count in enumerate(counts_of_groups)
+    ]
+    _draw_bars(canvas, sums, guessed, texts)
+    canvas.axes.set_ylim(len(groups) - 0.4, -0.6)
+    canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
+    chart.details += [f"{name}: {full}." for name, (full, _) in zip(names, texts, strict=True)]
+    entries, all_tokens = [], float(sums.to_numpy().sum())
+    for kind in used:
+        mark = ESTIMATE_MARK if guessed[kind].any() else ""
+        share = format_percent(sums[kind].sum() / (all_tokens or 1), decimals=1)
+        facts = [f"{mark}{format_count(sums[kind].sum())}", share] if all_tokens else []
+        entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
+    if estimated:
+        patch = Patch(facecolor="none", hatch=ESTIMATED_HATCH, edgecolor=canvas.palette.soft, linewidth=0)
+        entries.append(LegendEntry(patch, "estimated from the length of the text"))
+    amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
+    chart.add_legend(entries, f"{amount} in {format_count(len(rows), 'call')}")
     return chart.finish()
 
 
@@ -180,7 +178,7 @@ def _draw_bars(canvas: Canvas, sums: pd.DataFrame, guessed: pd.DataFrame, texts:
             left += sizes
     full, brief = zip(*texts, strict=True)
     # A bar that only its text leaves room for shows nothing.
-    is_wide = canvas.is_panel or max(canvas.text_width(text, NOTE_PT) for text in full) > MAX_TEXT_SHARE
+    is_wide = max(canvas.text_width(text, NOTE_PT) for text in full) > MAX_TEXT_SHARE
     shown = brief if is_wide else full
     for y, (end, text) in enumerate(zip(left, shown, strict=True)):
         style = {"fontsize": canvas.text_pt(NOTE_PT), "color": canvas.palette.soft, "ha": "left", "va": "center"}

@@ -165,18 +165,20 @@ def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]
     With their requests, bytes and scores; votes, which are between calls, are added whatever the condition. A call that
     is there stays as it is.
     """
-    calls = "SELECT *, status AS standing FROM source.calls WHERE status <> 'running'"
+    calls = "SELECT *, rowid AS place, status AS standing FROM source.calls WHERE status <> 'running'"
     try:
         with contextlib.closing(schema.open_to_write(target)) as connection:
             connection.execute("ATTACH ? AS source", (str(source),))
+            # Pages of the indexes are changed again and again; the default of 2 MB would write each of them many times.
+            connection.execute("PRAGMA main.cache_size = -100000")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(
-                f"CREATE TEMP TABLE new AS SELECT id, request_key FROM ({calls}) "  # noqa: S608 - values are bound
+                f"CREATE TEMP TABLE new AS SELECT place, id, request_key FROM ({calls}) "  # noqa: S608 - values are bound
                 f"WHERE {condition} AND id NOT IN (SELECT id FROM main.calls)",
                 values,
             )
             for table, selection in {
-                "calls": "id IN (SELECT id FROM new)",
+                "calls": "rowid IN (SELECT place FROM new)",
                 "pieces": "call_id IN (SELECT id FROM new)",
                 "scores": "call_id IN (SELECT id FROM new)",
                 "requests": "key IN (SELECT request_key FROM new)",

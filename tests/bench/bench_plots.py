@@ -64,9 +64,7 @@ def run(quick: bool) -> Result:
     figures: dict[str, Callable[[], object]] = {
         "latency": lambda: plot.latency(calls),
         "latency by hour": lambda: plot.latency(calls, over="hour"),
-        "latency, four panels": lambda: plot.latency(calls, facet="endpoint"),
         "cost": lambda: plot.cost(calls),
-        "cost, stacked": lambda: plot.cost(calls, stacked=True),
         "cost per day": lambda: plot.cost(calls, per="day"),
         "tokens": lambda: plot.tokens(calls),
         "throughput": lambda: plot.throughput(calls),

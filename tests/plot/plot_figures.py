@@ -58,7 +58,6 @@ DRAWS: dict[str, Any] = {
     "latency": plot.latency,
     "latency by hour": lambda frame, **more: plot.latency(frame, over="hour", **more),
     "cost": plot.cost,
-    "cost stacked": lambda frame, **more: plot.cost(frame, stacked=True, **more),
     "cost per hour": lambda frame, **more: plot.cost(frame, per="hour", **more),
     "tokens": plot.tokens,
     "throughput": plot.throughput,
@@ -86,8 +85,6 @@ FRAMES = {
     "one call": many_calls(1),
     "long names": many_calls(60, name=LONG[:80]),
 }
-
-FACETED = [name for name in DRAWS if not name.startswith(("pareto", "compare", "success"))]
 
 
 def figure_text(figure: Figure) -> str:

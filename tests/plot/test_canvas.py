@@ -40,7 +40,7 @@ def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("dpi", [60, 200])
-@pytest.mark.parametrize("name", ["latency", "cost stacked", "tokens", "compare"])
+@pytest.mark.parametrize("name", ["latency", "cost", "tokens", "compare"])
 def test_footnotes_stand_under_the_legend(name: str, dpi: int) -> None:
     figure = DRAWS[name](many_calls(240, models=6, missing=0.2))
     figure.set_dpi(dpi)

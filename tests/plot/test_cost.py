@@ -26,16 +26,6 @@ def test_calls_without_a_price_are_named_with_the_way_to_set_one():
     assert "$0.01 for 1 call" in text
 
 
-def test_the_last_call_is_seen_in_stacked_sums():
-    frame = many_calls(2, models=2)
-    tops = [
-        path.get_extents().y1
-        for area in plot.cost(frame, stacked=True).axes[0].collections
-        for path in area.get_paths()
-    ]
-    assert max(tops) == pytest.approx(frame["cost_usd"].sum())
-
-
 def test_costs_per_period_are_the_sums_of_the_periods():
     frame = many_calls(60, models=3, gap_s=600)
     bars = plot.cost(frame, per="hour").axes[0].patches

@@ -39,16 +39,13 @@ def test_a_latency_is_the_share_of_the_calls_of_its_group():
 
 
 def test_a_timeline_is_its_events():
-    """The characters so far of each part, in the part's own colour; of several replies a row each."""
+    """The characters so far of each part, in the part's own colour."""
     reply = exchange(THOUGHTFUL).reply
     points = points_of(plot.timeline(reply, interactive=True))
     answer = points.codes == points.groups.index("answer")
     assert list(points.y.values[answer]) == [7, 16]
     assert list(points.x.values[answer]) == [1.0, 2.0]
     assert points.looks["colours"] == tuple(PART_COLOURS[part] for part in points.groups)
-    several = points_of(plot.timeline([reply, reply], interactive=True))
-    assert len(several.y.names) == 2
-    assert len(several.frame) == 2 * len(points.frame)
     with pytest.raises(InvalidRequest, match="no event to point at"):
         plot.timeline(Reply(), interactive=True)
 

@@ -27,11 +27,8 @@ from tests.support.plot_frames import events, many_calls
 GALLERY: dict[str, Any] = {
     **DRAWS,
     "differences": draw_differences,
-    "latency of endpoints": lambda frame, **more: plot.latency(frame, facet="endpoint", **more),
-    "cost of endpoints": lambda frame, **more: plot.cost(frame, facet="endpoint", **more),
     # Of frames of calls they need no more than how many.
     "timeline": lambda frame, **more: plot.timeline([*REPLIES.values()][len(frame) % len(REPLIES)], **more),
-    "timeline of several": lambda frame, **more: plot.timeline([*REPLIES.values()][: len(frame)], **more),
     "gaps": lambda frame, **more: plot.gaps(events(streams=min(len(frame), 60) or 1)[: len(frame) * 60], **more),
 }
 """Each figure as a function of a frame of calls, `width=`, `figsize=` and `ax=`. A new one is a line here."""
@@ -102,7 +99,7 @@ TYPICAL = [
     *((name, PRINT, "light", 12) for name in ("latency", "compare", "pareto", "throughput", "tokens", "success")),
     *((name, PRINT, "own axes", 12) for name in ("cost", "compare", "throughput")),
     ("differences", PRINT, "dark", 12),
-    ("timeline of several", SLIDE, "dark", 3),
+    ("timeline", SLIDE, "dark", 3),
     ("gaps", SCREEN, "own axes", 3),
 ]
 
@@ -125,8 +122,6 @@ def test_a_figure_of_a_given_size_keeps_its_groups(
     name: str, figsize: tuple[float, float], ground: str, groups: int
 ) -> None:
     """By the boxes of the renderer: no text under 6 pt or on another, every group with its n, and "simulated"."""
-    if ground == "own axes" and name.endswith("endpoints"):
-        pytest.skip("small multiples do not fit into one axes")
     figure = draw_on(name, figsize, ground, groups)
     assert tuple(figure.get_size_inches()) == figsize
     assert [fault for fault in faults(figure) if ground != "own axes" or "of the width" not in fault] == []
@@ -134,9 +129,8 @@ def test_a_figure_of_a_given_size_keeps_its_groups(
     assert not re.search("names of [0-9]+ groups", text)
     if not name.startswith(("timeline", "gaps")):
         assert "imulated" in text
-        # Of endpoints a panel each, which says its n.
         counts = re.findall(r"\(n=[0-9,–]+[a-z\s]*\)", text)
-        assert len(counts) >= (1 if name == "differences" or "endpoints" in name else groups)
+        assert len(counts) >= (1 if name == "differences" else groups)
 
 
 @pytest.mark.parametrize("ground", ["dark", "transparent"])

@@ -62,7 +62,7 @@ def test_a_frame_from_a_csv_file_is_drawn(name: str, tmp_path: Path) -> None:
     assert DRAWS[name](again).alt == DRAWS[name](frame).alt
 
 
-@pytest.mark.parametrize("name", ["latency by hour", "cost", "cost stacked", "cost per hour", "throughput"])
+@pytest.mark.parametrize("name", ["latency by hour", "cost", "cost per hour", "throughput"])
 def test_times_without_a_zone_or_missing_are_no_trouble(name: str) -> None:
     frame = many_calls(40)
     naive = frame["started_at"].dt.tz_localize(None)

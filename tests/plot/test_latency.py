@@ -83,10 +83,9 @@ def test_streams_and_whole_replies_are_never_in_one_line(metric: str, streams: l
     assert ("when its body has come" in figure_text(figure)) == (metric == "ttft_s")
 
 
-@pytest.mark.parametrize("options", [{"by": "streamed"}, {"facet": "streamed"}])
-def test_lines_that_are_apart_already_keep_their_names(options: dict[str, str]) -> None:
+def test_lines_that_are_apart_already_keep_their_names() -> None:
     """As do those of a frame with replies of one kind, whatever kind those without a value are of."""
-    assert ", whole" not in figure_text(plot.latency(MIXED, **options))
+    assert ", whole" not in figure_text(plot.latency(MIXED, by="streamed"))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.iloc[2:]))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.assign(ttft_s=MIXED["ttft_s"].mask(~MIXED["streamed"]))))
 

@@ -1,6 +1,6 @@
-"""A chart on one axes, on axes under each other, or as small multiples: a panel for each value of a column.
+"""A chart on one axes, or on axes under each other or beside each other.
 
-chart = Chart(title=…, …) ── for canvas, part in chart.panels(rows): draw; chart.add_legend(…) ── chart.finish()
+chart = Chart(title=…, …) ── canvas = chart.create_canvas(): draw; chart.add_legend(…) ── chart.finish()
                          │      └── chart.add_axes(…): further axes under the first, or beside it
                          └── nothing to draw ── chart.finish_empty(why)
 
@@ -11,13 +11,10 @@ go first, then the notes, then names, and a line says so. `figure.caption` has a
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib.figure
-import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.gridspec import GridSpec
@@ -25,11 +22,10 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from famnb.errors import InvalidRequest
 from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.figure import Figure
-from famnb.plot.grouping import MAX_GROUPS, group_looks, group_rows
+from famnb.plot.grouping import group_looks
 from famnb.plot.labels import describe_short_names, shorten_names
 from famnb.plot.layout import (
     LABEL_PT,
@@ -51,17 +47,8 @@ NO_ROOM = "No room for: "
 """How a note begins that names what a figure of a given size does not show."""
 MIN_AXES_SHARE = 0.33
 """The share of a given height that belongs to the axes, as long as anything else can go."""
-PANEL_HEIGHT_IN = 1.0
-"""The least height of a panel."""
-MIN_PANEL_IN = 1.6
-"""The least width of a panel, with its ticks."""
-MIN_PANEL_HEIGHT_IN = 0.9
-"""The least height of a panel in a figure of a given height, its title included."""
 MESSAGE_HEIGHT_IN = 0.7
 """Height of the axes that only say why they show nothing."""
-# Four panels are a square rather than three and one.
-COLUMNS = {1: 1, 2: 2, 4: 2}
-"""Panels side by side, by the number of panels; 3 for any other number."""
 MEASURE_IN = 6.0
 """More than ticks, labels, titles and what is around panels take of a height: what a figure is measured with."""
 HANDLE_LINE_EM, HANDLE_EM = 1.7, 2.4
@@ -81,7 +68,7 @@ class LegendEntry:
 
 
 class Chart:
-    """A figure being drawn, on the caller's axes, on our own, or on a panel for each value of a column."""
+    """A figure being drawn, on the caller's axes or on our own."""
 
     def __init__(
         self,
@@ -90,20 +77,13 @@ class Chart:
         x: str = "",
         y: str = "",
         notes: Sequence[str] = (),
-        facet: pd.Series[Any] | None = None,
         ax: Axes | None = None,
         size: FigureSize | None = None,
         height_in: float | None = None,
         by: str = "",
         groups: Sequence[str] = (),
     ) -> None:
-        """`facet` is the column that has a panel for each of its values, a row for each of those that are drawn.
-
-        The groups of the column `by` have their colours. `height_in` is that of the axes, where the figure's is free.
-        Raises InvalidRequest for both `facet` and `ax`.
-        """
-        if facet is not None and ax is not None:
-            raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
+        """The groups of the column `by` have their colours; `height_in` is that of axes where the figure's is free."""
         self.title, self.x, self.y, self.notes = title, x, y, list(notes)
         self.size = size or FigureSize.choose(None, None)
         self.groups = list(groups)
@@ -111,49 +91,33 @@ class Chart:
         """The names of the groups as they are shown: short, and no two alike."""
         self.details: list[str] = []
         """Sentences that only the caption has."""
-        self._facet, self._ax, self._looks = facet, ax, group_looks(by, self.groups)
+        self._ax, self._looks = ax, group_looks(by, self.groups)
         self._height_in = max(1.9, 0.34 * self.size.width_in) if height_in is None else height_in
         self._rows: list[list[Canvas]] = []
         self._heights_in: list[float] = []
-        self._by = by
-        self._panel_names: list[str] = []
-        """The values of the column that panels are for."""
         self._entries: list[LegendEntry] = []
         self._subtitle = ""
 
-    def panels(self, rows: pd.DataFrame) -> Iterator[tuple[Canvas, pd.DataFrame]]:
-        """Yield each canvas to draw on with the rows that belong there, perhaps none."""
-        codes, names = (np.zeros(len(rows), dtype=int), [""]) if self._facet is None else group_rows(self._facet)
-        if self._facet is not None:
-            self._panel_names = names[: max_panels(self.size, len(self.groups))]
-            if left_out := names[len(self._panel_names) :]:
-                self.notes.append(f"{NO_ROOM}{format_count(len(left_out), 'panel')}; {', '.join(left_out)}.")
-        canvases = self._create_canvases(len(self._panel_names) or 1) if self._ax is None else [Canvas.on(self._ax)]
-        if self._ax is not None:
-            self._rows = [canvases]
-        for index, (canvas, name) in enumerate(zip(canvases, shorten_names(names), strict=False)):
-            # To select all of a million rows copies them.
-            part = rows if self._facet is None else rows[codes == index]
-            canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
-            if self._facet is None:
-                canvas.set_labels(x=self.x, y=self.y)
-                yield canvas, part
-                return
-            limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
-            yield canvas, part
-            # The first panel has no earlier limits to keep: matplotlib's default of 0 to 1 must not count.
-            if index:
-                _widen_limits(canvas.axes, *limits)
-            points = canvas.text_pt(LABEL_PT)
-            lines = [*wrap_text(f"{name} (n={len(part):,})", canvas.width_in, points), *canvas.facts]
-            style: dict[str, Any] = {"fontsize": points, "color": canvas.palette.strong, **PLAIN_TEXT}
-            canvas.axes.set_title("\n".join(lines), loc="left", **style)
+    def create_canvas(self) -> Canvas:
+        """Return what to draw on: the caller's axes, or those of a new figure."""
+        canvas = self._create_figure() if self._ax is None else Canvas.on(self._ax)
+        self._rows, self._heights_in = [[canvas]], [self._height_in]
+        canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
+        canvas.set_labels(x=self.x, y=self.y)
+        return canvas
+
+    def _create_figure(self) -> Canvas:
+        size, palette = self.size, palette_of_style()
+        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or self._height_in))
+        canvas = Canvas(figure, figure.subplots(), palette, is_own=True, size=size, width_in=size.width_in * 0.8)
+        canvas.style_axes()
+        return canvas
 
     def add_axes(
         self, *, x: str = "", y: str = "", height_in: float | None = None, is_beside: bool = False
     ) -> Canvas | None:
-        """Further axes of our own figure, under the first or beside them; None on the caller's axes and on panels."""
-        if self._ax is not None or self._facet is not None:
+        """Further axes of our own figure, under the first or beside them; None on the caller's axes."""
+        if self._ax is not None:
             return None
         first = self._rows[0][0]
         # Where exactly is known when all are there.
@@ -171,16 +135,10 @@ class Chart:
         return canvas
 
     def add_legend(self, entries: Sequence[LegendEntry], subtitle: str = "") -> None:
-        """Add the entries of the canvas just drawn; those of panels are merged by name and lose their facts."""
-        if self._facet is None:
-            named = [f"{entry.name} (n={entry.n})" if entry.n else entry.name for entry in entries]
-            self._entries = [dataclasses.replace(entry, name=name) for entry, name in zip(entries, named, strict=True)]
-            self._subtitle = subtitle
-            return
-        # What is said of one panel does not hold for all; without a legend it is of the figure.
-        self._subtitle = "" if entries else subtitle
-        names = {entry.name for entry in self._entries}
-        self._entries += [LegendEntry(entry.handle, entry.name) for entry in entries if entry.name not in names]
+        """Set the entries of the legend, with their n after their names, and the line below the title."""
+        named = [f"{entry.name} (n={entry.n})" if entry.n else entry.name for entry in entries]
+        self._entries = [dataclasses.replace(entry, name=name) for entry, name in zip(entries, named, strict=True)]
+        self._subtitle = subtitle
 
     def add_row_facts(self, entries: Sequence[LegendEntry], subtitle: str, *, min_width_in: float) -> None:
         """Add facts of groups that have a row each: where there is no room for a legend, to the caption."""
@@ -192,19 +150,16 @@ class Chart:
     def finish(self) -> matplotlib.figure.Figure:
         """Add title, legend and notes around what was drawn, and return the figure."""
         title, subtitle = self.title, self._subtitle
-        if self._facet is not None and self._facet.name != self._by:
-            title = f"{title}, for each {self._facet.name}"
-        panels = f"{', '.join(self._panel_names)}; " if self._panel_names else ""
         facts = "; ".join(", ".join([entry.name, *entry.facts]) for entry in self._entries)
-        parts = "; ".join(part for part in (subtitle, panels + facts) if part)
+        parts = "; ".join(part for part in (subtitle, facts) if part)
         sentences = [f"{parts}.", *self.details, *self.notes, *describe_short_names(self.groups)]
         return self._finish(title, subtitle, f"{title}: {parts}" if parts else title, f"{title}: {' '.join(sentences)}")
 
     def finish_empty(self, reason: str) -> matplotlib.figure.Figure:
         """Return a figure that says, in a sentence, why there is nothing to draw."""
-        self._facet, self._entries, self.notes, self.x, self.y = None, [], [], "", ""
-        for canvas, _ in self.panels(pd.DataFrame()):
-            canvas.show_message(reason)
+        self._entries, self.notes, self.x, self.y = [], [], "", ""
+        canvas = self.create_canvas()
+        canvas.show_message(reason)
         lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.text_pt(10)))
         self._heights_in = [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
         text = f"{self.title}: {reason}"
@@ -236,21 +191,15 @@ class Chart:
     def _surround(self, figure: Figure, title: str, subtitle: str) -> None:
         """Put headings above our own axes, legend and notes below, as much of it as there is room for."""
         size, palette = self.size, self._rows[0][0].palette
-        if self._facet is None:
-            grid = GridSpec(len(self._rows), max(map(len, self._rows)), figure, height_ratios=self._heights_in)
-            for index, row in enumerate(self._rows):
-                for column, canvas in enumerate(row):
-                    canvas.axes.set_subplotspec(grid[index, column] if len(row) > 1 else grid[index, :])
+        grid = GridSpec(len(self._rows), max(map(len, self._rows)), figure, height_ratios=self._heights_in)
+        for index, row in enumerate(self._rows):
+            for column, canvas in enumerate(row):
+                canvas.axes.set_subplotspec(grid[index, column] if len(row) > 1 else grid[index, :])
         style: dict[str, Any] = {"ha": "left", "va": "top", "linespacing": 1.25, **PLAIN_TEXT}
         lines = wrap_text(title, size.width_in - 2 * size.pad_in, points := size.text_pt(TITLE_PT), "bold")
         heading = figure.suptitle("\n".join(lines), fontsize=points, fontweight="bold", color=palette.strong, **style)
         heading.set_in_layout(False)
         facts = self._add_lines(figure, [subtitle], LABEL_PT, va="top") if subtitle else None
-        shared_x = None
-        if self._facet is not None:
-            label: dict[str, Any] = {"fontsize": size.text_pt(LABEL_PT), "color": palette.soft, **PLAIN_TEXT}
-            shared_x = figure.text(0.5, 0, self.x, ha="center", va="bottom", **label)
-            figure.supylabel("\n".join(wrap_text(self.y, sum(self._heights_in), size.text_pt(LABEL_PT))), **label)
         # In a figure so high that there is room for everything.
         figure.set_figheight(sum(self._heights_in) + MEASURE_IN)
         lay_out(figure, size.pad_in, 0, figure.get_figheight())
@@ -258,9 +207,9 @@ class Chart:
         overhang_in = figure.get_figheight() - axes_in
         names_in = sum(max(canvas.rows for canvas in row) for row in self._rows) * MIN_ROW_IN
         least_in = max(MIN_AXES_SHARE * (size.height_in or 0), names_in)
-        for legend, notes, has_subtitle in self._arrangements(figure):
+        for legend, notes, has_subtitle in self._arrangements():
             lines_below = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
-            foot = [artist for artist in (lines_below, legend, shared_x) if artist is not None]
+            foot = [artist for artist in (lines_below, legend) if artist is not None]
             head = [heading, facts] if facts is not None and has_subtitle else [heading]
             heights_in = {artist: _height_in(artist) + size.gap_in for artist in (*head, *foot)}
             around_in = 2 * size.pad_in + sum(heights_in.values())
@@ -268,8 +217,7 @@ class Chart:
                 break
             # Before there is another: axes forget their new legend when their old one is removed.
             for artist in foot:
-                if artist is not shared_x:
-                    artist.remove()
+                artist.remove()
         else:
             foot[0] = self._add_lines(figure, notes, NOTE_PT, va="bottom")
             heights_in[foot[0]] = _height_in(foot[0]) + size.gap_in
@@ -296,24 +244,24 @@ class Chart:
         for canvas in canvases:
             canvas.thin_ticks()
 
-    def _arrangements(self, figure: Figure) -> Iterator[tuple[Legend | None, list[str], bool]]:
+    def _arrangements(self) -> Iterator[tuple[Legend | None, list[str], bool]]:
         """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for.
 
         The last has neither, but says that the figure is not whole, and that its calls are simulated.
         """
         entries, left_out = self._entries, list[str]()
         if any(entry.facts for entry in entries):
-            yield self._add_facts(figure), list(self.notes), True
+            yield self._add_facts(), list(self.notes), True
             left_out = ["numbers of the legend"]
         missing = [f"{NO_ROOM}{left_out[0]}; see `.caption`."] if left_out else []
-        yield self._add_names(figure), [*self.notes, *missing], True
+        yield self._add_names(), [*self.notes, *missing], True
         if self.notes:
             left_out = [*left_out, format_count(len(self.notes), "note")]
-            yield self._add_names(figure), self._say_left_out(left_out), True
+            yield self._add_names(), self._say_left_out(left_out), True
         if self._subtitle:
             left_out = [*left_out, "line below the title"]
         for columns in range(1, 4):
-            yield self._add_names(figure, columns), self._say_left_out([] if len(left_out) > 1 else left_out), False
+            yield self._add_names(columns), self._say_left_out([] if len(left_out) > 1 else left_out), False
         yield None, self._say_left_out([*([f"names of {len(entries)} groups"] if entries else []), *left_out]), False
 
     def _say_left_out(self, what: Sequence[str]) -> list[str]:
@@ -323,7 +271,7 @@ class Chart:
         missing = ", ".join([*groups, *what])
         return [f"{simulated}{NO_ROOM}{missing}; see `.caption`." if missing else f"{simulated}More in `.caption`."]
 
-    def _add_facts(self, figure: Figure) -> Legend:
+    def _add_facts(self) -> Legend:
         """Add a legend with the facts of each group: in columns where these fit, else under its name."""
         points, room_in = self.size.text_pt(TICK_PT), self.size.inner_in
         em_in = points / 72
@@ -333,14 +281,14 @@ class Chart:
         if sum(widths) + (HANDLE_EM + COLUMN_GAP_EM) * em_in * len(columns) <= room_in:
             # A legend fills column by column, so that is the order of its cells.
             cells = [(row[i] if i < len(row) else "", i == 0) for i in columns for row in table]
-            return self._make_legend(figure, cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
+            return self._make_legend(cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
         cells = []
         for name, *facts in table:
             cells.append((fit_text(name, room_in - HANDLE_EM * em_in, points), True))
             cells += [(line, False) for line in wrap_text(" · ".join(facts), room_in - HANDLE_EM * em_in, points)]
-        return self._make_legend(figure, cells, columns=1)
+        return self._make_legend(cells, columns=1)
 
-    def _add_names(self, figure: Figure, min_columns: int = 1) -> Legend | None:
+    def _add_names(self, min_columns: int = 1) -> Legend | None:
         """Add a legend of names only, as many beside each other as fit; names are cut for so many columns."""
         names = [entry.name for entry in self._entries]
         if not names:
@@ -351,16 +299,14 @@ class Chart:
         columns = min(max(int((room_in + gap_in) / (widest_in + gap_in)), min_columns), len(names))
         column_in = (room_in + gap_in) / columns - gap_in - handle_in
         cells = [(name, True) for name in fit_names(names, column_in, points)]
-        return self._make_legend(figure, cells, columns=columns, gap_em=NAME_GAP_EM)
+        return self._make_legend(cells, columns=columns, gap_em=NAME_GAP_EM)
 
-    def _make_legend(
-        self, figure: Figure, cells: Sequence[tuple[str, bool]], *, columns: int, gap_em: float = 0.0
-    ) -> Legend:
+    def _make_legend(self, cells: Sequence[tuple[str, bool]], *, columns: int, gap_em: float = 0.0) -> Legend:
         """A legend under the axes, of texts of which some are names, which have the handles of the entries."""
         blank, handles = Line2D([], [], linestyle="none"), iter([entry.handle for entry in self._entries])
         palette = self._rows[0][0].palette
-        owner: Any = figure if self._facet is not None else self._rows[0][0].axes
-        legend: Legend = owner.legend(
+        axes: Any = self._rows[0][0].axes
+        legend: Legend = axes.legend(
             [next(handles) if is_name else blank for _, is_name in cells],
             [text for text, _ in cells],
             ncols=columns,
@@ -387,56 +333,7 @@ class Chart:
         style: dict[str, Any] = {"fontsize": points, "color": self._rows[0][0].palette.soft, "linespacing": 1.25}
         return figure.text(self.size.pad_in / self.size.width_in, 0, lines, ha="left", va=va, **style, **PLAIN_TEXT)
 
-    def _create_canvases(self, count: int) -> list[Canvas]:
-        """Create a figure with this many canvases, which share their scales, since panels are there to be compared."""
-        size, is_panel = self.size, self._facet is not None
-        columns = _count_columns(size, count) if is_panel else 1
-        rows, palette = math.ceil(count / columns), palette_of_style()
-        height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55) if is_panel else self._height_in
-        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or height_in * rows))
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        for axes in grid.ravel()[count:]:
-            axes.remove()
-        # Less the ticks and label left of all, and what is between panels.
-        width_in = (size.width_in - 0.8) / columns - PANEL_GAP_IN if is_panel else size.width_in * 0.8
-        canvases = [
-            Canvas(figure, axes, palette, is_own=True, size=size, width_in=width_in, is_panel=is_panel)
-            for axes in grid.ravel()[:count]
-        ]
-        for canvas in canvases:
-            canvas.style_axes()
-        # The lowest panel of each column has ticks, also where the row under it is not full.
-        for canvas in canvases[max(count - columns, 0) :]:
-            canvas.axes.tick_params(labelbottom=True)
-        self._rows = [canvases[start : start + columns] for start in range(0, count, columns)]
-        self._heights_in = [height_in] * rows
-        return canvases
-
 
 def _height_in(artist: Text | Legend) -> float:
     figure: Any = artist.get_figure(root=True)
     return round(float(artist.get_window_extent().height / figure.dpi), 3)
-
-
-def _count_columns(size: FigureSize, panels: int) -> int:
-    """How many of some panels stand beside each other."""
-    return min(COLUMNS.get(panels, 3), max(int(size.width_in / (MIN_PANEL_IN * size.text_scale)), 1))
-
-
-def max_panels(size: FigureSize, groups: int) -> int:
-    """How many panels a figure has room for: any number where its height is free."""
-    if size.height_in is None:
-        return MAX_GROUPS + 1
-    # Title, label and notes take about this, and a legend a line for three names.
-    around_in = 1.25 + 0.13 * math.ceil(groups / 3)
-    rows = max(int((size.height_in / size.text_scale - around_in) / MIN_PANEL_HEIGHT_IN), 1)
-    return rows * _count_columns(size, rows * 3)
-
-
-def _widen_limits(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """Keep the limits that earlier panels need: panels share them, and the last sets its own."""
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    axes.set_xlim(min(x[0], left), max(x[1], right))
-    # An axis that runs downwards, such as that of `compare`, is the same in all panels.
-    if low < high:
-        axes.set_ylim(min(y[0], low), max(y[1], high))
