@@ -49,7 +49,7 @@ from famnb.experiment.resume import (
 from famnb.experiment.run_lock import RunLock
 from famnb.experiment.runner import Executor, LocalExecutor, Run, follow
 from famnb.experiment.score import Span
-from famnb.experiment.scorers import Scorer, parse_scorers, score_names
+from famnb.experiment.scorers import Scorer, parse_scorers
 from famnb.experiment.scoring import (
     AnsweredCell,
     ScoreReport,
@@ -613,11 +613,8 @@ class BaseExperiment:
 
     def score_spans(self) -> dict[str, Span]:
         """The lowest and highest value that scores can have, by the name of their column, as far as they are known."""
-        spans: dict[str, Span] = {}
-        for scorer in self.scorers:
-            if span := getattr(scorer, "span", None):
-                spans |= {f"score_{name}": span for name in score_names(scorer)}
-        return spans
+        spans = {f"score_{scorer.name}": getattr(scorer, "span", None) for scorer in self.scorers}
+        return {name: span for name, span in spans.items() if span}
 
     def score(
         self,

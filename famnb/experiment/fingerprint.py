@@ -23,15 +23,12 @@ def fingerprint(*values: Any) -> str:
 
 
 def score_keys(scorers: Iterable[Any], prompts: Iterable[Prompt]) -> dict[tuple[str, str], str]:
-    """The keys under which scores are kept, by the name of the score and the id of the prompt that was answered.
+    """The keys under which scores are kept, by the scorer's name and the id of the prompt that was answered.
 
     A key is the scorer's `key`, else its name, and a digest of the prompt's values: a corrected `expected` is another
     question to the scorer, though the call is the same.
     """
-    by_name: dict[str, str] = {}
-    for scorer in scorers:
-        # A judge with a rubric makes several scores; any other scorer one, of its own name.
-        by_name |= getattr(scorer, "score_keys", None) or {scorer.name: str(getattr(scorer, "key", scorer.name))}
+    by_name = {scorer.name: str(getattr(scorer, "key", scorer.name)) for scorer in scorers}
     keys = {}
     for prompt in {prompt.id: prompt for prompt in prompts}.values():
         digest = fingerprint(*sorted([(name, str(value)) for name, value in prompt.slots.items()]))

@@ -12,7 +12,6 @@ A scorer is any object with a `name` and a `score(reply, prompt)`; those made he
     famnb.scorers.cost(0.001)               the call cost no more than so many USD
     famnb.scorers.function(my_function)     the result of a Python function of the answer
     famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
-    famnb.scorers.rubric("fam-2-5-pro", {"correct": …, "brief": …})   a model grades it by several criteria, in one call
 
 `Experiment(…, scorers=[…])` takes them. Each score is stored in the ledger at once and computed once: again only if the
 function or the prompt's `expected` has changed. `exp.score(budget_usd=1)` asks the judges; all others score whenever
@@ -27,7 +26,6 @@ To add a scorer: a function here that returns a `LocalScorer`, its name in `__al
 from __future__ import annotations
 
 import inspect
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +39,7 @@ from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import parse_budget
 from famnb.experiment.fingerprint import identify_function
-from famnb.experiment.judge import Judge, judge, rubric
+from famnb.experiment.judge import Judge, judge
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
 from famnb.experiment.score import (
     DETAIL_CHARS,
@@ -77,7 +75,6 @@ __all__ = [
     "numeric",
     "refusal",
     "regex",
-    "rubric",
     "schema",
 ]
 
@@ -395,7 +392,7 @@ def parse_scorers(items: Iterable[Any], *, endpoints: Endpoints = ENDPOINTS) -> 
     )
     for scorer in scorers:
         check_text("scorers", scorer.name, expected="scorers with names, for the columns of their scores")
-    names = list(itertools.chain.from_iterable(map(score_names, scorers)))
+    names = [scorer.name for scorer in scorers]
     if VOTES_SCORE in names:
         raise InvalidRequest(
             f"scorers: the name {VOTES_SCORE!r} is that of people's votes; give this one another name="
@@ -405,12 +402,7 @@ def parse_scorers(items: Iterable[Any], *, endpoints: Endpoints = ENDPOINTS) -> 
     return scorers
 
 
-def score_names(scorer: Scorer | Judge) -> tuple[str, ...]:
-    """The names of the scores that a scorer makes: its own, and those of a rubric's criteria."""
-    return tuple(scorer.score_keys) if isinstance(scorer, Judge) else (scorer.name,)
-
-
-_FACTORIES = (contains, cost, exact, function, judge, latency, numeric, refusal, regex, rubric, schema)
+_FACTORIES = (contains, cost, exact, function, judge, latency, numeric, refusal, regex, schema)
 
 
 def _to_scorer(item: Any) -> Scorer | Judge:

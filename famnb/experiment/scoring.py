@@ -24,7 +24,7 @@ from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, check_writable, counted_costs, outcomes_of
-from famnb.experiment.scorers import Scorer, apply_scorer, score_names
+from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.experiment.services import is_simulated, service_of
 from famnb.frame.calls import calls
 from famnb.record import Ledger, ratings
@@ -132,29 +132,25 @@ class Scoring:
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
-        keys = score_keys([judge], [answer.cell.prompt for answer in self.answers])
         recorded = read_scores(self.ledger, self.answers)
-        todo = list(_find_unscored([judge], self.answers, recorded, again=self.again)[judge.name])
-        texts = self._read_texts(todo)
-        requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
+        todo = _find_unscored([judge], self.answers, recorded, again=self.again)[judge.name]
+        answers, texts = list(todo), self._read_texts(todo)
+        requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in answers]
         for index, reply in self._ask(judge, requests):
-            scores = judge.grades(reply)
-            self._count(judge.name, is_missing=scores[judge.name].value is None)
+            score = judge.grade(reply)
+            self._count(judge.name, is_missing=score.value is None)
             if not self._is_verdict(judge, reply):
                 continue
-            answer = todo[index]
-            graded = [
-                RecordedScore(
-                    call_id=answer.call_id,
-                    scorer=keys[name, answer.cell.prompt.id],
-                    value=score.value,
-                    detail=score.detail,
-                    judge_call_id=reply.call_id,
-                )
-                for name, score in scores.items()
-            ]
-            # At once, since they were paid for.
-            ratings.save(self.ledger, graded)
+            answer = answers[index]
+            graded = RecordedScore(
+                call_id=answer.call_id,
+                scorer=todo[answer],
+                value=score.value,
+                detail=score.detail,
+                judge_call_id=reply.call_id,
+            )
+            # At once, since it was paid for.
+            ratings.save(self.ledger, [graded])
 
     def _compare(self, judge: Judge) -> None:
         """Have a judge compare each pair of answers, both ways round, of which there is no verdict on this request.
@@ -373,7 +369,7 @@ def scores_by_cell(
     """Each score, by its name, by the cell's key; those that people's votes and grades make if there are any."""
     scorers = tuple(scorers)
     keys = score_keys(scorers, [answer.cell.prompt for answer in answers])
-    scores: dict[str, dict[str, float]] = {name: {} for scorer in scorers for name in score_names(scorer)}
+    scores: dict[str, dict[str, float]] = {scorer.name: {} for scorer in scorers}
     targets = {
         (keys[name, answer.cell.prompt.id], answer.call_id): (name, answer.cell.key)
         for name in scores

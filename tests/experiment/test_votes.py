@@ -203,9 +203,8 @@ def vote_by_length(exp, winners) -> None:
     [
         scorers.judge("fam-mini", pairwise=True, name="it"),
         scorers.judge("fam-mini", scale=(0, 5), name="it"),
-        scorers.rubric("fam-mini", {"right": "Is it right?"}, scale=(0, 5), name="it"),
     ],
-    ids=["pairs", "grades", "rubric"],
+    ids=["pairs", "grades"],
 )
 def test_a_judge_is_compared_with_people_who_voted(serve: Serve, judge: scorers.Judge):
     client, _ = serve(answer, judge_all)
