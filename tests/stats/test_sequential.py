@@ -1,17 +1,12 @@
-"""Levels of several looks at growing data: against published bounds, and by simulation."""
+"""Levels of several looks at growing data: against published bounds."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from scipy import special
 
 from famnb import stats
-from famnb.stats.intervals import mean_p_value
 from famnb.stats.sequential import LAN_DEMETS, MIXTURE
-from tests.support.truth_rates import claims_are_rare
-
-LOOKS = 10
 
 
 def bound(look: stats.Look) -> float:
@@ -41,26 +36,6 @@ def test_what_was_planned_is_spent_and_beyond_it_a_confidence_sequence_holds(sha
     look = stats.look([30, 60], shares, looks=looks)
     assert (look.number, look.method) == (2, method)
     assert 0.95 < look.nominal < 1
-
-
-def is_claimed(gaps: np.ndarray, sizes: np.ndarray, levels: list[float]) -> bool:
-    return any(
-        size >= stats.min_values(level) and mean_p_value(gaps[:size]) < 1 - level
-        for size, level in zip(sizes, levels, strict=True)
-    )
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("looks", [LOOKS, None])
-@pytest.mark.parametrize("prompts", [12, 60])
-def test_ten_looks_claim_no_more_often_than_one(prompts: int, looks: int | None):
-    rng = np.random.default_rng(prompts)
-    sizes = np.unique(np.linspace(prompts / LOOKS, prompts, LOOKS).astype(int))
-    levels = [stats.look(sizes[: index + 1], looks=looks).nominal for index in range(len(sizes))]
-    data = rng.normal(size=(400, prompts))
-    assert np.mean([is_claimed(gaps, sizes, levels) for gaps in data]) <= 0.07
-    if prompts == 60:
-        assert not claims_are_rare(is_claimed(gaps, sizes, [0.95] * len(sizes)) for gaps in data)
 
 
 def test_sizes_that_do_not_grow_are_refused():
