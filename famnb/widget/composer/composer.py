@@ -42,6 +42,7 @@ from famnb.widget.form.draft import UNWRITTEN, draft_of, last_user_content, read
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
+from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import variant_fields
 from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
@@ -209,7 +210,10 @@ class Composer(PanelTool):
             return self._ask(request, before) if self._is_loaded else self._begin(request)
 
     def say(self, prompt: str) -> Stream:
-        """Continue the conversation in view, with the settings that the form has now; begin one if there is none."""
+        """Continue the conversation in view, with the settings that the form has now; begin one if there is none.
+
+        Images of the form stay there: they are sent with its own prompt.
+        """
         with self.lock:
             return self._busy_stream() or self._add_turn(prompt)
 
@@ -504,7 +508,7 @@ class Composer(PanelTool):
                 self._open_chat(head)
                 rest = _leave_prompt_open(rest)
                 editor.fill(dataclasses.replace(draft_of(rest, editor.endpoints), prompt=prompt, pictures=pictures))
-        self._add_turn(editor.prompt)
+        self._add_turn(editor.prompt, editor.pictures)
 
     # Turns
 
@@ -572,17 +576,9 @@ class Composer(PanelTool):
         # A turn that failed stays in view, and the next one takes its place.
         return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
 
-    def _add_turn(self, prompt: str) -> Stream:
+    def _add_turn(self, prompt: str, pictures: tuple[PromptImage, ...] = ()) -> Stream:
         """Ask the next turn of the branch in view."""
-        request = self._editor.turn_request(prompt)
-        pictures = split_content(last_user_content(request))[1]
-        # The form keeps its pictures after a turn. One that an earlier turn had is sent again as part of that turn, so
-        # it must not be in the new prompt too.
-        sent = {picture.url for turn in self.turns for picture in split_content(turn.prompt)[1]}
-        unsent = tuple(picture for picture in pictures if picture.url not in sent)
-        if unsent != pictures:
-            request = self._editor.turn_request(prompt, unsent)
-        return self._ask(request, self._last_good_turn)
+        return self._ask(self._editor.turn_request(prompt, pictures), self._last_good_turn)
 
     def _ask(self, request: Request, before: Turn | None) -> Stream:
         """Ask a turn after another one; returns its first call."""

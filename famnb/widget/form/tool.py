@@ -20,7 +20,7 @@ from famnb.secret_patterns import mask_keys
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, PromptBox, find_variables
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import image_from_url
-from famnb.widget.form.views import CodeView, PromptBoxView, VariablesView, picture_views
+from famnb.widget.form.views import CodeView, PictureView, PromptBoxView, VariablesView
 from famnb.widget.html import transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
@@ -177,7 +177,10 @@ class FormTool(BaseTool):
         reload = RELOADED.format(what="these answers", tool=f"the {type(self).__name__}")
         return PromptBoxView(
             text=self._box.prompt,
-            pictures=picture_views(self._box.pictures),
+            pictures=tuple(
+                PictureView(key=str(index), label=picture.description, url=picture.url if picture.is_upload else "")
+                for index, picture in enumerate(self._box.pictures)
+            ),
             estimate=estimate.text,
             estimate_help=estimate.help,
             fault=fault,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from famnb.widget.form.fields import FormField
-from famnb.widget.form.images import PromptImage
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.view import View
 
@@ -96,11 +93,3 @@ class CodeView(View, frozen=True):
     html: SafeHtml
     is_cell: bool
     """Whether it can be run in a cell."""
-
-
-def picture_views(pictures: Sequence[PromptImage]) -> tuple[PictureView, ...]:
-    """Return the images of a prompt as the page shows them."""
-    return tuple(
-        PictureView(key=str(index), label=picture.description, url=picture.url if picture.is_upload else "")
-        for index, picture in enumerate(pictures)
-    )

@@ -365,13 +365,6 @@ def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: 
     assert quick.wait(0) is quick.reply
 
 
-def test_rounds_are_limited(client: Client, weather: Any):
-    with pytest.raises(famnb.InvalidRequest, match="max_rounds"):
-        Composer(client, tools=[weather], max_rounds=0)
-    with pytest.raises(famnb.InvalidRequest, match="no function to run"):
-        Composer(client, auto=True)
-
-
 # Answers of a type
 
 

@@ -1,6 +1,6 @@
-// The images of a prompt: chosen, pasted, dropped, or given by their address.
+// The images of a prompt: chosen, pasted or dropped.
 
-import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useRef, useState } from "../vendor/preact.js";
 import { useTool } from "../runtime/tool.js";
 import { Button, IntentButton } from "./button.js";
 
@@ -69,38 +69,18 @@ export function useDrop() {
   return { drop, add };
 }
 
-/** Buttons that add images: a picker, and an address. @param {{add: (files: File[]) => void}} props */
+/** A button that adds images by a picker. @param {{add: (files: File[]) => void}} props */
 export function PictureAdder({ add }) {
-  const { outbox, isLost } = useTool();
-  const [hasAddress, setAddress] = useState(false);
   const picker = useRef(/** @type {any} */ (null));
-  const address = useRef(/** @type {any} */ (null));
-  useLayoutEffect(() => {
-    if (hasAddress) address.current.focus();
-  }, [hasAddress]);
   const pick = () => {
     add([...picker.current.files]);
     picker.current.value = "";
-  };
-  const typeAddress = (event) => {
-    const url = event.target.value.trim();
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      setAddress(false);
-    }
-    if (event.key !== "Enter" || !url) return;
-    event.preventDefault();
-    outbox.send("add_image", { name: "", url });
-    event.target.value = "";
   };
   return html`<${Button}
       label="Add images"
       title="Images to send with the prompt; they can also be pasted and dropped into the prompt"
       press=${() => picker.current.click()}
     />
-    <${Button} label="Image link" aria-expanded=${String(hasAddress)} press=${() => setAddress(!hasAddress)} />
-    ${hasAddress &&
-    html`<input class="famnb-input" placeholder="https://… of an image, Enter" aria-label="Address of an image" disabled=${isLost} ref=${address} onKeyDown=${typeAddress} />`}
     <input
       class="famnb-hidden"
       type="file"
