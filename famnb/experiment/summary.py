@@ -193,7 +193,7 @@ class Summary:
         if self.is_one_prompt:
             return self.headline
         head, rows = self.trade_offs()
-        table = format_table(head, rows, left=2) if rows else format_table(*self.text_table())
+        table = format_table(head, rows, left=_label_count(head)) if rows else format_table(*self.text_table())
         more = len(self.lines) - len(self.notes[:MAX_NOTES])
         rest = [f"Figures of each variant are in .table, {format_count(more, 'more sentence')} in .lines."]
         return "\n".join([self.headline, "", table, "", *self.notes[:MAX_NOTES], *rest])
@@ -202,7 +202,8 @@ class Summary:
         verdict = f"<p><strong>{escape_html(self.headline)}</strong></p>"
         if self.is_one_prompt:
             return f"<div>{verdict}</div>"
-        trade_offs = html_table(*self.trade_offs(), left=2) if self.trade_offs()[1] else ""
+        head, rows = self.trade_offs()
+        trade_offs = html_table(head, rows, left=_label_count(head)) if rows else ""
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
         # The first column names the variants; a table of more columns than this would not fit a page.
         names, *columns = self.text_columns().items()
@@ -223,6 +224,11 @@ class Summary:
         interval = stats.Interval(line[column], line[f"{stem}_low"], line[f"{stem}_high"], n=0, level=self.level)
         least, most = line.get(f"{stem}_least", 0), line.get(f"{stem}_most", 0)
         return format_interval(interval, metric.format_value, factor=most / least if least > 0 else 1.0)
+
+
+def _label_count(head: Sequence[str]) -> int:
+    """Return how many columns of a table of trade-offs name what its lines compare: the metric is the last of them."""
+    return head.index("metric") + 1
 
 
 def summary(

@@ -6,20 +6,14 @@ Experiment ── shuffled pairs ── Ballot ──┬── front/tools/ballo
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import pandas as pd
-
-from famnb import plot, stats
 from famnb.errors import InvalidRequest
 from famnb.experiment.experiment import BaseExperiment
-from famnb.experiment.metrics import read_bounds
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import ANSWERED
-from famnb.experiment.summary import drop_warmups
-from famnb.experiment.votes import EQUAL, JUDGE_PREFIX, VOTES_SCORE, ranking_sentences, shuffle_pairs
-from famnb.formatting import format_count, format_duration, format_estimate, format_percent
+from famnb.experiment.votes import EQUAL, JUDGE_PREFIX, ranking_sentences, shuffle_pairs
+from famnb.formatting import format_count, format_percent
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.reply import Reply
@@ -30,21 +24,11 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import RELOADED, BaseTool
 from famnb.widget.runtime.view import View
 
-_HEAD = (
-    "variant",
-    "chosen over an average one",
-    "strength (95% interval)",
-    "won",
-    "tied",
-    "votes",
-    "median time",
-    "mean cost",
-)
+_HEAD = ("variant", "chosen over an average one", "strength (95% interval)", "won", "tied", "votes")
 _PARAGRAPH = SafeHtml("<p>{}</p>")
-_MISSING = "–"
 _WHICH_SHARE = (
     "Which share is which: a sentence compares two variants, in the votes that chose one of them; the table compares "
-    "each with an average one; the score in a figure is the share of its own votes that a variant won, a tie as half."
+    "each with an average one."
 )
 
 
@@ -265,8 +249,15 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
         ranking = experiment.ranking()
     except ValueError as error:
         return transcript.render([transcript.Section("note", f"{progress}. No ranking yet: {error}.")])
-    measured = drop_warmups(frame)
-    rows = [_row(name, line, measured) for name, line in ranking.frame.iterrows()]
+    rows = [
+        [
+            sanitize.visible(str(name)),
+            format_percent(line["better"]),
+            f"{line['strength']:.2f} ({line['low']:.2f} to {line['high']:.2f})",
+            *(f"{int(line[column]):,}" for column in ("wins", "ties", "votes")),
+        ]
+        for name, line in ranking.frame.iterrows()
+    ]
     lines = [
         f"{progress}. {ranking.n:,} votes count, on {format_count(ranking.clusters, 'prompt')}.",
         *ranking_sentences(ranking),
@@ -281,29 +272,4 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
         "text/markdown": "\n\n".join(map(sanitize.escape_markdown, lines)),
         "text/plain": "\n".join(lines),
     }
-    bundle = transcript.join_bundles([words, transcript.table_bundle(_HEAD, rows)])
-    return bundle | {"text/html": SafeHtml(bundle["text/html"]) + _figure_html(measured)}
-
-
-def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
-    """A variant's row: its rank in people's votes, and time and cost of its answered calls."""
-    own = frame[(frame["variant"] == name) & frame["status"].isin(ANSWERED)]
-    median, costs = stats.median(own["e2e_s"]), read_bounds(own, "cost_usd")
-    cost = format_estimate(costs.value.mean(), costs.low.mean(), costs.high.mean())
-    return [
-        sanitize.visible(str(name)),
-        format_percent(line["better"]),
-        f"{line['strength']:.2f} ({line['low']:.2f} to {line['high']:.2f})",
-        *(f"{int(line[column]):,}" for column in ("wins", "ties", "votes")),
-        _MISSING if math.isnan(median.value) else format_duration(median.value),
-        cost if costs.value.notna().any() else _MISSING,
-    ]
-
-
-def _figure_html(rows: pd.DataFrame) -> SafeHtml:
-    """Score against cost, with latency, as images for light and dark pages; empty unless two variants have all."""
-    score = f"score_{VOTES_SCORE}"
-    if rows.dropna(subset=[score, "cost_usd", "e2e_s"])["variant"].nunique() < 2:
-        return SafeHtml()
-    figure: Any = plot.pareto(rows, by="variant", score=score)
-    return SafeHtml(figure.to_html())
+    return transcript.join_bundles([words, transcript.table_bundle(_HEAD, rows)])

@@ -129,7 +129,9 @@ def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client
     assert "differ" in board.saved()["text/plain"]
     press_pin(board, "large")
     assert board.winner == "large"
-    assert re.search("<del[^>]*>.{0,30}fam-2-5-pro", board.saved()["text/html"])
+    marked = re.findall("<ins[^>]*>([^<]*)", board.saved()["text/html"])
+    assert any("fam-2-5-mini" in words for words in marked)
+    assert not any("fam-2-5-pro" in words for words in marked)
     assert all("★ winner" in text for text in board.saved().values())
     press_pin(board, "large")
     assert board.winner is None

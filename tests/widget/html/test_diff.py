@@ -19,26 +19,19 @@ def test_rendered_answers_are_compared_by_their_words():
         reference, render_markdown("The sky is *blue* today, too.\n\n| a | b |\n|-|-|\n| one | 2 |")
     )
     text = re.sub(r' style="[^"]*"', "", html)
-    assert "<em>blue</em> <del>today.</del> <ins>today, too.</ins></p>" in text
+    assert "<em>blue</em> <ins>today,</ins> <ins>too.</ins></p>" in text
     assert "<td>one</td>" in text
-    assert "<td><del>two Bye</del> <ins>2</ins></td>" in text
+    assert "<td><ins>2</ins></td>" in text
     assert summary == "2 words differ, 1 word is new, 1 word is missing"
-    assert "line-through" in html.partition("<del")[2]
     assert "underline" in html.partition("<ins")[2]
     assert diff.mark_html(reference, reference) == (reference, "the same words")
-
-
-def test_what_is_missing_at_the_end_is_said_there():
-    html, _ = diff.mark_html(render_markdown("one two"), render_markdown("one"))
-    assert re.sub(r' style="[^"]*"', "", html).endswith("<del>two</del>")
 
 
 @given(TEXTS, TEXTS)
 def test_marked_html_has_the_words_of_the_answer_and_no_other_tags(reference: str, text: str):
     answer = render_markdown(text)
     html, _ = diff.mark_html(render_markdown(reference), answer)
-    plain = re.sub(r"<del[^>]*>.*?</del>|</?ins[^>]*>", "", html, flags=re.DOTALL)
-    assert plain.split() == answer.split() or re.sub(r"\s", "", plain) == re.sub(r"\s", "", answer)
+    assert re.sub(r"</?ins[^>]*>", "", html) == answer
 
 
 @pytest.mark.parametrize("words", ["same ", "n{} "])
