@@ -310,7 +310,8 @@ class Bill:
             ours, theirs = self.expected, self.actual.expected
             ratio = format_times(ours.value / theirs.value) if theirs.value > 0 else "not known"
             typical = (self.calls["cost_usd"] / self.actual.calls["cost_usd"].reindex(self.calls.index)).median()
-            beside = "" if math.isnan(typical) else f"; a typical call {format_times(typical)}"
+            # A month to come has no calls yet.
+            beside = "" if pd.isna(typical) else f"; a typical call {format_times(typical)}"
             amounts = f"{format_interval(ours, format_usd)} instead of {format_interval(theirs, format_usd)}"
             return f"{name}, {self.change}: {amounts}, {ratio} the bill{beside}.", *self.notes
         if self.now >= self.end:

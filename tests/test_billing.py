@@ -55,6 +55,7 @@ def test_a_month_is_what_it_was_and_what_its_rest_will_be(ledger):
 def test_a_month_to_come_is_forecast_and_one_that_is_over_is_not(ledger):
     december, october = (famnb.bill(ledger, month, now=NOW) for month in ("2026-12", "2026-10"))
     assert december.expected.value == pytest.approx(31 * 2 * CALL_USD)
+    assert "0.5 times the bill" in repr(december.what_if(batch=0.5))
     assert (october.expected.value, october.rest.value) == (0, 0)
     assert "Method" not in repr(october)
 

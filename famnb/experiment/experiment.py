@@ -294,12 +294,12 @@ class BaseExperiment:
         Trouble that keeps calls from being made is no failure of a model, and uses no cell up. Where a service cannot
         be reached, or answers 429, 503 or 529, its calls pause, as long as it asks; after six such failures in a row it
         is given up. With 401, 402 or 403 the run ends at once. The report says why, and running again goes on.
-        `on` is a `dask.distributed.Client` whose workers carry the calls, `concurrency` of them in all; what decides,
-        counts and writes the ledger stays here. Workers use a key of their own: FAM_API_KEY in their environment (for
-        the embedded service its own key, which workers started after `famnb.connect()` on this machine inherit), or
-        what `worker_key()` returns there; they need this version of famnb and the way to the service. Workers may come
-        and go: the calls of a lost one are kept as `interrupted` and counted at their worst, and their cells are run
-        again, twice at most.
+        `on` is a `dask.distributed.Client` whose workers carry the calls, `concurrency` in all, 400 at most; what
+        decides, counts and writes the ledger stays here. Workers use a key of their own: FAM_API_KEY in their
+        environment (for the embedded service its own key, which workers started after `famnb.connect()` on this machine
+        inherit), or what `worker_key()` returns there; they need this version of famnb and the way to the service.
+        Workers may come and go: the calls of a lost one are kept as `interrupted` and counted at their worst, and their
+        cells are run again, twice at most.
 
             with distributed.LocalCluster(n_workers=4) as cluster, distributed.Client(cluster) as dask_client:
                 exp.run(on=dask_client, concurrency=256, budget_usd=20)
