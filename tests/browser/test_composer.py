@@ -3,7 +3,6 @@
 import base64
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab_page import Lab, ask
@@ -29,7 +28,6 @@ def open_composer(lab: Lab, *sources: str, source: str = SETUP) -> Locator:
     return composer
 
 
-@pytest.mark.always
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
     composer = open_composer(lab, "composer.replies[-1].request.body(), len(composer.replies)")
     composer.get_by_label("Endpoint").focus()

@@ -73,8 +73,10 @@ def read_text(wire: str, name: str) -> str:
 
 
 @pytest.mark.usefixtures("env")
-# Each cell of each kind is a process: those of one endpoint are enough by default.
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+# Each cell of each kind is a process: the streamed ones of one endpoint are enough by default.
+@pytest.mark.parametrize(
+    "stream", [pytest.param(False, id="whole", marks=pytest.mark.full), pytest.param(True, id="streamed")]
+)
 @pytest.mark.parametrize(
     "name", [name if name == "messages" else pytest.param(name, marks=pytest.mark.full) for name in ENDPOINTS]
 )
