@@ -73,12 +73,14 @@ def read_text(wire: str, name: str) -> str:
 
 
 @pytest.mark.usefixtures("env")
-# Each cell of each kind is a process: the streamed ones of one endpoint are enough by default.
+# Each cell of each kind is a process: all endpoints streamed and one whole show all that differs, by default one.
 @pytest.mark.parametrize(
-    "stream", [pytest.param(False, id="whole", marks=pytest.mark.full), pytest.param(True, id="streamed")]
-)
-@pytest.mark.parametrize(
-    "name", [name if name == "messages" else pytest.param(name, marks=pytest.mark.full) for name in ENDPOINTS]
+    ("name", "stream"),
+    [
+        ("messages", True),
+        pytest.param("messages", False, marks=pytest.mark.full),
+        *(pytest.param(name, True, marks=pytest.mark.full) for name in ENDPOINTS if name != "messages"),
+    ],
 )
 def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server):
     """famnb, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
@@ -115,7 +117,6 @@ def vendor_service() -> Iterator[famnb.service.Server]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(
     ("profile", "endpoint", "fields"),
     [
@@ -127,7 +128,7 @@ def vendor_service() -> Iterator[famnb.service.Server]:
     ],
 )
 def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
-    profile, endpoint, fields, stream, vendor_service, monkeypatch, tmp_path
+    profile, endpoint, fields, vendor_service, monkeypatch, tmp_path
 ):
     """With its profile, its paths and headers, its key's own variable; the SDK gets what it has no parameter for."""
     value = find_profile(profile)
@@ -135,7 +136,7 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
     monkeypatch.setenv(variable, service.key)
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "calls.sqlite"))
     with famnb.Client(profile=profile, base_url=service.url, api_key=service.key) as client:
-        request = client.compose(endpoint, PROMPT, system="Be brief.", max_tokens=40, stream=stream, **fields)
+        request = client.compose(endpoint, PROMPT, system="Be brief.", max_tokens=40, stream=True, **fields)
         words = client.send(request).text.split()[:3]
     target = Target(service.url, value)
     for kind in available_kinds(request, value.endpoints):
@@ -143,7 +144,7 @@ def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
         assert service.key not in cell
         assert (variable in cell) == (kind != "famnb"), kind
         output = run_cell(cell)
-        if stream and kind == "curl":
+        if kind == "curl":
             output = read_text(output, endpoint)
         assert all(word in output for word in words), (kind, output)
 
