@@ -1,6 +1,6 @@
 """The frame of calls: one row a call, metrics as stored, missing counts estimated, costs by the price book.
 
-calls() ── filters.where ── ColumnReader.read (SQL) ── fill_estimates, of calls that lack counts ── costs ── CallsFrame
+calls() ── filters.where ── read_columns (SQL) ── fill_estimates, of calls that lack counts ── costs ── CallsFrame
                                       └ with another tool's definition: the reads of each call ── latencies
 
 `CallsFrame` is a DataFrame that shows the columns people look for first. A plain one of sixty columns shows its first
@@ -28,9 +28,9 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.events import COUNTS, Billing, Usage
 from famnb.formatting import FormatValue, escape_html, format_count, format_estimate, format_number, format_usd
-from famnb.frame.columnar_reader import ColumnArrays, ColumnReader, SelectedColumn, open_reader, to_pandas
+from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns, to_pandas
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
-from famnb.frame.fill_estimates import LACKING, NEEDED_COLUMNS, CountBounds, fill_counts, known_sources
+from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, fill_counts
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import Ledger, prices
@@ -90,14 +90,10 @@ def calls(
     condition, values = where(filters)
     # Counts and costs need columns of their own and much of the time.
     costs = [column.name for column in chosen if column.name in _COSTS]
-    computed = dict.fromkeys(column.name for column in chosen if column.name in _COMPUTED)
-    if costs:
-        computed |= dict.fromkeys((*_PRICED_COUNTS, *_BOUNDS))
+    computed = {column.name for column in chosen if column.name in _COMPUTED}
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
-    bounded = {count for count in BOUNDED_COUNTS if not computed.keys().isdisjoint((f"{count}_low", f"{count}_high"))}
-    selected += [SelectedColumn(name) for name in {*computed, *bounded} & {*COUNTS}]
-    if computed:
-        selected.append(_PLACE)
+    if computed or costs:
+        selected += NEEDED_COLUMNS
     if costs:
         selected += _NEEDED_FOR_COSTS
         if any(price.service for price in prices):
@@ -108,10 +104,9 @@ def calls(
     needs_tags = names is None or len(names) > len(chosen)
     if needs_tags:
         selected.append(_PROMPT_TAGS)
-    with open_reader(source, condition, values, limit) as reader:
-        arrays = reader.read(selected)
-        if computed:
-            bounds = _fill_counts(arrays, reader, source)
+    arrays = read_columns(source, selected, condition, values, limit)
+    if computed or costs:
+        bounds = fill_counts(arrays, source)
     if costs:
         arrays |= _costs(arrays, bounds)
     for name in _BOUNDS:
@@ -152,7 +147,6 @@ COMPUTED = frozenset({*_COMPUTED, *_COSTS})
 """Columns that are not simply what the ledger has stored."""
 _PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 """The counts that a cost depends on."""
-_PLACE = SelectedColumn("place")
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"),)
 _NEEDED_FOR_COSTS = (
     *(SelectedColumn(name, "word") for name in ("endpoint", "model", "profile", "reply_model", "billing")),
@@ -182,28 +176,6 @@ def _tag_columns(encoded: pd.Categorical) -> dict[str, Any]:
     # Decoded and typed once for each prompt, not for each call; the None at the end is where the code -1 points.
     columns = {name: plain_series([*(tags.get(name) for tags in objects), None]) for name in names}
     return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
-
-
-def _fill_counts(arrays: ColumnArrays, reader: ColumnReader, source: Ledger) -> CountBounds:
-    """Fill in what calls lack of the counts and sources that were read, in place; return the bounds of the counts."""
-    lacking = reader.read([_PLACE, *NEEDED_COLUMNS], only=LACKING)
-    filled = fill_counts(lacking, source)
-    places = arrays["place"]
-    by_place = np.argsort(places)
-    rows = by_place[np.searchsorted(places, lacking["place"], sorter=by_place)]
-    bounds: CountBounds = {}
-    for count in COUNTS:
-        if count in arrays:
-            arrays[count] = arrays[count].copy()
-            arrays[count][rows] = lacking[count]
-        if count in BOUNDED_COUNTS and count in arrays:
-            bounds[count] = arrays[count].copy(), arrays[count].copy()
-            for column, ends in zip(bounds[count], filled[count], strict=True):
-                column[rows] = ends
-        if (sources := arrays.get(f"{count}_source")) is not None:
-            arrays[f"{count}_source"] = sources = known_sources(sources)
-            sources[rows] = lacking[f"{count}_source"]
-    return bounds
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:

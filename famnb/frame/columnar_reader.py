@@ -8,11 +8,9 @@ text, which is decoded once for all calls of a chunk that have the same.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import itertools
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -60,29 +58,26 @@ ColumnArrays: TypeAlias = dict[str, Any]
 numbers that are all missing cannot be written to."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ColumnReader:
-    """Reads columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
+def read_columns(
+    source: Ledger, fields: Iterable[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
+) -> ColumnArrays:
+    """Return columns of the calls that an SQL condition selects, and `started_us`; at most the `limit` newest.
 
-    connection: sqlite3.Connection | None
-    """None for a ledger that is not there yet."""
-    condition: str
-    values: Sequence[Any]
-    limit: int | None
-
-    def read(self, fields: Iterable[SelectedColumn], *, only: str = "TRUE") -> ColumnArrays:
-        """Return these columns, and `started_us`; `only` is an SQL condition that a call has to meet besides."""
-        columns = {field.sql: _GrowingColumn(field.kind) for field in (SelectedColumn("started_us"), *fields)}
-        words = [name for name, column in columns.items() if column.kind == "word"]
-        names = [name for name in columns if name not in words]
-        if self.connection is not None:
-            calls = f"({ledger.CALLS_WITH_STANDING}) WHERE {self.condition}"
-            selected = ", ".join([f"json_array({', '.join(words)})", *names])
-            query, values = f"SELECT {selected} FROM {calls} AND {only}", list(self.values)  # noqa: S608 - values are bound
-            if self.limit is not None:
-                newest = f"SELECT id FROM {calls} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-                query, values = f"{query} AND id IN ({newest})", [*values, *self.values, self.limit]
-            cursor = self.connection.cursor()
+    The oldest call is the first. LedgerError if the file cannot be read.
+    """
+    columns = {field.sql: _GrowingColumn(field.kind) for field in (SelectedColumn("started_us"), *fields)}
+    words = [name for name, column in columns.items() if column.kind == "word"]
+    names = [name for name in columns if name not in words]
+    calls = f"({ledger.CALLS_WITH_STANDING}) WHERE {condition}"
+    query = f"SELECT json_array({', '.join(words)}), {', '.join(names)} FROM {calls}"  # noqa: S608 - values are bound
+    values = list(values)
+    if limit is not None:
+        newest = f"SELECT id FROM {calls} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+        query, values = f"{query} AND id IN ({newest})", [*values, *values, limit]
+    source.settle()
+    with source.reading() as connection:
+        if connection is not None:
+            cursor = connection.cursor()
             cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time
             cursor.execute(query, values)
             while rows := cursor.fetchmany(CHUNK):
@@ -93,31 +88,13 @@ class ColumnReader:
                 decoded = msgspec.json.decode(f"[{','.join(distinct)}]")
                 for name, cells in zip(words, zip(*decoded, strict=True), strict=True):
                     columns[name].append(cells, places)
-        arrays: ColumnArrays = {name: column.take() for name, column in columns.items()}
-        # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as
-        # they were written.
-        if (np.diff(arrays["started_us"]) < 0).any():
-            order = np.argsort(arrays["started_us"], kind="stable")
-            arrays = {name: column.take(order) for name, column in arrays.items()}
-        return arrays
-
-
-@contextlib.contextmanager
-def open_reader(
-    source: Ledger, condition: str = "TRUE", values: Sequence[Any] = (), limit: int | None = None
-) -> Iterator[ColumnReader]:
-    """Yield a reader for which the calls stay as they are, whatever others write meanwhile."""
-    source.settle()
-    with source.reading() as connection:
-        if connection is not None:
-            connection.execute("BEGIN")
-        try:
-            yield ColumnReader(connection, condition, values, limit)
-        finally:
-            if connection is not None:
-                # After a fault of the file there may be no transaction left.
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+    arrays: ColumnArrays = {name: column.take() for name, column in columns.items()}
+    # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as they
+    # were written.
+    if (np.diff(arrays["started_us"]) < 0).any():
+        order = np.argsort(arrays["started_us"], kind="stable")
+        arrays = {name: column.take(order) for name, column in arrays.items()}
+    return arrays
 
 
 class _GrowingColumn:

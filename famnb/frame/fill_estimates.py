@@ -6,7 +6,6 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from famnb.events import COUNTS, Source
 from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn
@@ -31,13 +30,6 @@ NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
     *(SelectedColumn(name, "word") for name in ("standing", "model", "service")),
 )
 """What `fill_counts` reads."""
-LACKING = "(input_tokens IS NULL OR output_tokens IS NULL OR input_tokens + output_tokens <> total_tokens)"
-"""The calls whose counts are estimated or in doubt, in SQL: of all others each count is what its bounds are."""
-
-
-def known_sources(sources: pd.Categorical) -> pd.Categorical:
-    """Return where counts come from, with all words that there are; a call that is still running has none yet."""
-    return sources.set_categories(get_args(Source)).fillna("absent")
 
 
 def fill_counts(columns: ColumnArrays, source: Ledger) -> CountBounds:
@@ -47,7 +39,8 @@ def fill_counts(columns: ColumnArrays, source: Ledger) -> CountBounds:
     """
     for count in COUNTS:
         columns[count] = columns[count].copy()
-        columns[f"{count}_source"] = known_sources(columns[f"{count}_source"])
+        # A call that is still running has no sources yet.
+        columns[f"{count}_source"] = columns[f"{count}_source"].set_categories(get_args(Source)).fillna("absent")
     is_missing = np.isnan(columns["input_tokens"]) | np.isnan(columns["output_tokens"])
     is_over, status = ~columns["standing"].isin(["running"]), columns["http_status"]
     # `token_estimates.has_answer` for a column.

@@ -45,11 +45,10 @@ FIT_S = 60.0
 """How long a fit is used for the cost of new calls, in seconds."""
 
 CALLS_WITH_STANDING = """
-    SELECT *, rowid AS place,
+    SELECT *,
         CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END AS standing
     FROM calls"""
-"""The calls with two more columns: `standing`, their status, but `interrupted` for running calls of dead processes; and
-`place`, a number by which two queries of one transaction know a call again."""
+"""The calls with a column more: `standing`, their status, but `interrupted` for running calls of dead processes."""
 
 
 class Ledger:
