@@ -8,7 +8,6 @@ of its HTML where it has any markup, it is short, and drafts have not taken too 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +27,9 @@ from famnb.widget.runtime.view import Growing, View
 # Rendering this much takes about 6 ms; a longer block is nearly always code, whose text looks the same.
 MAX_DRAFT_CHARS = 2_000
 """The longest growing text that is rendered before it is finished."""
-# What reading and recording the streams needs of the process must not wait for drafts.
-DRAFT_SHARE = 0.1
-"""The share of the time that all panes of a view may spend on drafts."""
+# Each is sent whole: eight panes of 2,000 deltas, which share the time, send 0.4 MB, and no stream waits for drafts.
+DRAFT_PERIOD_S = 0.1
+"""The least time between two drafts of a view."""
 _MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
 """What may make Markdown look unlike its text."""
 _UNSHOWN_KINDS = {"signature", *ATTACHED_KINDS}
@@ -63,11 +62,7 @@ class Markdown(Growing):
 
     Its whole is {"html", "tail"}. Its changes are a text to append to the tail, or a list of [name, …], which
     front/runtime/growing.js makes: text: text to append · draft: HTML of the tail, text to append to it ·
-    freeze: HTML to append, the tail after it · paragraphs: how much of the tail is finished, as paragraphs without
-    markup · replace: HTML and tail in place of what was shown.
-
-    The HTML of draft and freeze is two values: how much of the last draft it begins with, and the rest of it. What is
-    counted are UTF-16 units, as JavaScript does.
+    freeze: HTML to append, the tail after it · replace: HTML and tail in place of what was shown.
     """
 
     def __init__(self, html: str = "", tail: str = "", *, render: Callable[[str], str | None] = lambda _: None) -> None:
@@ -76,15 +71,14 @@ class Markdown(Growing):
         self._render = render
         self._html = [html] if html else []
         self._tail = tail
-        self._draft = ""
-        """The HTML of the tail, as far as it was sent; empty if the page has none."""
+        self._has_draft = False
+        """Whether the page shows the tail as HTML."""
         self._searched_length = 0
         """The length of the tail when it was last searched for finished Markdown."""
         self._unsent: list[list[Any]] = []
 
     def whole(self) -> dict[str, str]:
-        # A page that is sent the whole has no draft.
-        self._draft = ""
+        self._has_draft = False
         self._unsent.clear()
         return {"html": "".join(self._html), "tail": self._tail}
 
@@ -101,13 +95,13 @@ class Markdown(Growing):
         finished = self._stable_length() if is_markdown and "\n" in text else 0
         if finished:
             finished_text, self._tail = self._tail[:finished], self._tail[finished:]
-            self._freeze(finished_text, text)
+            self._freeze(finished_text)
             self._searched_length = 0
             text = ""
         draft = self._render(self._tail) if is_markdown else None
         if draft is not None:
-            self._unsent.append(["draft", *self._omit_draft(draft), text])
-            self._draft = draft
+            self._unsent.append(["draft", draft, text])
+            self._has_draft = True
         elif text:
             self._unsent.append(["text", text])
 
@@ -119,34 +113,22 @@ class Markdown(Growing):
         self._tail = ""
         # What was shown before is sent again only if the end has changed it, as the definition of a link does.
         if "".join(self._html) + _render(rest) == rendered:
-            self._freeze(rest, "")
+            self._freeze(rest)
         else:
             self.replace(rendered, "")
 
     def replace(self, html: str, tail: str) -> None:
         """Show this instead, if it is not shown already."""
-        if html == "".join(self._html) and tail == self._tail and not self._draft:
+        if html == "".join(self._html) and tail == self._tail and not self._has_draft:
             return
-        self._html, self._tail, self._draft = [html], tail, ""
+        self._html, self._tail, self._has_draft = [html], tail, False
         self._unsent = [["replace", html, tail]]
 
-    def _freeze(self, text: str, added: str) -> None:
-        """Freeze the text before the tail; `added` is what of it and the tail was not sent yet."""
-        html = _render(text)
-        self._html.append(html)
-        # What the page can make by itself is not sent a second time.
-        if html == _paragraphs_html(text):
-            self._unsent += [["text", added]] if added else []
-            self._unsent.append(["paragraphs", _utf16_length(text)])
-        else:
-            self._unsent.append(["freeze", *self._omit_draft(html), self._tail])
-        self._draft = ""
-
-    def _omit_draft(self, html: str) -> tuple[int, str]:
-        """Return how much of some HTML the page has at the beginning of its draft, and the rest."""
-        pairs = zip(self._draft, html, strict=False)
-        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return _utf16_length(html[:shared]), html[shared:]
+    def _freeze(self, text: str) -> None:
+        """Freeze the text before the tail."""
+        self._html.append(_render(text))
+        self._unsent.append(["freeze", self._html[-1], self._tail])
+        self._has_draft = False
 
     def _stable_length(self) -> int:
         # Searched again only once the tail has grown by a quarter, which keeps the cost of a long code block linear.
@@ -419,12 +401,10 @@ class ReplyPane:
 
     def _render_draft(self, text: str) -> str | None:
         """Return a growing text as HTML; None if it looks like its text, is too long, or it is too early."""
-        if len(text) > MAX_DRAFT_CHARS or not _MARKUP.search(text) or (start := self._clock()) < self._next_draft:
+        if len(text) > MAX_DRAFT_CHARS or not _MARKUP.search(text) or (now := self._clock()) < self._next_draft:
             return None
-        html = str(sanitize.render_draft(text))
-        end = self._clock()
-        self._next_draft = end + (end - start) * (1 / DRAFT_SHARE - 1) * self._sharers
-        return html
+        self._next_draft = now + DRAFT_PERIOD_S * self._sharers
+        return str(sanitize.render_draft(text))
 
     def _fold_thinking(self) -> bool:
         """Fold thinking which an answer follows; returns whether any was.
@@ -484,17 +464,6 @@ def final_block(section: Section, block: BlockView | None, *, key: str) -> Block
 
 def _text_of(transcript: Iterable[Section], kind: str) -> str:
     return "".join(sanitize.visible(section.text) for section in transcript if section.kind == kind)
-
-
-def _paragraphs_html(text: str) -> str:
-    """Return the HTML that the page makes of paragraphs whose text is all that they are (growing.js)."""
-    # Unescaped, since it is compared with and never shown: what needs escaping differs, and goes to the page as HTML.
-    paragraphs = re.split(r"\n{2,}", text.strip("\n"))
-    return "".join('<p dir="auto" style="text-align:start">' + paragraph + "</p>\n" for paragraph in paragraphs)
-
-
-def _utf16_length(text: str) -> int:
-    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 def _render(markdown: str) -> str:

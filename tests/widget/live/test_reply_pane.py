@@ -1,6 +1,6 @@
 """What a page is sent of a reply adds up to what the stream said, however it is cut into flushes."""
 
-import re
+import itertools
 from typing import Any
 
 import pytest
@@ -15,11 +15,6 @@ from tests.support.scripted_stream import ScriptedStream
 
 TEXT = (0, 1)
 THINKING = (0, 0)
-
-
-def cut(text: str, length: int) -> str:
-    """The first UTF-16 units of a text, as JavaScript counts them."""
-    return text.encode("utf-16-le")[: 2 * length].decode("utf-16-le")
 
 
 class Page:
@@ -52,23 +47,14 @@ class Page:
             case "text":
                 body["tail"] += details[0]
             case "draft":
-                length, html, text = details
+                html, text = details
                 body["tail"] += text
-                body["draft"] = cut(body.get("draft", ""), length) + html
-                assert body["draft"] == sanitize.render_markdown(body["tail"])
+                assert html == sanitize.render_markdown(body["tail"])
             case "freeze":
-                length, html, tail = details
-                body["html"] += cut(body.pop("draft", ""), length) + html
-                body["tail"] = tail
-            case "paragraphs":
-                text = cut(body["tail"], details[0])
-                for paragraph in re.split(r"\n{2,}", text.strip("\n")):
-                    body["html"] += f'<p dir="auto" style="text-align:start">{paragraph}</p>\n'
-                body["tail"] = body["tail"][len(text) :]
-                body.pop("draft", None)
+                html, body["tail"] = details
+                body["html"] += html
             case "replace":
                 body["html"], body["tail"] = details
-                body.pop("draft", None)
 
 
 def changes_of(body: Markdown) -> list[list[Any]]:
@@ -79,8 +65,8 @@ def changes_of(body: Markdown) -> list[list[Any]]:
 
 @pytest.fixture
 def pane(stream: ScriptedStream) -> ReplyPane:
-    """A pane at a clock that stands, so that every draft is made."""
-    return ReplyPane(stream, key="p", clock=lambda: 0.0)
+    """A pane at a clock that runs so fast that every draft is made."""
+    return ReplyPane(stream, key="p", clock=itertools.count().__next__)
 
 
 def begin(pane: ReplyPane, stream: ScriptedStream, text: str) -> Markdown:
@@ -166,7 +152,7 @@ def test_a_tool_call_stays_text_and_is_indented_once_it_is_whole(pane: ReplyPane
 )
 def test_any_flushes_add_up_to_the_whole(pieces: list[str], strides: list[int]):
     stream = ScriptedStream()
-    pane = ReplyPane(stream, key="p", clock=lambda: 0.0)
+    pane = ReplyPane(stream, key="p", clock=itertools.count().__next__)
     page = Page(pane)
     deltas = [Delta(TEXT, "text", piece) for piece in pieces]
     while deltas:
@@ -223,44 +209,20 @@ def test_growing_markdown_is_rendered_as_far_as_it_has_come(pane: ReplyPane, str
     assert body.changes() == " prose"
     stream.add(Delta(TEXT, "text", " and **bold** <img src=x>"))
     pane.advance()
-    ((name, _, html, text),) = body.changes()
+    ((name, html, text),) = body.changes()
     assert (name, text) == ("draft", " and **bold** <img src=x>")
     assert "<strong>bold</strong> &lt;img" in html
     stream.add(Delta(TEXT, "text", "\n\n- one"))
     pane.advance()
     freeze, draft = body.changes()
     assert freeze[0] == "freeze"
-    assert (draft[:2], draft[3]) == (["draft", 0], "")
-    assert "<li>one</li>" in draft[2]
+    assert (draft[0], draft[2]) == ("draft", "")
+    assert "<li>one</li>" in draft[1]
 
 
-def test_what_the_page_has_is_not_sent_again(pane: ReplyPane, stream: ScriptedStream):
-    body = begin(pane, stream, "A")
-    stream.add(Delta(TEXT, "text", " “wave” \N{WATER WAVE}\n\n\nis ~"))
-    pane.advance()
-    text, paragraphs, _ = body.changes()
-    assert (text, paragraphs) == (["text", " “wave” \N{WATER WAVE}\n\n\nis ~"], ["paragraphs", 14])
-    stream.add(Delta(TEXT, "text", "*tall*"))
-    pane.advance()
-    begun = '<p dir="auto" style="text-align:start">is ~<'
-    assert body.changes() == [["draft", len(begun), "em>tall</em></p>\n", "*tall*"]]
-    stream.add(Delta(TEXT, "text", "\n\nAnd"))
-    pane.advance()
-    assert body.changes() == [["freeze", len(begun + "em>tall</em></p>\n"), "", "And"]]
-
-
-def test_a_draft_after_a_whole_is_whole(pane: ReplyPane, stream: ScriptedStream):
-    """A page that was sent the whole has the text alone."""
-    body = begin(pane, stream, "*one*")
-    stream.add(Delta(TEXT, "text", " two"))
-    pane.advance()
-    assert body.changes() == [["draft", 0, sanitize.render_markdown("*one* two"), " two"]]
-
-
-def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream: ScriptedStream):
-    """After one that took a second the text comes as text for nine, among two panes for eighteen."""
-    now, times = [0.0], [0.0]
-    pane = ReplyPane(stream, key="p", sharers=2, clock=lambda: times.pop(0) if times else now[0])
+def test_two_panes_share_the_time_for_drafts_and_a_long_block_has_none(stream: ScriptedStream):
+    now = [0.0]
+    pane = ReplyPane(stream, key="p", sharers=2, clock=lambda: now[0])
     body = begin(pane, stream, "*w* ")
 
     def kind_at(seconds: float, text: str) -> str:
@@ -269,8 +231,5 @@ def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream: Script
         pane.advance()
         return changes_of(body)[-1][0]
 
-    assert [kind_at(seconds, "*x* ") for seconds in (0.1, 0.19, 10.0)] == ["draft"] * 3
-    times += [20.0, 21.0]
-    assert kind_at(21.0, "*y* ") == "draft"
-    assert [kind_at(seconds, "*z* ") for seconds in (21.1, 38.9, 39.0)] == ["text", "text", "draft"]
+    assert [kind_at(seconds, "*x* ") for seconds in (0.19, 0.2, 0.39, 0.41)] == ["text", "draft", "text", "draft"]
     assert kind_at(100.0, "*" * 3_000) == "text"

@@ -50,8 +50,9 @@ function showText(body, frozen, tail) {
   let shownLength = 0; // of the frozen HTML
   const update = (changes) => {
     const { html: whole, tail: rest, draft } = body.value;
-    if (typeof changes === "string") {
-      append(changes);
+    const texts = typeof changes === "string" ? [changes] : changes?.every(([name]) => name === "text") ? changes.map(([, text]) => text) : null;
+    if (texts) {
+      texts.forEach(append);
       return;
     }
     if (changes === null || changes.some(([name]) => name === "replace")) showAll();
@@ -59,7 +60,7 @@ function showText(body, frozen, tail) {
       frozen.insertAdjacentHTML("beforeend", whole.slice(shownLength)); // clean HTML made by sanitize.render_markdown
       addCopyButtons(frozen);
       showTail(rest);
-    } else if (draft === undefined) for (const [, text] of changes) append(text);
+    }
     shownLength = whole.length;
     if (draft === undefined) return;
     tail.classList.add("famnb-draft");

@@ -47,20 +47,11 @@ const appendText = (value, text) => (typeof value === "string" ? value + text : 
 /** What each change makes of a Markdown text (reply_pane.py: Markdown). */
 const changes = {
   text: (value, text) => ({ ...value, tail: value.tail + text }),
-  draft: (value, length, html, text) => ({ ...value, tail: value.tail + text, draft: (value.draft ?? "").slice(0, length) + html }),
-  freeze: (value, length, html, tail) => ({ html: value.html + (value.draft ?? "").slice(0, length) + html, tail }),
-  paragraphs: (value, length) => ({ html: value.html + makeParagraphs(value.tail.slice(0, length)), tail: value.tail.slice(length) }),
+  draft: (value, html, text) => ({ ...value, tail: value.tail + text, draft: html }),
+  freeze: (value, html, tail) => ({ html: value.html + html, tail }),
   replace: (_, html, tail) => ({ html, tail }),
 };
 
 /** @param {MarkdownValue} value @param {any[]} change @returns {MarkdownValue} */
 export const applyChange = (value, [name, ...details]) => changes[name](value, ...details);
 
-const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-
-/** Paragraphs without markup, as sanitize.render_markdown would make them. @param {string} text */
-function makeParagraphs(text) {
-  const paragraphs = text.replace(/^\n+|\n+$/g, "").split(/\n{2,}/);
-  const escape = (paragraph) => paragraph.replace(/[&<>]/g, (character) => ESCAPES[character]);
-  return paragraphs.map((paragraph) => `<p dir="auto" style="text-align:start">${escape(paragraph)}</p>\n`).join("");
-}
