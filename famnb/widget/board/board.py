@@ -39,6 +39,7 @@ from famnb.widget.board.panes import (
     read_variants,
     share_text,
     view_shared,
+    write_experiment,
 )
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
 from famnb.widget.experiment.rows import RowsTool
@@ -52,7 +53,7 @@ from famnb.widget.form.draft import (
 )
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.python_code import ExperimentVariant, variant_fields, write_experiment
+from famnb.widget.form.python_code import variant_fields
 from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
 from famnb.widget.html import sanitize, transcript
@@ -228,15 +229,9 @@ class Board(RowsTool):
         candidates = (sent or [self._box.prompt.strip()], pane_prompts, [UNWRITTEN])
         prompts = next(found for texts in candidates if (found := list(dict.fromkeys(filter(None, texts)))))
         template, rows = self.table_of_values()
-        # The same settings once: panes may differ in their prompts alone.
-        variants: list[ExperimentVariant] = []
-        seen = set()
-        for pane in self._panes:
-            request = pane.request(UNWRITTEN, system=self._box.system)
-            if (key := (request.key(), pane.client)) not in seen:
-                seen.add(key)
-                variants.append(ExperimentVariant(request, pane.given_label, pane.client, pane.client_name))
-        return write_experiment([template] if rows else prompts, variants, client=self._client, rows=rows)
+        return write_experiment(
+            [template] if rows else prompts, self._panes, system=self._box.system, client=self._client, rows=rows
+        )
 
     # What its buttons do
 

@@ -1,4 +1,4 @@
-"""The panes of a board: read from what users give as `variants`, named by what tells them apart, edited in place."""
+"""The panes of a board: read from what users give as `variants`, named by what differs, edited, written as code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any, TypeAlias
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
+from famnb.record import prices
+from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields, required_texts
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
+from famnb.widget.form.python_code import Code, Target, experiment_name, variant_fields, write_call
 from famnb.widget.form.views import FieldView, FormView
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
@@ -316,3 +319,64 @@ def _find_fields(panes: Iterable[BoardPane], name: str) -> list[tuple[BoardPane,
         names = (target.request.cap if name == "max_tokens" else name, _OTHER_NAMES.get(name))
         found += [(pane, field) for field in form_fields(target) if field.name in names][:1]
     return found
+
+
+REPEATS = 5
+"""How often each prompt of an experiment is asked, at first: fewer show no spread."""
+
+
+def write_experiment(
+    prompts: Sequence[str],
+    panes: Sequence[BoardPane],
+    *,
+    system: str,
+    client: BaseClient,
+    rows: Sequence[Mapping[str, str]],
+) -> str:
+    """Return a cell that makes an experiment of these prompts and of the settings of these panes of a client's board.
+
+    With `rows` of values there is one prompt, the template that they fill. The cell shows the forecast; the line that
+    runs the experiment is a comment, since running costs money. A budget is in it if all variants have a price.
+    """
+    clients: dict[BaseClient, str] = {}
+    settings: list[dict[str, Any]] = []
+    seen = set()
+    shared: Request | None = None
+    has_prices = True
+    for pane in panes:
+        request = pane.request(UNWRITTEN, system=system)
+        # The same settings once: panes may differ in their prompts alone.
+        if (request.key(), pane.client) in seen:
+            continue
+        seen.add((request.key(), pane.client))
+        sender = pane.client or client
+        fields = variant_fields(request, sender.endpoints)
+        if pane.client is None:
+            # Which of the document's two addresses it is depends on what is sent there.
+            shared = shared or request
+        else:
+            # Panes that were added later may have clients with names like others.
+            is_new = pane.client_name not in clients.values()
+            name = pane.client_name if is_new else f"{pane.client_name} #{len(clients) + 1}"
+            fields = {"client": Code(f"clients[{clients.setdefault(pane.client, name)!r}]"), **fields}
+        settings.append({**({"label": pane.given_label} if pane.given_label else {}), **fields})
+        services = service_names(sender.base_url(request.endpoint), sender.profile.name)
+        has_prices &= prices.price(getattr(request, "model", ""), service=services) is not None
+    lines = ["import famnb", ""]
+    if shared:
+        lines.append(f"client = {Target.of_client(client, shared.endpoint).client_expression}")
+    if clients:
+        lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
+        lines += [f"    {name!r}: {Target.of_client(item).client_expression}," for item, name in clients.items()]
+        lines.append("}")
+    call = write_call(
+        "experiment = famnb.Experiment",
+        list(map(dict, rows)) if rows else list(prompts),
+        **({"template": prompts[0]} if rows else {}),
+        variants=settings,
+        repeats=REPEATS,
+        name=experiment_name(prompts[0] if prompts else ""),
+        client=Code("client" if shared else f"clients[{next(iter(clients.values()))!r}]"),
+    )
+    run = f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()"
+    return "\n".join([*lines, call, run, "experiment.forecast()"])

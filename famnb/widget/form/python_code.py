@@ -1,4 +1,4 @@
-"""Code that repeats requests, without a key in it: a cell for famnb, curl or a vendor's SDK; an experiment's."""
+"""Code that repeats requests, without a key in it: a cell for famnb, curl or a vendor's SDK."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import pprint
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from famnb.client.client import BaseClient
@@ -17,8 +17,6 @@ from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.profiles import DEFAULT, find_profile
 from famnb.profiles.profile import Profile
-from famnb.record import prices
-from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.form.fields import EXTRA
@@ -243,73 +241,9 @@ def _write_sdk(request: Request, target: Target) -> str:
     return "\n".join([*imports, f"import {sdk.package}", "", client, call, *show])
 
 
-REPEATS = 5
-"""How often each prompt of an experiment is asked, at first: fewer show no spread."""
-
-
-class ExperimentVariant(NamedTuple):
-    """What a variant of an experiment sends, and by which client."""
-
-    request: Request
-    label: str = ""
-    """Its name; empty for one that is made of what tells the variants apart."""
-    client: BaseClient | None = None
-    """Its own client; None for the experiment's."""
-    client_name: str = ""
-    """What its own client is called."""
-
-
 def experiment_name(prompt: str) -> str:
     """Return a name for an experiment: the first words of its first prompt."""
     return "-".join(re.findall(r"\w+", prompt.lower())[:4])[:40] or "board"
-
-
-def write_experiment(
-    prompts: Sequence[str],
-    variants: Sequence[ExperimentVariant],
-    *,
-    client: BaseClient,
-    rows: Sequence[Mapping[str, str]] = (),
-) -> str:
-    """Return a cell that makes an experiment of these prompts and of the settings of these variants.
-
-    With `rows` of values there is one prompt, the template that they fill. The cell shows the forecast; the line that
-    runs the experiment is a comment, since running costs money. A budget is in it if all variants have a price.
-    """
-    clients: dict[BaseClient, str] = {}
-    settings: list[dict[str, Any]] = []
-    has_prices = True
-    for request, label, own_client, client_name in variants:
-        sender = own_client or client
-        fields = variant_fields(request, sender.endpoints)
-        if own_client is not None:
-            # Panes that were added later may have clients with names like others.
-            is_new = client_name not in clients.values()
-            name = clients.setdefault(own_client, client_name if is_new else f"{client_name} #{len(clients) + 1}")
-            fields = {"client": Code(f"clients[{name!r}]"), **fields}
-        settings.append({**({"label": label} if label else {}), **fields})
-        services = service_names(sender.base_url(request.endpoint), sender.profile.name)
-        has_prices &= prices.price(getattr(request, "model", ""), service=services) is not None
-    # Which of the document's two addresses it is depends on what is sent there.
-    shared = next((variant.request for variant in variants if variant.client is None), None)
-    lines = ["import famnb", ""]
-    if shared:
-        lines.append(f"client = {Target.of_client(client, shared.endpoint).client_expression}")
-    if clients:
-        lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
-        lines += [f"    {name!r}: {Target.of_client(item).client_expression}," for item, name in clients.items()]
-        lines.append("}")
-    call = write_call(
-        "experiment = famnb.Experiment",
-        list(map(dict, rows)) if rows else list(prompts),
-        **({"template": prompts[0]} if rows else {}),
-        variants=settings,
-        repeats=REPEATS,
-        name=experiment_name(prompts[0] if prompts else ""),
-        client=Code("client" if shared else f"clients[{next(iter(clients.values()))!r}]"),
-    )
-    run = f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()"
-    return "\n".join([*lines, call, run, "experiment.forecast()"])
 
 
 def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:
