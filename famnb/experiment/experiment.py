@@ -254,7 +254,7 @@ class BaseExperiment:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
         It is made from the ledger's calls that the same service answered, of the same model, endpoint and settings, or
-        from those nearest to them: each row says from which and how many. With fewer than five, or with answers that a
+        of the same model at least: each row says from which and how many. With fewer than five, or with answers that a
         lower cap cut short, only the ceiling is known, which is caps times prices; without a price there is no cost.
         Nothing is sent. Raises LedgerError if the ledger cannot be read.
         """

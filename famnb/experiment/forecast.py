@@ -1,6 +1,6 @@
 """Forecasts of an experiment's tokens, cost and duration, and how they are printed.
 
-past calls ── drawn again, up to 1,000 times ── as many possible runs ── the middle 95 % of them
+past calls ── drawn again, 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
 for each of the runs
@@ -274,10 +274,8 @@ def _model_names(calls: Iterable[PlannedCall]) -> list[str]:
     return list(dict.fromkeys(call.model for call in calls))
 
 
-MAX_RUNS = 1_000
-"""Runs that are drawn, unless the plan is long."""
-MAX_DRAWS = 20_000_000
-"""Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
+RUNS = 1_000
+"""Possible runs that are drawn."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -302,9 +300,8 @@ def _simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int)
     NaN where a call has no history.
     """
     rng, planned = np.random.default_rng(seed), max(len(calls), 1)
-    runs = min(MAX_RUNS, max(MAX_RUNS // 5, MAX_DRAWS // planned))
-    every_run, free_at = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
-    sums = {call.variant: np.zeros((3, 3, runs)) for call in calls}
+    every_run, free_at = np.arange(RUNS), np.zeros((RUNS, min(concurrency, planned)))
+    sums = {call.variant: np.zeros((3, 3, RUNS)) for call in calls}
     samples: dict[SimilarCalls, tuple[Floats, npt.NDArray[np.int64]]] = {}
     for call in calls:
         if call.similar is None or call.chars is None:
@@ -314,9 +311,9 @@ def _simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int)
         if call.similar not in samples:
             # Past calls are drawn anew for each run, so that what few calls cannot tell shows as uncertainty.
             n = call.similar.n
-            samples[call.similar] = _stretch(call.similar), rng.integers(n, size=(runs, n))
+            samples[call.similar] = _stretch(call.similar), rng.integers(n, size=(RUNS, n))
         values, resampled = samples[call.similar]
-        drawn = values[resampled[every_run, rng.integers(call.similar.n, size=runs)]].T
+        drawn = values[resampled[every_run, rng.integers(call.similar.n, size=RUNS)]].T
         token_cap = math.inf if call.ceiling.output_tokens is None else call.ceiling.output_tokens
         input_tokens, output_tokens = drawn[:3] * call.chars, np.minimum(drawn[3:6], token_cap)
         costs = np.full_like(input_tokens, math.nan)
@@ -408,7 +405,7 @@ class SimilarCalls:
 
 
 def read_history(ledger: Ledger, models: Iterable[str]) -> pd.DataFrame:
-    """Read the newest answered calls of these models, and of all models if one of them has few; newest last.
+    """Read the newest answered calls of these models; newest last.
 
     The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (see
     `settings_digest`).
@@ -416,8 +413,6 @@ def read_history(ledger: Ledger, models: Iterable[str]) -> pd.DataFrame:
     """
     wanted = sorted(set(models))
     rows = read_calls(ledger, model=wanted, status=ANSWERED, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
-    if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
-        rows = read_calls(ledger, status=ANSWERED, limit=_MAX_HISTORY, columns=_HISTORY_COLUMNS)
     sql = """
         SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
         FROM calls LEFT JOIN requests ON requests.key = calls.request_key
@@ -466,7 +461,6 @@ def _find_similar_calls(
         "the same model, endpoint and settings": same_endpoint & (usable["settings"] == settings),
         "the same model and endpoint": same_endpoint,
         "the same model": same_model,
-        "any model": pd.Series(data=True, index=usable.index),
     }
     for level, (description, mask) in enumerate(groups.items()):
         is_large_enough = mask.sum() >= MIN_CALLS

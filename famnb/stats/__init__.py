@@ -2,7 +2,7 @@
 
     percentile(frame["ttft_s"], 0.95)                  for more calls with these prompts; NaN where n is too small
     median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
-    paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
+    paired(first, second)                              Series by prompt: difference, ratio; repeats averaged
     paired_median(first, second)                       likewise, by the sign test, for few values and long tails
     paired_share(first, second)                        likewise, of yes and no
     paired_bounds(first, second)                       of costs with ends, and paired_ratio()

@@ -58,8 +58,6 @@ class Difference:
     level: float
     ratio: Interval
     """Geometric mean of second / first; NaN unless all are above 0."""
-    effect: float
-    """Standardised, Cohen's d_z; NaN where there is no spread to measure by."""
     p_value: float
     """Of the test that there is no difference; NaN where n carries none."""
     statistic: str = "mean"
@@ -131,7 +129,6 @@ def paired_median(first: Any, second: Any, *, by: Iterable[Any] | None = None, l
         n,
         level,
         _UNKNOWN,
-        math.nan,
         p_value,
         "median",
         # A median of normal values takes π / 2 times as many as a mean.
@@ -231,7 +228,7 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
 
-    unknown = Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "ratio")
+    unknown = Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, "ratio")
 
     def compare(end_a: str, end_b: str) -> Difference:
         if np.isinf(a[end_a]).any() or np.isinf(b[end_b]).any():
@@ -250,7 +247,7 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
             float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan,
         )
         return Difference(
-            gap.value, gap.low, gap.high, gap.n, level, _exponential(gap), math.nan, p_value, "ratio", sd,
+            gap.value, gap.low, gap.high, gap.n, level, _exponential(gap), p_value, "ratio", sd,
             gap.method, gap.caution,
         )  # fmt: skip
 
@@ -272,7 +269,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     sides = _Calls.of(first, second)
     n = sides.n
     if not n:
-        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
+        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, "share")
     if not np.isin(np.concatenate(sides.values), (0, 1)).all():
         raise InvalidRequest("paired_share: expected values that are true or false (1 or 0)")
     means = sides.means
@@ -292,8 +289,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     if low <= 0 <= high:
         p_value = max(p_value, 1 - level)
     spread = _spread(gaps, of=(means[0], means[1]))
-    effect = value / spread if spread else math.nan
-    return Difference(value, low, high, n, level, _UNKNOWN, effect, p_value, "share", spread, "Newcombe, by clusters")
+    return Difference(value, low, high, n, level, _UNKNOWN, p_value, "share", spread, "Newcombe, by clusters")
 
 
 def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
@@ -341,7 +337,6 @@ def _mean_difference(a: Values, b: Values, level: float) -> Difference:
         gap.n,
         level,
         ratio=_exponential(mean(np.log(b) - np.log(a), level=level)) if is_positive else _UNKNOWN,
-        effect=gap.value / spread if spread else math.nan,
         p_value=mean_p_value(gaps) if gap.known else math.nan,
         sd=spread if len(gaps) > 1 else math.nan,
         method=gap.method,

@@ -105,4 +105,4 @@ def test_an_experiment_forecasts_from_its_own_ledger(client, prices):
     again.run(progress=False)
     assert found.total.cost_usd.low <= again.frame()["cost_usd"].sum() <= found.total.cost_usd.high
     assert again.forecast().remaining == 0
-    assert len(read_history(client.ledger, ["fam-mini"])) == 36
+    assert read_history(client.ledger, ["fam-mini"]).empty

@@ -16,7 +16,7 @@ def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
         line = forecast(plan, pd.concat(steps[:until]), concurrency=1).lines[0]
         told.append((line.history, line.output_tokens.n))
     assert told == [
-        ("any model", 9),
+        ("none", 0),
         ("the same model", 8),
         ("the same model and endpoint", 7),
         ("the same model, endpoint and settings", 6),

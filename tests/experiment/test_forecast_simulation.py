@@ -12,16 +12,6 @@ from tests.experiment.forecast_histories import cells, past
 pytestmark = pytest.mark.full
 
 
-def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
-    plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
-    short = forecast(plan, calls, concurrency=4)
-    monkeypatch.setattr("famnb.experiment.forecast.MAX_DRAWS", 40 * 200)
-    long = forecast(plan, calls, concurrency=4)
-    for one, other in ((short.total.output_tokens, long.total.output_tokens), (short.wall_s, long.wall_s)):
-        assert one != other
-        assert [other.value, other.low, other.high] == pytest.approx([one.value, one.low, one.high], rel=0.05)
-
-
 def test_more_calls_at_once_take_less_time():
     plan, calls = cells(models=["fam-2-5-pro"]), past(100)
     times = [forecast(plan, calls, concurrency=many).wall_s.value for many in (1, 4, 10, 64)]
