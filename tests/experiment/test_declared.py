@@ -50,6 +50,7 @@ def test_a_look_before_the_plan_is_done_spends_little(client):
     assert exp.summary().look.nominal == pytest.approx(0.95, abs=0.002)
 
 
+@pytest.mark.full
 def test_runs_of_a_plan_are_the_unit_of_comparisons_over_time(client, tmp_path):
     """Each further run is recorded under a name of its own; `frame()` stays that of the first."""
     before, after = (small_experiment(client, prompts=6, repeats=1, name=name) for name in ("before", "after"))

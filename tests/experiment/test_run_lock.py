@@ -1,5 +1,7 @@
 """The lock of a run: one process at a time, and nothing left of a process that was killed."""
 
+import pytest
+
 import famnb
 from tests.experiment.experiments import kill_process
 from tests.experiment.shared_run import CELLS_PER_PROMPT
@@ -19,6 +21,7 @@ def test_a_second_process_is_refused_while_the_first_runs_and_then_resumes(conne
     assert not list(tmp_path.glob("*-run-*"))
 
 
+@pytest.mark.full
 def test_a_killed_process_leaves_no_lock_behind(child, tmp_path):
     first, _ = child(prompts=PROMPTS)
     wait_until(lambda: list(tmp_path.glob("*-run-*")))

@@ -35,7 +35,7 @@ def experiment(client: famnb.Client) -> famnb.Experiment:
     return experiment
 
 
-def test_an_experiment_is_opened_as_it_was(experiment: famnb.Experiment, tmp_path: Path, monkeypatch):
+def test_an_experiment_is_opened_as_it_was_and_not_run(experiment: famnb.Experiment, tmp_path: Path, monkeypatch):
     experiment.report(tmp_path / "report.html")
     frame, summary, votes = experiment.frame(), str(experiment.summary()), experiment.votes()
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "another.sqlite"))
@@ -46,6 +46,8 @@ def test_an_experiment_is_opened_as_it_was(experiment: famnb.Experiment, tmp_pat
     assert str(opened.summary()) == summary
     pd.testing.assert_frame_equal(opened.votes(), votes)
     assert famnb.calls().empty
+    with pytest.raises(InvalidRequest, match="opened from a file"):
+        opened.run()
     opened.report(tmp_path / "again.html")
     assert str(famnb.open(tmp_path / "again.html").summary()) == summary
 
@@ -59,12 +61,6 @@ def test_no_key_and_no_address_is_in_the_file(experiment: famnb.Experiment, tmp_
     opened = famnb.open(tmp_path / "report.html")
     replies = [call.reply for call in opened.ledger.each(opened.frame()["call_id"])]
     assert not any("sk-abcdefghijklmnop123456" in reply.text for reply in replies)
-
-
-def test_what_was_opened_is_not_run(experiment: famnb.Experiment, tmp_path: Path):
-    experiment.report(tmp_path / "report.html")
-    with pytest.raises(InvalidRequest, match="opened from a file"):
-        famnb.open(tmp_path / "report.html").run()
 
 
 @pytest.mark.parametrize(
