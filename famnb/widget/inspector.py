@@ -133,13 +133,6 @@ class Inspector(CallTool):
         """The call that is shown."""
         return self._pages.call
 
-    def show(self, call: RecordedCall) -> None:
-        """Show another call in the same place."""
-        with self.lock:
-            self.pages = self._pages = CallPages(call)
-            self.refresh()
-            self.update_saved()
-
     def view(self) -> InspectorView:
         return InspectorView(call=self._pages.view())
 

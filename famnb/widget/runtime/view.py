@@ -3,7 +3,7 @@
 A delta follows the shape of the view:
 
     [value]                     the value takes the place of the old one
-    {"name": delta, …}          these fields of a struct, entries of a dict, or items of a keyed list have changed
+    {"name": delta, …}          these fields of a struct or items of a keyed list have changed
     {"$": ["a", "b"], …}        as before; the keyed list now has these items, in this order
 
 A tuple of structs with a field `key` is a keyed list. What is the same object is taken as unchanged and not looked
@@ -117,10 +117,6 @@ class Encoder:
                         changes[wire] = delta
             case tuple() if _is_keyed(old) and _is_keyed(new):
                 return self._diff_items({item.key: item for item in old}, {item.key: item for item in new})
-            case dict() if old.keys() == new.keys():
-                for name, item in new.items():
-                    if (delta := self.diff(old[name], item)) is not None:
-                        changes[name] = delta
             case _:
                 return None if old == new else [self.encode(new)]
         return changes or None

@@ -17,7 +17,6 @@ class Page(View, frozen=True):
     title: str
     items: tuple[Item, ...] = ()
     sizes: tuple[int, ...] = ()
-    values_by_name: dict[str, str] = {}  # noqa: RUF012 - a struct copies it
 
 
 A, B = Item("a", "1"), Item("b", "2")
@@ -33,7 +32,6 @@ A, B = Item("a", "1"), Item("b", "2")
         (Page("x", (A, B)), Page("x", (B,)), {"items": {"$": ["b"]}}),
         (Page("x", (A,)), Page("x", (B, A)), {"items": {"$": ["b", "a"], "b": [{"key": "b", "text": "2"}]}}),
         (Page("x", (A,)), Page("x"), {"items": [[]]}),
-        (Page("x", values_by_name={"k": "1"}), Page("x", values_by_name={"k": "2"}), {"valuesByName": {"k": ["2"]}}),
         (Page("x"), A, [{"key": "a", "text": "1"}]),
     ],
 )
