@@ -125,7 +125,7 @@ class _GrowingColumn:
                 )
 
         if len(self._pieces) == MAX_PIECES and self.kind != "text":
-            self._pieces = [np.concatenate(self._pieces)]
+            self._pieces = [_join(self._pieces)]
 
     def take(self) -> Any:
         """Return the whole column."""
@@ -137,10 +137,17 @@ class _GrowingColumn:
         if self.kind == "text":
             # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
             return type(pieces[0])._concat_same_type(pieces)
-        values = np.concatenate(pieces)
+        values = _join(pieces)
         if self.kind == "number":
-            return np.broadcast_to(np.nan, len(values)) if np.isnan(values).all() else values
+            return values
         return pd.Categorical.from_codes(values, categories=pd.Index([*self._codes][1:], dtype=object))
+
+
+def _join(pieces: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the pieces as one array, which takes no memory if there is nothing in any."""
+    if all(piece.strides == (0,) for piece in pieces):
+        return np.broadcast_to(np.nan, sum(map(len, pieces)))
+    return np.concatenate(pieces)
 
 
 def to_pandas(column: Column, values: Any) -> Any:

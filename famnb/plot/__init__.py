@@ -13,15 +13,15 @@
     success(frame)                                 the share of calls that were answered, and what the others failed of
     explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
-`by=` chooses the colours, `ax=` the caller's own axes. `figsize=` is a
-size in inches, `width=` "column" (3.5 inches), "page" (7) or "slide" (10, with larger text); unless given, as wide as a
-notebook and as high as needed. On a small figure text shrinks, to 6 pt at least; what there is still no room for is
-counted in a note, and `.caption` has all as text. Groups, their n and "simulated" stay; on axes of your own they stand
-in a legend above the data, and in the title. On a page
-a figure is light or dark as the page is; saved, it is light, with `savefig(…, dark=True)` dark, and where matplotlib's
-style is dark, dark in both. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
-twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency, pareto,
-compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it draws.
+`by=` chooses the colours, `ax=` the caller's own axes. `figsize=` is a size in inches, `width=` "column" (3.5 inches),
+"page" (7) or "slide" (10, with larger text); unless given, as wide as a notebook and as high as needed. On a small
+figure text shrinks, to 6 pt at least; what there is still no room for is counted in a note, and `.caption` has all as
+text. Groups, their n and "simulated" stay; on axes of your own they stand in a legend above the data, and in the title.
+On a page a figure is light or dark as the page is; saved, it is light, with `savefig(…, dark=True)` dark, and where
+matplotlib's style is dark, dark in both. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and
+more than twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency,
+pareto, compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it
+draws.
 
 Each figure is in the module of its name. It prepares its rows, opens a `chart.Chart`, and draws on the
 `canvas.Canvas` that the chart gives it.

@@ -56,12 +56,11 @@ def cost(
 
     Up to 12 calls are points, x: in the order of their start, y: USD. Calls of three days or more are a stacked bar a
     day (UTC), of more than 62 days a week or a month. Others are added up over time, one line a group, x: when a call
-    started. `per` says which: "hour", "day", "week", "month" for bars,
-    "total" to add up. Lines on points and bars, and bands, are intervals where usage was estimated. Calls without a
-    known price or without usage add nothing to a sum, which then says `≥` and of how many it is; a note says how to
-    set a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `ax`
-    draws into that axes. `interactive` returns a widget instead, each call a point at its
-    start and its cost, as `explore` does. KeyError for a column that is not there.
+    started. `per` says which: "hour", "day", "week", "month" for bars, "total" to add up. Lines on points and bars, and
+    bands, are intervals where usage was estimated. Calls without a known price or without usage add nothing to a sum,
+    which then says `≥` and of how many it is; a note says how to set a price. Refused calls cost nothing. Warm-ups of
+    an experiment's frame are left out. `ax` draws into that axes. `interactive` returns a widget instead, each call a
+    point at its start and its cost, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS)

@@ -28,10 +28,10 @@ def gaps(
     """The share of inter-chunk gaps that were at most so long (ECDF), one line for each value of the column `by`.
 
     `which` is a frame of `famnb.deltas`, or what `famnb.deltas` takes: a reply, calls, or a frame of calls, whose
-    streams are then read from the default ledger and whose columns `by` may name. x: milliseconds between
-    two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
-    belongs to what came after it. Parts of a reply have their own colours. Percentiles stand where n carries them.
-    Whole replies have no gaps.
+    streams are then read from the default ledger and whose columns `by` may name. x: milliseconds between two reads
+    from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap belongs to
+    what came after it. Parts of a reply have their own colours. Percentiles stand where n carries them. Whole replies
+    have no gaps.
     """
     size = FigureSize.choose(figsize, width, ax)
     left_out: list[str] = []

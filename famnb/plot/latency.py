@@ -63,13 +63,12 @@ def latency(
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
     Streamed and whole replies are never in one line: a whole reply's first token comes with its last. Where a frame has
-    both, each value has a line for either, solid for streams and dashed for whole replies, unless `by` is the
-    column `streamed`. Warm-ups are left out. x: the column `metric`, in its unit; y: share of the calls that have
-    it. A percentile is marked, with its 95% interval, only where n values carry it, n >= 1 / (1 - p); n stands in the
-    legend. Footnotes count calls without a value, and those whose time is in doubt because a busy cell kept Python from
-    reading. With `over="hour"` x is the
-    hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
-    percentile; an hour without calls is a gap. `ax` draws into that axes.
+    both, each value has a line for either, solid for streams and dashed for whole replies, unless `by` is the column
+    `streamed`. Warm-ups are left out. x: the column `metric`, in its unit; y: share of the calls that have it. A
+    percentile is marked, with its 95% interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend.
+    Footnotes count calls without a value, and those whose time is in doubt because a busy cell kept Python from
+    reading. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
+    each hour's median and 95th percentile; an hour without calls is a gap. `ax` draws into that axes.
     `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """

@@ -46,9 +46,8 @@ def throughput(
 
     y: output tokens a second, each call's tokens spread evenly from its first token to its end (a whole reply's from
     its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
-    without a count or an end are named in a footnote. `interactive`
-    returns a widget instead, each call a point at its start and its output tokens, or with `of="calls"` its time to the
-    end, as `explore` does.
+    without a count or an end are named in a footnote. `interactive` returns a widget instead, each call a point at its
+    start and its output tokens, or with `of="calls"` its time to the end, as `explore` does.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens")

@@ -47,14 +47,26 @@ def timeline(
 ) -> matplotlib.figure.Figure:
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 
-    `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was
-    sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened.
-    `interactive` returns a widget of what came instead, a point each event, as `explore` does.
+    `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was sent;
+    y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. `interactive` returns a
+    widget of what came instead, a point each event, as `explore` does.
     """
-    found = _find_reply(reply)
+    size, found = FigureSize.choose(figsize, width, ax), _find_reply(reply)
     if interactive:
         return show_points(_event_points(found), figsize=figsize, width=width, ax=ax)
-    return _draw_reply(found, ax, FigureSize.choose(figsize, width, ax))
+    x, y = "seconds since the request was sent", "characters so far"
+    name = _name(found)
+    chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(found), ax=ax, size=size)
+    total = _duration(found)
+    if total is None:
+        return chart.finish_empty(_empty_reason(found))
+    series = _characters_by_kind(found, total)
+    canvas = chart.create_canvas()
+    entries = _draw_characters(canvas, series, total)
+    _draw_bands(canvas, found.timing, total, has_thinking="thinking" in series)
+    _draw_marks(canvas, found, total)
+    chart.add_legend(entries, _facts(found, total))
+    return chart.finish()
 
 
 def _event_points(reply: Reply) -> Points:
@@ -74,23 +86,6 @@ def _event_points(reply: Reply) -> Points:
 def _find_reply(reply: AnyReply) -> Reply:
     call = Ledger().call(reply) if isinstance(reply, str) else reply
     return call.reply if isinstance(call, RecordedCall) else call
-
-
-def _draw_reply(reply: Reply, ax: Axes | None, size: FigureSize) -> matplotlib.figure.Figure:
-    """Draw one reply: what came when."""
-    x, y = "seconds since the request was sent", "characters so far"
-    name = _name(reply)
-    chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(reply), ax=ax, size=size)
-    total = _duration(reply)
-    if total is None:
-        return chart.finish_empty(_empty_reason(reply))
-    series = _characters_by_kind(reply, total)
-    canvas = chart.create_canvas()
-    entries = _draw_characters(canvas, series, total)
-    _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
-    _draw_marks(canvas, reply, total)
-    chart.add_legend(entries, _facts(reply, total))
-    return chart.finish()
 
 
 def _name(reply: Reply) -> str:

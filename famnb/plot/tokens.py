@@ -56,8 +56,8 @@ def tokens(
 
     x: tokens in all. Input is cached or not, output is reasoning or visible; where the service does not tell them
     apart, the bar is hollow and striped. Estimated counts are crossed. Calls without a count are in no bar, which then
-    ends with `+ ?`. `interactive` returns a widget instead, each call
-    a point at its input and its output tokens, as `explore` does. KeyError for a column that is not there.
+    ends with `+ ?`. `interactive` returns a widget instead, each call a point at its input and its output tokens, as
+    `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS)
