@@ -23,7 +23,7 @@ import pandas as pd
 from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.experiment.baseline import AFTER
-from famnb.experiment.comparison import estimate, to_records
+from famnb.experiment.comparison import MAX_APART_S, estimate, to_records
 from famnb.experiment.metrics import (
     Failed,
     Metric,
@@ -40,6 +40,7 @@ from famnb.experiment.summary import Summary, drop_warmups
 from famnb.formatting import escape_html, format_about, format_interval, format_level, html_paragraphs
 from famnb.frame.spend import is_unpriced
 from famnb.record.token_estimates import USAGE_HINT
+from famnb.stats.differences import is_clear
 from famnb.validation import check_number
 
 Outcome: TypeAlias = Literal["pass", "fail", "unknown"]
@@ -92,8 +93,8 @@ def check_limits(
         raise InvalidRequest(
             'check: there is no limit; give some, such as max={"cost_usd": 0.01} or min={"score_exact": 0.9}'
         )
-    records = [] if compared is None else list(_judge_margins(compared, spans))
     nominal = look.nominal if look else level
+    records = [] if compared is None else list(_judge_margins(compared, spans, nominal))
     for bound, name, limit in limits:
         metric = find_metric(name, spans)
         measured = measure(rows, metric, failed=failed, slo=objective)
@@ -130,16 +131,18 @@ def _record(
     return columns | {"bound": limit[0], "limit": limit[1], "outcome": outcome, "why": why}
 
 
-def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None) -> Iterator[dict[str, Any]]:
+def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None, level: float) -> Iterator[dict[str, Any]]:
     """Yield a row for each difference that has a margin."""
     rows = [row for row in to_records(summary.pairs) if row["standing"]]
     for row in rows:
         metric = find_metric(row["metric"], spans)
         is_worse = (row["difference"] > 0) == (metric.better == "less")
+        # By itself, as every limit is, and as the prompts that it takes are counted: not among all other metrics.
+        is_sure = is_clear(row["p_value"], row["n"], level) and not row["apart_s"] > MAX_APART_S
         outcome: Outcome = "unknown"
         if row["standing"] in ("equivalent", "not worse"):
             outcome = "pass"
-        elif row["standing"] == "worse" or (row["clear"] and is_worse):
+        elif row["standing"] == "worse" or (is_sure and is_worse):
             outcome = "fail"
         interval = stats.Interval(row["difference"], row["low"], row["high"], int(row["n"]), summary.level)
         change = format_interval(interval, metric.format_difference)

@@ -150,9 +150,6 @@ def _find_end(step: Step, calls: pd.DataFrame) -> EndReason:
 def _judge(
     end: EndReason, step: Step, calls: pd.DataFrame, share: stats.Interval | None, wanted: float, late_share: float
 ) -> tuple[Verdict, str]:
-    if end == "growing":
-        begun_s = float(calls["due_s"].max())
-        return "growing", f"more calls began than ended; it was ended after {format_duration(begun_s, brief=True)}"
     if end == "connections":
         return "invalid", "the client had no connection left: make it with Client(connections=…) of ten times as many"
     if late_share > MAX_OWN_SHARE:
@@ -160,6 +157,9 @@ def _judge(
             f"this process started calls late, which is {format_share(late_share)} of their latency: "
             "give a lower rate, shorter prompts, or a machine with less to do"
         )
+    if end == "growing":
+        begun_s = float(calls["due_s"].max())
+        return "growing", f"more calls began than ended; it was ended after {format_duration(begun_s, brief=True)}"
     if end == "drain":
         count = format_count(int(calls["status"].eq("cancelled").sum()), "call")
         return "missed", f"{count} had not ended {step.drain_s:g} s after the last began"

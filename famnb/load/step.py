@@ -36,6 +36,9 @@ EndReason: TypeAlias = Literal["", "growing", "connections", "budget", "drain"]
 budget was reached, the last calls took too long."""
 LOOK_S = 0.25
 """Seconds between two looks at the calls in flight."""
+# Longer than a pause of the service, or of this process, takes to be made up for.
+GROWTH_S = 2.0
+"""Seconds for which the calls in flight must be seen to grow before a step is ended for it."""
 # What a call is sent again for is load that nobody asked for.
 ONCE = Retries(tries=1)
 MakeRequest: TypeAlias = Callable[[int], Request]
@@ -118,7 +121,7 @@ def run_step(
     due = iter(step.due) if step.due is not None else _slots(step, running)
     next_due = next(due, math.inf)
     start = now() if start is None else start
-    next_look = LOOK_S
+    next_look, growing_since = LOOK_S, math.inf
 
     def begin(at: float, request: Request, worst: Decimal) -> None:
         number, late_s = len(begun), now() - start - at
@@ -150,7 +153,9 @@ def run_step(
                 if passed >= next_look:
                     next_look = passed + LOOK_S
                     bar.set_postfix_str(f"{len(running):,} in flight", refresh=False)
-                    if not reason and step.is_open and is_growing(np.array(begun), np.array(ended), passed):
+                    is_behind = step.is_open and is_growing(np.array(begun), np.array(ended), passed)
+                    growing_since = min(growing_since, passed) if is_behind else math.inf
+                    if not reason and passed - growing_since >= GROWTH_S:
                         reason = "growing"
                     elif not reason and len(running) > connections:
                         is_behind = step.is_open and is_growing(np.array(begun), np.array(ended), passed, LIKELY_Z)

@@ -229,9 +229,13 @@ def test_calls_that_were_stopped_have_no_part_in_the_latencies():
 def test_a_step_of_a_client_that_was_late_says_nothing_of_the_service():
     """A tenth of what was measured may be this process's own; beyond it the step is invalid."""
     step = Step("10/s", 10, due=pd.Series(range(100)).to_numpy() / 10, duration_s=10, warmup_s=0, drain_s=10)
-    verdicts = [measure_step(step, calls_of_a_step(late_s, 0.2), has_slo=True, wanted=0.9) for late_s in (0.001, 0.1)]
-    assert [result.verdict for result in verdicts] == ["met", "invalid"]
-    assert "this process started calls late, which is 50% of their latency" in verdicts[1].note
+    verdicts = {
+        (late_s, end): measure_step(step, calls_of_a_step(late_s, 0.2), has_slo=True, wanted=0.9, end=end)
+        for late_s in (0.001, 0.1)
+        for end in ("", "growing")
+    }
+    assert [result.verdict for result in verdicts.values()] == ["met", "growing", "invalid", "invalid"]
+    assert "this process started calls late, which is 50% of their latency" in verdicts[0.1, "growing"].note
 
 
 def test_the_figure_of_a_load_names_its_steps(make_load: Callable[..., famnb.Load]):
