@@ -496,6 +496,9 @@ class Load:
                 if step.due is not None
                 else float(rows["due_s"].max()) >= 0.9 * step.duration_s
             )
+            # Before the time that its last calls have, nothing but an interrupt stops a call.
+            stopped = rows["end_s"][rows["status"].eq("cancelled")]
+            is_whole = is_whole and not (stopped < step.duration_s + step.drain_s).any()
             if is_whole or self._measure(step, frame).verdict == "growing":
                 done.add(step.label)
         return done

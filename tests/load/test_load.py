@@ -1,7 +1,6 @@
 """A load on a queue of known law, on real sockets: what is measured, what ends early, what is refused."""
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,9 +74,15 @@ def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[...
 
 
 def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
-    load = make_load(rate=[10, 20], duration=1.5)
-    timer = threading.Timer(2.5, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+    load = make_load(rate=[10, 20], duration=3)
+    listeners = load.client.ledger.listeners
+
+    def interrupt(call_id: str) -> None:
+        if load.client.ledger.call(call_id).labels["variant"] == "20/s":
+            listeners.remove(interrupt)
+            signal.raise_signal(signal.SIGINT)
+
+    listeners.append(interrupt)
     with pytest.raises(famnb.Interrupted, match=r"20/s: \d+ calls were started"):
         load.run()
     cut_off = load.frame().groupby("step", observed=True).size()
