@@ -58,7 +58,7 @@ td,th+th{overflow-wrap:anywhere}
 @media print{body{font-size:12px}main{max-width:none;padding:0}h1{font-size:24px}
 table{font-size:10.5px}.wide,[style*="overflow-x"]{overflow:visible!important}
 td,th{padding:4px 8px 4px 0}td:first-child{min-width:6em}
-nav{display:none}h2{margin-top:26px}h2,h3,summary{break-after:avoid}
+nav{display:none}footer{margin-top:12px;break-before:avoid}h2{margin-top:26px}h2,h3,summary{break-after:avoid}
 figure,tr,.facts div,.banner,.lines li{break-inside:avoid}a{color:inherit}
 figure img{width:100%;max-height:230mm;object-fit:contain}
 .facts{grid-template-columns:repeat(6,1fr);gap:6px}.facts div{padding:6px 8px}.facts dd{font-size:13px}
