@@ -62,6 +62,7 @@ def notebook_viewer() -> Viewer | None:
     from famnb import widget
 
     widget.install(shell)
+    widget.install_completion(shell)
     return widget.viewer
 
 
