@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from famnb import service
 from famnb.client import connected
 from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_steps, ask_steps, run_steps
+from famnb.client.ask_fields import Fields
 from famnb.client.batch import CONCURRENCY
 from famnb.client.client import BaseClient, Labels, await_or_stop
 from famnb.client.config import Deadlines
@@ -35,7 +36,6 @@ from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.request.field_types import Fields
 from famnb.service.local_models import MODELS, check_engine
 from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 

@@ -12,10 +12,10 @@ import pytest
 
 import famnb
 from famnb.api import Client
+from famnb.client.ask_fields import Fields
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import NAMES, VENDOR_NAMES, find_profile
 from famnb.request.chat import ChatRequest
-from famnb.request.field_types import Fields
 from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
