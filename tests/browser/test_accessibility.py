@@ -19,8 +19,8 @@ asked.run(progress=False)
 ballot = asked.vote()
 ballot.vote("tie")
 ballot.results()
-slow = famnb.Experiment([f"What is {n}?" for n in range(90)], models, name="slow", client=client, max_tokens=16)
-run = slow.run(wait=False, rate=1)
+slow = famnb.Experiment([f"Count to {100 + n}." for n in range(90)], models, name="slow", client=client, max_tokens=900)
+run = slow.run(wait=False, concurrency=1)
 ipywidgets.VBox([famnb.Dashboard(client), famnb.Inspector(client.last), ballot, run.view])"""
 EXPLORER = """for model in ("fam-2-5-pro", "fam-2-5-mini"):
     client.ask("Why?", model=model, max_tokens=16, stream=False)

@@ -6,16 +6,16 @@ from playwright.sync_api import expect
 
 from tests.browser.lab_page import Lab
 
-# Two minutes long if nobody stops it: on a busy machine a page takes half of one to load.
+# Minutes long if nobody stops it: on a busy machine a page takes half of one to load.
 SETUP = """
 import famnb
 client = famnb.connect(ledger="run.sqlite")
 famnb.prices.set("fam-2-5-pro", input=1, output=4)
 exp = famnb.Experiment(
-    [f"What is {number} and {number}?" for number in range(30)],
-    famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"), name="run", client=client, max_tokens=16,
+    [f"Count to {60 + number}." for number in range(30)],
+    famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"), name="run", client=client, max_tokens=900,
 )
-run = exp.run(wait=False, rate=0.5)
+run = exp.run(wait=False, concurrency=1)
 run
 """
 WAIT = "report = run.wait()\nprint(report.remaining > 0, report.stopped_by)"
