@@ -45,7 +45,7 @@ def test_models_of_vendors_answer_leave_their_code_and_are_asked_at_once(lab: La
     expect(composer.locator(".famnb-pane")).to_contain_text("thought for")
     expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
     composer.get_by_role("button", name="Code", exact=True).click()
-    expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="anthropic"')
+    expect(composer.locator(".famnb-shown")).to_contain_text("famnb.Client(profile='anthropic'")
     composer.get_by_label("As", exact=True).select_option("curl")
     expect(composer.locator(".famnb-shown")).to_contain_text("x-api-key: $ANTHROPIC_API_KEY")
 
@@ -60,8 +60,8 @@ def test_models_of_vendors_answer_leave_their_code_and_are_asked_at_once(lab: La
     expect(composer.locator(".famnb-title")).to_have_text("OpenAI · responses · gpt-of-our-own")
     expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
     composer.get_by_role("button", name="Code", exact=True).click()
-    expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="openai"')
-    expect(composer.locator(".famnb-shown")).to_contain_text('model="gpt-of-our-own"')
+    expect(composer.locator(".famnb-shown")).to_contain_text("famnb.Client(profile='openai'")
+    expect(composer.locator(".famnb-shown")).to_contain_text("model='gpt-of-our-own'")
 
     board = run_tool(lab, 3, "board")
     expect(board.locator(".famnb-column")).to_have_count(3)
@@ -71,4 +71,4 @@ def test_models_of_vendors_answer_leave_their_code_and_are_asked_at_once(lab: La
     ask(board, "Why?")
     wait_for_answers(board, 3)
     board.get_by_role("button", name="Make an experiment").click()
-    expect(board.locator(".famnb-shown")).to_contain_text('"anthropic": famnb.Client(profile="anthropic"')
+    expect(board.locator(".famnb-shown")).to_contain_text("'anthropic': famnb.Client(profile='anthropic'")
