@@ -159,8 +159,6 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
     ask(explorer, "open_point", point=1)
     assert view_of(explorer).opened == "1"
     assert "two" in view_of(explorer).call.transcript
-    ask(explorer, "filter_events", text="no such text")
-    assert view_of(explorer).call.events.summary.startswith("None of the")
     ask(explorer, "open_row", row="2")
     assert "three" in view_of(explorer).call.transcript
     ask(explorer, "close_call")
