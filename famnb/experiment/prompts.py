@@ -48,8 +48,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             yield from _read_table(path)
         case _:
             raise InvalidRequest(
-                f"prompts: {path.name} is none of {', '.join(FILE_SUFFIXES)}; rename it, or read it into a frame. "
-                "A text of that name is put in a list"
+                f"prompts: expected a file named {', '.join(FILE_SUFFIXES)}, got {path.name}; rename it, or read it "
+                "into a frame. To use the name itself as a prompt, put it in a list"
             )
 
 

@@ -23,7 +23,7 @@ def test_sample_sizes_are_those_of_statsmodels(effect: float) -> None:
 )
 def test_a_plan_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"sd|give one|other than 0|less precision|comparisons"):
-        stats.sample_size(**{"sd": 1, "difference": 1, **wrong})  # type: ignore[arg-type]
+        stats.sample_size(**{"sd": 1, "difference": 1, **wrong})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_no_plan_is_below_what_a_sign_test_takes() -> None:

@@ -82,21 +82,21 @@ def test_far_outliers_are_shown_when_they_are_asked_for_and_what_is_brushed_alon
         calls(model=["a"] * 10, input_tokens=range(10), e2e_s=[*range(9), 9000]), x="input_tokens"
     )
 
-    def shown() -> tuple[int, tuple[str, ...]]:
+    def count_points() -> tuple[int, tuple[str, ...]]:
         return int((~np.isnan(places_of(explorer)[0])).sum()), plot_of(explorer).zooms
 
-    assert shown() == (9, ("Show outliers",))
+    assert count_points() == (9, ("Show outliers",))
     ask(explorer, "zoom", to="Show outliers")
-    assert shown() == (10, ("Hide outliers",))
+    assert count_points() == (10, ("Hide outliers",))
     ask(explorer, "zoom", to="Hide outliers")
     ask(explorer, "brush", spans=[[0, 0.5], [0, 1]])
     chosen = len(explorer.selection)
     ask(explorer, "zoom", to="Zoom in")
-    assert shown() == (chosen, ("Zoom out",))
+    assert count_points() == (chosen, ("Zoom out",))
     (left, right), _ = view_of(explorer).spans
     assert (left, right) == pytest.approx((0, 1))
     ask(explorer, "zoom", to="Zoom out")
-    assert shown()[0] == 10
+    assert count_points()[0] == 10
 
 
 def test_no_place_and_no_prompt_is_widget_state():
