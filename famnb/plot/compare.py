@@ -40,7 +40,6 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import names_axis, place_points, read_axis
 from famnb.stats import Interval, min_values
 from famnb.stats.differences import average_repeats
 
@@ -81,10 +80,12 @@ def compare(
 
     `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
     else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
-    left part; `.caption` has the differences. `interactive` returns a widget instead, of the calls of each group in a
-    row, as `explore` does.
+    left part; `.caption` has the differences. `interactive` returns a widget instead, each call a point at
+    its start and its value, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
+    if interactive:
+        return show_points(frame, x="started_at", y=metric, by=by, figsize=figsize, width=width, ax=ax)
     size = FigureSize.choose(figsize, width, ax)
     pair = (prompt_column(frame) or "prompt") if pair is None else pair
     require_columns(frame, by, metric, pair)
@@ -95,11 +96,6 @@ def compare(
             f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
         )
     first = groups.index(baseline) if groups and baseline is not None else 0
-    if interactive:
-        x, title = read_axis(frame, metric), f"{capitalize(column_name(metric))} by {by}, call by call"
-        y, coded = names_axis(by, codes, groups), (codes, groups)
-        points = place_points(frame, x, y, by=by, groups=coded, notes=left_out, title=title)
-        return show_points(points, figsize=figsize, width=width, ax=ax)
     numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
     measured = measure_column(frame, metric, by=by)
     # Numbers rather than names: a prompt is looked up several times for every group.

@@ -21,11 +21,10 @@ from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import mark_style
-from famnb.plot.explore import show_calls
+from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import read_axis
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
@@ -66,10 +65,9 @@ def cost(
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS)
     if per is not None and per not in get_args(Per):
         raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None; got {per!r}")
-    frame, left_out = select_calls(frame, of_use=True)
     if interactive:
-        x, y = read_axis(frame, "started_at"), read_axis(frame, "cost_usd")
-        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x="started_at", y="cost_usd", by=by, figsize=figsize, width=width, ax=ax)
+    frame, left_out = select_calls(frame, of_use=True)
     frame = frame.assign(started_at=to_naive_utc(time_column(frame)), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.

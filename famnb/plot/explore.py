@@ -9,7 +9,7 @@ import matplotlib.figure
 import pandas as pd
 
 from famnb.errors import InvalidRequest
-from famnb.plot.points import Axis, Points, place_points, read_points
+from famnb.plot.points import read_points
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
 
@@ -41,13 +41,20 @@ def explore(
     Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
     KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
     """
-    return cast("Explorer", show_points(read_points(frame, x=x, y=y, by=by, log=log), ledger))
+    return cast("Explorer", show_points(frame, x=x, y=y, by=by, log=log, ledger=ledger))
 
 
 def show_points(
-    points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **of_figures: object
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    by: str | None,
+    log: str = "",
+    ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
+    **of_figures: object,
 ) -> matplotlib.figure.Figure:
-    """Return an Explorer of points, though typed as the figure in whose place `interactive=True` asks for it.
+    """Return an Explorer of a frame, typed as the figure in whose place `interactive=True` asks for it.
 
     Raises InvalidRequest if any of `of_figures` is given, the arguments that only a figure can follow.
     """
@@ -56,14 +63,8 @@ def show_points(
             raise InvalidRequest(
                 f"{name}: a widget is as wide as its page and has one panel; leave it out, or `interactive`"
             )
+    points = read_points(frame, x=x, y=y, by=by, log=log)
     # The one import of a widget by a figure, which the contract of imports names. On use: a figure needs no ipywidgets.
     from famnb.widget.explorer import Explorer
 
     return cast(matplotlib.figure.Figure, Explorer(points, None if ledger is None else ledger_of(ledger)))
-
-
-def show_calls(
-    frame: pd.DataFrame, x: Axis, y: Axis, *, by: str, notes: list[str], **of_figures: object
-) -> matplotlib.figure.Figure:
-    """Return an Explorer of calls that lie at these places, in the colours of the column `by`; see `show_points`."""
-    return show_points(place_points(frame, x, y, by=by, notes=notes), None, **of_figures)

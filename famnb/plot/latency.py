@@ -43,7 +43,6 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import Axis, Points, place_points, read_axis
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
 """Latencies that mean another thing for a whole reply."""
@@ -69,9 +68,11 @@ def latency(
     Footnotes count calls without a value, and those whose time is in doubt because a busy cell kept Python from
     reading. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
     each hour's median and 95th percentile; an hour without calls is a gap. `ax` draws into that axes.
-    `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
+    `interactive` returns a widget instead, each call a point at its start and its latency, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
+    if interactive:
+        return show_points(frame, x="started_at", y=metric, by=by, figsize=figsize, width=width, ax=ax)
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, metric, "started_at" if over else None)
     if over not in (None, "hour"):
@@ -82,9 +83,6 @@ def latency(
     has_both = bool(streamed.isin([True]).any() and streamed.isin([False]).any())
     codes, groups = group_rows(_name_kinds(frame, by) if has_both and by != "streamed" else frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
-    if interactive:
-        points = _call_points(frame, codes, groups, values, by=by, metric=metric, over=over, notes=left_out)
-        return show_points(points, figsize=figsize, width=width, ax=ax)
     known = values[~np.isnan(values)]
     name = column_name(metric)
     label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
@@ -122,31 +120,6 @@ def latency(
         set_ecdf_axes(canvas, known * scale)
         chart.add_legend(entries)
     return chart.finish()
-
-
-def _call_points(
-    frame: pd.DataFrame,
-    codes: np.ndarray[Any, Any],
-    groups: list[str],
-    values: np.ndarray[Any, Any],
-    *,
-    by: str,
-    metric: str,
-    over: str | None,
-    notes: list[str],
-) -> Points:
-    """Each call where the figure counts it: at its share of the calls of its group, or at its hour."""
-    time = read_axis(frame, metric)
-    if over == "hour":
-        started = time_column(frame)
-        hours = ((started - started.dt.normalize()).dt.total_seconds() / 3600).to_numpy(dtype=float, na_value=np.nan)
-        label = f"hour of the day ({started.dt.tz or 'no time zone'})"
-        x, y = Axis("hour of the day", label, hours), time
-    else:
-        shares = pd.Series(values).groupby(codes).rank(method="max", pct=True).to_numpy(dtype=float)
-        x, y = time, Axis("share of calls", "share of calls", shares)
-    title = f"{capitalize(time.name)} by {by}{' and hour' if over else ''}"
-    return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
 
 
 def _name_kinds(frame: pd.DataFrame, by: str) -> pd.Series[Any]:

@@ -31,7 +31,6 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import read_points
 
 _GROUP = "group of the figure"
 
@@ -64,8 +63,7 @@ def pareto(
     KeyError for a column that is not there.
     """
     if interactive:
-        calls_as_points = read_points(frame, x=cost, y=score or latency, by=by)
-        return show_points(calls_as_points, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x=cost, y=score or latency, by=by, figsize=figsize, width=width, ax=ax)
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]

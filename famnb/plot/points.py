@@ -42,19 +42,17 @@ _DAY_S = 86_400
 class Axis:
     """One axis, and where each point lies on it."""
 
+    column: str
+    """The column of the frame that the values are of."""
     name: str
     """What it shows, in words."""
     label: str
     """The same with the unit."""
     values: Floats
-    """In the axis' unit; of times, seconds since 1970; of names, their index, moved a little."""
-    kind: Literal["number", "time", "names"] = "number"
+    """In the axis' unit; of times, seconds since 1970."""
+    kind: Literal["number", "time"] = "number"
     is_log: bool = False
     """Whether its scale is logarithmic."""
-    column: str = ""
-    """The frame's column that the values are of; empty if they are computed."""
-    names: tuple[str, ...] = ()
-    """What the indexes 0, 1, … stand for, from the top down, on an axis of names."""
 
     def shares(self, values: npt.ArrayLike, ends: Span) -> Floats:
         """Return where values lie between two ends, from 0 to 1; not finite if a logarithmic axis has no such place."""
@@ -70,8 +68,6 @@ class Axis:
 
     def limits(self, values: Floats) -> Span:
         """Return the ends between which these values lie, with a little room, and from zero on if that is near."""
-        if self.kind == "names":
-            return -0.5, len(self.names) - 0.5
         values = values[values > 0] if self.is_log else values
         low, high = float(values.min()), float(values.max())
         if self.is_log:
@@ -150,39 +146,21 @@ def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None, log: str
     if log not in ("", "x", "y", "xy"):
         raise InvalidRequest(f"log: expected 'x', 'y', 'xy' or '', got {log!r}")
     across, up = (_set_log(read_axis(calls, column), name in log) for name, column in (("x", x), ("y", y)))
-    return place_points(calls, across, up, by=by or "", notes=left_out)
-
-
-def place_points(
-    frame: pd.DataFrame,
-    x: Axis,
-    y: Axis,
-    *,
-    by: str = "",
-    groups: tuple[npt.NDArray[np.int64], list[str]] | None = None,
-    notes: Sequence[str] = (),
-    title: str = "",
-) -> Points:
-    """Return the points of rows whose places are known; `groups` are each row's group and the names of groups.
-
-    Unless given, the groups are the values of the column `by`, and the title says what the axes are.
-    """
-    if groups is None:
-        groups = group_rows(frame[by]) if by else (np.zeros(len(frame), np.int64), ["calls"])
-    codes, names = groups
-    placed = np.isfinite(x.values) & np.isfinite(y.values)
-    missing, wanted = int((~placed).sum()), " or ".join(dict.fromkeys((x.name, y.name)))
-    note = [f"{missing:,} of {format_count(len(frame), 'row')} have no {wanted} and are not drawn."] if missing else []
+    codes, groups = group_rows(calls[by]) if by else (np.zeros(len(calls), np.int64), ["calls"])
+    placed = np.isfinite(across.values) & np.isfinite(up.values)
+    missing, names = int((~placed).sum()), dict.fromkeys((across.name, up.name))
+    without = f"have no {' or '.join(names)} and are not drawn."
+    note = [f"{missing:,} of {format_count(len(calls), 'row')} {without}"] if missing else []
     return Points(
-        frame[placed],
-        dataclasses.replace(x, values=x.values[placed]),
-        dataclasses.replace(y, values=y.values[placed]),
-        by,
-        names,
+        calls[placed],
+        dataclasses.replace(across, values=across.values[placed]),
+        dataclasses.replace(up, values=up.values[placed]),
+        by or "",
+        groups,
         codes[placed],
-        [*note, *notes, *simulation_note(frame[placed])],
-        title or f"{capitalize(y.name)} against {x.name}{f' by {by}' if by else ''}",
-        "" if placed.any() else no_rows_reason(frame, " and ".join(dict.fromkeys((x.name, y.name)))),
+        [*note, *left_out, *simulation_note(calls[placed])],
+        f"{capitalize(up.name)} against {across.name}{f' by {by}' if by else ''}",
+        "" if placed.any() else no_rows_reason(calls, " and ".join(names)),
     )
 
 
@@ -193,11 +171,11 @@ def read_axis(frame: pd.DataFrame, column: str) -> Axis:
         moments = pd.to_datetime(time_column(frame, column), utc=True)
         seconds: Floats = np.asarray((moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
         name = "start" if column == "started_at" else column_name(column)
-        return Axis(name, f"{name} (UTC)", seconds, "time", column=column)
+        return Axis(column, name, f"{name} (UTC)", seconds, "time")
     numbers = numeric_column(frame, column, "x and y are columns of numbers or of times; by may be any column")
     known = numbers[~np.isnan(numbers)]
     label, scale = axis_label(column, float(known.max()) if len(known) else 0.0)
-    return Axis(column_name(column), label, numbers * scale, "number", column=column)
+    return Axis(column, column_name(column), label, numbers * scale)
 
 
 def _set_log(axis: Axis, is_log: bool) -> Axis:
@@ -206,13 +184,6 @@ def _set_log(axis: Axis, is_log: bool) -> Axis:
     if axis.kind != "number":
         raise InvalidRequest(f"log: {axis.name} is no number, so its axis cannot be logarithmic")
     return dataclasses.replace(axis, is_log=True, values=np.where(axis.values > 0, axis.values, np.nan))
-
-
-def names_axis(name: str, codes: npt.NDArray[np.int64], names: Sequence[str]) -> Axis:
-    """Return an axis with a row for each name, on which points of one row lie a little above one another."""
-    # By the row's number and not at random, so that a point stays where it is when others come or go.
-    moved = (np.arange(len(codes)) * 0.6180339887 % 1 - 0.5) * 0.6
-    return Axis(name, name, (codes + moved).astype(np.float64), "names", names=tuple(names))
 
 
 def _is_time(values: pd.Series[Any]) -> bool:
@@ -296,9 +267,6 @@ def _paint(canvas: Canvas, points: Points, hidden: Sequence[int] = ()) -> list[L
         set_date_ticks(canvas.axes)
     if points.y.kind == "time":
         canvas.axes.yaxis_date()
-    if points.y.kind == "names":
-        canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
-        canvas.axes.invert_yaxis()
     return entries
 
 

@@ -17,11 +17,10 @@ from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_interval, format_share
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN, draw_effect, left_out_note, mark_style, rows_that_fit
-from famnb.plot.explore import show_calls
+from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import names_axis, read_axis
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -49,15 +48,15 @@ def success(
     that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
     Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
     they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
-    `interactive` returns a widget instead, each call a point at its start and its status, as `explore` does.
+    `interactive` returns a widget instead, each call a point at its start and its time to the end, in
+    the colour of its status, as `explore` does.
     KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, "status", "started_at" if interactive else None)
-    frame, left_out = select_calls(frame)
     if interactive:
-        x, y = read_axis(frame, "started_at"), names_axis("status", *group_rows(frame["status"]))
-        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x="started_at", y="e2e_s", by="status", figsize=figsize, width=width, ax=ax)
+    require_columns(frame, by, "status")
+    frame, left_out = select_calls(frame)
     is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
     failed = _are_failures(frame)
     is_tried = is_answered | failed

@@ -16,11 +16,10 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import UNITS_OF_TIME, Canvas, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
-from famnb.plot.explore import show_calls
+from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.points import read_axis
 
 # One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.
 BINS = (16, 120)
@@ -53,10 +52,9 @@ def throughput(
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens")
     if of not in ("tokens", "calls"):
         raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
-    frame, left_out = select_calls(frame, of_use=True)
     if interactive:
-        x, y = read_axis(frame, "started_at"), read_axis(frame, "output_tokens" if of == "tokens" else "e2e_s")
-        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x="started_at", y="output_tokens" if of == "tokens" else "e2e_s", by=by, figsize=figsize, width=width, ax=ax)
+    frame, left_out = select_calls(frame, of_use=True)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])
     known = table.notna().all(axis=1)

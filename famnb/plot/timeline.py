@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 
 import matplotlib.figure
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
 from famnb.model_colours import KIND_PARTS, PART_COLOURS
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_points
-from famnb.plot.grouping import group_rows
 from famnb.plot.labels import shorten
 from famnb.plot.layout import TICK_PT, FigureSize, Width
 from famnb.plot.palette import VERMILLION
-from famnb.plot.points import Axis, Points, place_points, read_axis
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
@@ -49,11 +44,13 @@ def timeline(
 
     `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was sent;
     y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. `interactive` returns a
-    widget of what came instead, a point each event, as `explore` does.
+    widget of what came instead, each event a point at its time and its size, as `explore` does.
     """
     size, found = FigureSize.choose(figsize, width, ax), _find_reply(reply)
     if interactive:
-        return show_points(_event_points(found), figsize=figsize, width=width, ax=ax)
+        events = deltas(found)
+        content = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
+        return show_points(content, x="t_s", y="chars", by="kind", figsize=figsize, width=width, ax=ax)
     x, y = "seconds since the request was sent", "characters so far"
     name = _name(found)
     chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(found), ax=ax, size=size)
@@ -67,20 +64,6 @@ def timeline(
     _draw_marks(canvas, found, total)
     chart.add_legend(entries, _facts(found, total))
     return chart.finish()
-
-
-def _event_points(reply: Reply) -> Points:
-    """What came of a reply, by the characters so far. InvalidRequest if nothing did."""
-    events = deltas(reply)
-    events = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
-    if events.empty:
-        raise InvalidRequest("reply: nothing came of it as a stream, so there is no event to point at")
-    parts = events["kind"].astype(object).map(KIND_PARTS)
-    when = "seconds since the request was sent"
-    x = dataclasses.replace(read_axis(events, "t_s"), name="time", label=when, values=events["t_s"].to_numpy(float))
-    so_far = events["chars"].astype(float).groupby(parts).cumsum()
-    y = Axis("characters so far", "characters so far", np.asarray(so_far, dtype=np.float64))
-    return place_points(events, x, y, by="part", groups=group_rows(parts), title=f"One reply: {_name(reply)}")
 
 
 def _find_reply(reply: AnyReply) -> Reply:

@@ -17,11 +17,10 @@ from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import rows_that_fit
-from famnb.plot.explore import show_calls
+from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import NOTE_PT, FigureSize, Width
-from famnb.plot.points import read_axis
 
 TOKEN_KINDS = {
     "cached input": "cached",
@@ -61,10 +60,9 @@ def tokens(
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS)
-    frame, left_out = select_calls(frame, of_use=True)
     if interactive:
-        x, y = read_axis(frame, "input_tokens"), read_axis(frame, "output_tokens")
-        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x="input_tokens", y="output_tokens", by=by, figsize=figsize, width=width, ax=ax)
+    frame, left_out = select_calls(frame, of_use=True)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
     codes, groups = group_rows(frame[by], rows_that_fit(size) if ax is None else None)
     rows = pd.DataFrame(_split_by_kind(counts) | {"group": codes})

@@ -203,17 +203,12 @@ class Explorer(CallTool):
             cells = [(_short_name(column), self._format_cell(row, column)) for column in columns if column in frame]
             return [(name, cell) for name, cell in cells if cell]
 
-        places = [
-            (sanitize.visible(axis.label), _format_place(axis, row))
-            for axis in (self.points.x, self.points.y)
-            if not axis.column and axis.kind != "names"
-        ]
-        columns = dict.fromkeys([*self._axis_columns, *FACT_COLUMNS])
+        columns = dict.fromkeys([self.points.x.column, self.points.y.column, *FACT_COLUMNS])
         self._pointed = PointView(
             point=point,
             title=" · ".join(value for _, value in read(titles)),
             text=" ".join(value for _, value in read(texts)),
-            facts=(*places, *read(column for column in columns if column not in titles and column not in texts)),
+            facts=tuple(read(column for column in columns if column not in titles and column not in texts)),
         )
 
     @intent
@@ -333,8 +328,8 @@ class Explorer(CallTool):
         x, y = self.points.x, self.points.y
         if self.points.empty:
             return
-        self._whole = x.limits(x.values), _turn(y, y.limits(y.values))
-        self._bulk = x.bulk_limits(), _turn(y, y.bulk_limits())
+        self._whole = x.limits(x.values), y.limits(y.values)[::-1]
+        self._bulk = x.bulk_limits(), y.bulk_limits()[::-1]
         self._ends = self._bulk
         self._draw()
 
@@ -393,10 +388,6 @@ class Explorer(CallTool):
         return tuple(x), tuple(y)
 
     @property
-    def _axis_columns(self) -> list[str]:
-        return [axis.column for axis in (self.points.x, self.points.y) if axis.column]
-
-    @property
     def _text_columns(self) -> list[str]:
         return [column for column in TEXT_COLUMNS if column in self.points.frame][:1]
 
@@ -410,7 +401,7 @@ class Explorer(CallTool):
     def _list_columns(self) -> list[str]:
         """Return the columns of the list: when, what, the two that are drawn, cost, and what was said."""
         names = ["started_at", self.points.by, "model", "endpoint", "kind", "status"]
-        columns = dict.fromkeys([*names, *self._axis_columns, "cost_usd", *self._text_columns])
+        columns = dict.fromkeys([*names, self.points.x.column, self.points.y.column, "cost_usd", *self._text_columns])
         return [column for column in columns if column in self.points.frame]
 
     def _format_cell(self, row: int, column: str) -> str:
@@ -439,16 +430,6 @@ class Explorer(CallTool):
 
     def __repr__(self) -> str:
         return f"<Explorer {self.points.title}: {format_count(len(self.points.frame), 'row')}>"
-
-
-def _turn(axis: Axis, span: Span) -> Span:
-    """Return the ends of a vertical axis from the top: names stand from the top down, numbers from the bottom up."""
-    return span if axis.kind == "names" else span[::-1]
-
-
-def _format_place(axis: Axis, row: int) -> str:
-    value = float(axis.values[row])
-    return f"{pd.Timestamp(value, unit='s'):%Y-%m-%d %H:%M:%S}" if axis.kind == "time" else format_metric("", value)
 
 
 def _write_word(value: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.plot import points as points_module
-from famnb.plot.points import Axis, draw, names_axis, place_points, read_axis, read_points
+from famnb.plot.points import Axis, draw, read_axis, read_points
 from tests.plot.plot_figures import FRAMES, figure_text
 from tests.support.plot_frames import START_US, calls, many_calls
 
@@ -60,17 +60,6 @@ def test_of_very_many_points_a_sample_is_drawn(monkeypatch: pytest.MonkeyPatch):
     assert "10 of 100 drawn, by lot" in figure_text(draw(points))
 
 
-def test_names_have_a_row_each_and_its_points_do_not_hide_one_another():
-    codes = np.array([0, 1, 1, 1])
-    axis = names_axis("model", codes, ["a", "b"])
-    assert len(set(axis.values)) == 4
-    assert list(np.round(axis.values)) == [0, 1, 1, 1]
-    frame = calls(e2e_s=[1.0, 2.0, 3.0, 4.0])
-    points = place_points(frame, read_axis(frame, "e2e_s"), axis, by="model", groups=(codes, ["a", "b"]))
-    low, high = draw(points).axes[0].get_ylim()
-    assert low > high
-
-
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_of_every_shape_are_drawn_or_say_why_not(name: str):
     points = read_points(FRAMES[name], x="started_at", y="ttft_s", by="model")
@@ -93,7 +82,7 @@ def test_frames_of_every_shape_are_drawn_or_say_why_not(name: str):
     ],
 )
 def test_an_axis_begins_at_zero_where_that_is_near_and_leaves_far_outliers_out(values, is_log, limits):
-    axis = Axis("x", "x", np.array(values, float), is_log=is_log)
+    axis = Axis("x", "x", "x", np.array(values, float), is_log=is_log)
     assert axis.bulk_limits() == pytest.approx(limits)
     ends = axis.bulk_limits()
     assert [axis.value_at(axis.shares(value, ends), ends) for value in limits] == pytest.approx(limits)
