@@ -1,7 +1,7 @@
 """The IPython magics `%fam` and `%%fam`, which ask the API from a cell without Python.
 
 %%fam [options]      the cell is the prompt          %fam [options] prompt     the rest of the line is
-%fam options         become defaults                 %fam                      shows defaults and help
+%fam                 shows help
 
 The reply is streamed by `Client.ask`, whose viewer shows it under the cell. Tab completes options, endpoints, models
 and fields.
@@ -15,7 +15,7 @@ import json
 import keyword
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -39,7 +39,7 @@ FIELDS = tuple(
     if name != "stream"
 )
 """The fields that `--set` takes. `stream` has an option of its own, which also decides how the reply is read."""
-_FLAGS = ("--raw", "--no-stream", "--reset", "--help", "-h")
+_FLAGS = ("--raw", "--no-stream", "--help", "-h")
 """Options without a value."""
 
 
@@ -90,21 +90,6 @@ def _next_word(text: str) -> tuple[str, str]:
     return shlex.split(match[0])[0] if match[0] else "", text[match.end() :].lstrip()
 
 
-def describe_unknown_option(option: str, known: Sequence[str]) -> str:
-    """Say that there is no such option, and what was probably meant."""
-    name = option.partition("=")[0]
-    field = name.strip("-").replace("-", "_")
-    if field in FIELDS:
-        return f"there is no option {name}; write --set {field}=VALUE"
-    close = difflib.get_close_matches(name, known, 1)
-    fields = difflib.get_close_matches(field, FIELDS, 1)
-    if close or not fields:
-        return f"there is no option {name}; " + (
-            f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-        )
-    return f"there is no option {name}; did you mean --set {fields[0]}=VALUE?"
-
-
 def parse_assignment(text: str) -> tuple[str, Any]:
     """Return the field and the value of FIELD=VALUE; the value is JSON, or else the text itself.
 
@@ -113,8 +98,6 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise UsageError(f"--set: expected FIELD=VALUE, such as temperature=0.5, got {text!r}")
-    if name == "stream":
-        raise UsageError("--set: replies are streamed unless --no-stream is given; write that instead")
     if name not in FIELDS:
         close = difflib.get_close_matches(name, FIELDS, 1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; fields: {', '.join(FIELDS)}"
@@ -131,17 +114,8 @@ def fill_variables(prompt: str, variables: Mapping[str, Any]) -> str:
     return _VARIABLE.sub(lambda match: str(variables[match[1]]) if match[1] in variables else match[0], prompt)
 
 
-def format_options(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield options as they are typed."""
-    for name, value in options.items():
-        if name == "set":
-            yield from (f"--set {shlex.quote(f'{field}={json.dumps(setting)}')}" for field, setting in value.items())
-        else:
-            yield f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}")
-
-
 _ENDPOINT = ("-e", "--endpoint")
-_NOT_FIELDS = ("into", "using", "raw", "reset", "set", "prompt", "help", "no_stream")
+_NOT_FIELDS = ("into", "using", "raw", "set", "prompt", "help", "no_stream")
 """Options that are no fields of a request."""
 _EXAMPLES = """
 examples:
@@ -149,7 +123,6 @@ examples:
   Why does it rain so much in {city}?
 
   %fam -e web --set temperature=0.2 What is a tide?
-  %fam -e web                 from now on, by default
 """
 
 
@@ -171,13 +144,12 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 @magics_class
 class FamMagics(Magics):
-    """The two magics, with the defaults that `%fam` was given and the client that they connect."""
+    """The two magics, and the client that they connect."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._shell = shell
         self._client: Client | None = None
-        self._defaults: dict[str, Any] = {}
 
     @no_var_expand
     @magic_arguments("%fam")
@@ -196,26 +168,21 @@ class FamMagics(Magics):
     @argument("--into", metavar="NAME", help="the variable that gets the reply, the partial one of a failure too")
     @argument("--using", metavar="NAME", help="the variable that holds the client; `client` by default")
     @argument("--raw", action="store_const", const=True, help="leave {name} as it is")
-    @argument("--reset", action="store_const", const=True, help="forget the defaults")
     @argument("-h", "--help", action="store_const", const=True, help="show this, and ask nothing")
     @argument("prompt", nargs="?", help="the rest of the line or the cell; {name} is replaced by that variable")
     @line_cell_magic
     def fam(self, line: str, cell: str | None = None) -> Reply | None:
         """Ask the API, streaming the reply under the cell."""
         options, prompt = self._parse(line)
-        if options.get("help"):
+        if options.get("help") or (cell is None and not prompt):
             print(_help())  # noqa: T201 - a magic's output
             return None
         if cell is not None and prompt:
             raise UsageError(f"%%fam: after the options there is {prompt[:40]!r}; the prompt belongs into the cell")
         prompt = prompt if cell is None else cell.strip()
         if not prompt:
-            if cell is not None:
-                raise UsageError("%%fam: the cell is empty; write the prompt below the line of options")
-            self._set_defaults(options)
-            return None
-        fields = {**self._defaults.get("set", {}), **options.get("set", {})}
-        return self._ask(prompt, {**self._defaults, **options, "set": fields})
+            raise UsageError("%%fam: the cell is empty; write the prompt below the line of options")
+        return self._ask(prompt, options)
 
     def _parse(self, line: str) -> tuple[dict[str, Any], str]:
         """Return the options of a line, and what follows them; raises UsageError."""
@@ -225,29 +192,17 @@ class FamMagics(Magics):
             raise UsageError(f"%fam: {error} in {line.strip()[:60]!r}") from None
         parsed, unknown = FamMagics.fam.parser.parse_known_args(arguments)
         if unknown:
-            raise UsageError(f"%fam: {describe_unknown_option(unknown[0], _long_options())}")
+            option = unknown[0].partition("=")[0]
+            raise UsageError(f"%fam: there is no option {option}; a field of the request is --set FIELD=VALUE")
         options = {name: value for name, value in vars(parsed).items() if value is not None}
         if "set" in options:
             options["set"] = dict(map(parse_assignment, options["set"]))
         return options, rest
 
-    def _set_defaults(self, options: dict[str, Any]) -> None:
-        """Take options as defaults, and show all defaults; without options, the help too."""
-        has_options = bool(options)
-        if options.pop("reset", False):
-            self._defaults = {}
-        fields = {**self._defaults.get("set", {}), **options.pop("set", {})}
-        self._defaults = {**self._defaults, **options, **({"set": fields} if fields else {})}
-        client = self._find_client(self._defaults.get("using"))
-        defaults = " ".join(format_options(self._defaults)) or "none: the model fam-2-5-pro on messages"
-        print(f"client    {client!r}\nledger    {client.ledger.path}")  # noqa: T201 - a magic's output
-        print(f"defaults  {defaults}")  # noqa: T201 - a magic's output
-        if not has_options:
-            print(f"\n{_help()}")  # noqa: T201 - a magic's output
-
     def _ask(self, prompt: str, options: dict[str, Any]) -> Reply:
         """Ask, and keep the reply in the variable wanted; a failure becomes a UsageError, one line in IPython."""
-        name, fields = options.get("into"), {**options["set"]}
+        name = options.get("into")
+        fields = {"stream": not options.get("no_stream"), **options.get("set", {})}
         fields |= {option: value for option, value in options.items() if option not in _NOT_FIELDS}
         if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
             raise UsageError(f"--into: {name!r} is no name for a variable")
@@ -255,7 +210,7 @@ class FamMagics(Magics):
             prompt = fill_variables(prompt, self._shell.user_ns)
         client = self._find_client(options.get("using"))
         try:
-            reply = client.ask(prompt, stream=not options.get("no_stream"), **fields)
+            reply = client.ask(prompt, **fields)
         except (FamnbError, Interrupted) as error:
             if name and error.reply is not None:
                 self._shell.user_ns[name] = error.reply
@@ -297,8 +252,7 @@ class FamMagics(Magics):
 
     def _candidates(self, earlier: list[str], word: str) -> Iterator[str]:
         """Yield what may stand at the cursor, after the words before it."""
-        default = str(self._defaults.get("endpoint"))
-        endpoint = next((value for option, value in itertools.pairwise(earlier) if option in _ENDPOINT), default)
+        endpoint = next((value for option, value in itertools.pairwise(earlier) if option in _ENDPOINT), "")
         endpoints = [ENDPOINTS[endpoint]] if endpoint in ENDPOINTS else list(ENDPOINTS.values())
         match earlier[-1]:
             case "-e" | "--endpoint":

@@ -152,7 +152,7 @@ class RunReport:
 
     @property
     def notes(self) -> list[str]:
-        """Further sentences: budget, simulation, lost workers, and what running again would do."""
+        """Further sentences: budget, simulation, lost workers and, once it is over, what running again would do."""
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
@@ -169,6 +169,8 @@ class RunReport:
             notes.append(f"Calls that no service took: {self.requeued:,}; their cells were put back{waiting}.")
         if self.lost:
             notes.append(f"{self.lost:,} calls were lost with their workers and made again; both are counted.")
+        if not self.is_over:
+            return notes
         match self.stopped_by:
             case "budget":
                 notes.append("The next call could have passed the budget: run() with a higher one goes on.")

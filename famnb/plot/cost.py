@@ -20,7 +20,6 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
-from famnb.plot.effects import mark_style
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
@@ -28,8 +27,6 @@ from famnb.plot.layout import FigureSize, Width
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
-MAX_DOTS = 12
-"""Up to this many calls, each is a point with its interval."""
 MIN_DAYS = 3
 """From this many days on, there is a bar for each."""
 MAX_BARS = 62
@@ -53,13 +50,13 @@ def cost(
 ) -> matplotlib.figure.Figure:
     """What the calls cost, in the colours of the values of the column `by`.
 
-    Up to 12 calls are points, x: in the order of their start, y: USD. Calls of three days or more are a stacked bar a
-    day (UTC), of more than 62 days a week or a month. Others are added up over time, one line a group, x: when a call
-    started. `per` says which: "hour", "day", "week", "month" for bars, "total" to add up. Lines on points and bars, and
-    bands, are intervals where usage was estimated. Calls without a known price or without usage add nothing to a sum,
-    which then says `≥` and of how many it is; a note says how to set a price. Refused calls cost nothing. Warm-ups of
-    an experiment's frame are left out. `ax` draws into that axes. `interactive` returns a widget instead, each call a
-    point at its start and its cost, as `explore` does. KeyError for a column that is not there.
+    Calls of three days or more are a stacked bar a day (UTC), of more than 62 days a week or a month. Others are added
+    up over time, one line a group, x: when a call started. `per` says which: "hour", "day", "week", "month" for bars,
+    "total" to add up. Lines on bars and at ends, and bands, are intervals where usage was estimated. Calls without a
+    known price or without usage add nothing to a sum, which then says `≥` and of how many it is; a note says how to set
+    a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `ax` draws into that axes.
+    `interactive` returns a widget instead, each call a point at its start and its cost, as `explore` does. KeyError for
+    a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS)
@@ -75,8 +72,7 @@ def cost(
     if not counted["started_at"].is_monotonic_increasing:
         counted = counted.sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
-    are_points = per is None and len(counted) <= MAX_DOTS
-    period = None if are_points else _choose_period(counted["started_at"], per)
+    period = _choose_period(counted["started_at"], per)
     title = f"Cost by {by} and {period}" if period else f"Cost by {by}"
     if counted["cost_usd"].isna().all():
         reason = " ".join(missing) or "There are no calls in this frame that cost anything."
@@ -96,12 +92,10 @@ def cost(
         first_rows = np.searchsorted(times.to_numpy(), all_periods.start_time.to_numpy())
         rows["period"] = np.repeat(np.arange(len(all_periods)), np.diff(first_rows, append=len(rows)))
         periods = list(all_periods)
-    if are_points:
-        rows["x"], label = np.arange(1, len(rows) + 1), "call, in the order of their start"
     chart = Chart(
         title=title,
         x=f"{period} (UTC)" if period else label,
-        y=f"USD each {period}" if period else "USD a call" if are_points else "USD so far",
+        y=f"USD each {period}" if period else "USD so far",
         notes=[*missing, *left_out, *simulation_note(frame)],
         ax=ax,
         size=size,
@@ -111,10 +105,6 @@ def cost(
     canvas = chart.create_canvas()
     if period:
         entries = _draw_bars(canvas, groups, periods, rows)
-    elif are_points:
-        entries = _draw_points(canvas, groups, rows)
-        canvas.axes.set_xlim(0.4, len(rows) + 0.6)
-        canvas.axes.set_xticks(range(1, len(rows) + 1))
     else:
         entries = _draw_lines(canvas, groups, rows)
         if has_dates:
@@ -138,20 +128,6 @@ def _choose_period(started_at: pd.Series[Any], per: Per | None) -> str | None:
     return "day" if days <= MAX_BARS else "week" if days <= 7 * MAX_BARS else "month"
 
 
-def _draw_points(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
-    """Draw a point a call, with its interval."""
-    entries = []
-    for index, group in enumerate(groups):
-        part = rows[rows["group"] == index]
-        known, style = part[~part["is_unknown"]], mark_style(canvas, index)
-        colour = canvas.palette.line_style(index)["color"]
-        canvas.axes.vlines(known["x"], known["cost_low_usd"], known["cost_high_usd"], color=colour, linewidth=2)
-        canvas.axes.plot(known["x"], known["cost_usd"], zorder=5, **style)
-        entries.append(_legend_entry(Line2D([], [], **style), group, part))
-    canvas.axes.margins(y=0.1)
-    return entries
-
-
 def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
     """Draw a rising line a group, up to the last call of all, with its interval."""
     entries = []
@@ -170,6 +146,9 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
             # Steps rather than slopes: a sum holds until the next call.
             x, y = np.append(times[:1], times), np.append([0.0], best)
             canvas.axes.step(x, y, where="post", linewidth=1.8, **style)
+            # One call alone has no line.
+            canvas.axes.vlines(times[-1], low[-1], high[-1], color=style["color"], linewidth=2)
+            canvas.axes.plot(times[-1:], best[-1:], marker="o", markersize=4.5, color=style["color"], clip_on=False)
         entries.append(_legend_entry(Line2D([], [], linewidth=2, **style), group, part))
     return entries
 

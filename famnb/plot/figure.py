@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import PIL.Image
-from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
 
@@ -24,7 +22,6 @@ from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
 DPI = 100
 PIXEL_RATIO = 2
 """Pixels of the image per pixel of the page, for screens of high density."""
-CORNER_RADIUS_IN = 0.09
 COLOUR_COUNT = 256
 """Colours of an image of the page."""
 
@@ -38,9 +35,12 @@ _BOTH = """<div class="famnb-figure"><style>
 .famnb-figure .famnb-on-dark {{display: inline !important}}
 @media print {{.famnb-figure .famnb-on-light {{display: inline !important}}
 .famnb-figure .famnb-on-dark {{display: none !important}}}}
-</style><img class="famnb-on-light" style="max-width: 100%; height: auto" alt="{alt}" width="{width}" height="{height}"
-src="{light}"><img class="famnb-on-dark" hidden style="display: none; max-width: 100%; height: auto" alt="{alt}"
-width="{width}" height="{height}" src="{dark}"></div>"""
+</style><img class="famnb-on-light" style="{style}" alt="{alt}" width="{width}" height="{height}" src="{light}"><img
+class="famnb-on-dark" hidden style="display: none; {style}" alt="{alt}" width="{width}" height="{height}"
+src="{dark}"></div>"""
+_CARD = (
+    "max-width: 100%; height: auto; border-radius: 9px; outline: 1px solid rgba(128,128,128,0.35); outline-offset: -1px"
+)
 
 
 class Figure(matplotlib.figure.Figure):
@@ -55,27 +55,6 @@ class Figure(matplotlib.figure.Figure):
         super().__init__(dpi=DPI, facecolor=palette.ground, edgecolor="none", **options)
         # Measuring text needs a renderer, of which a figure without a canvas of its own would make a new one each time.
         FigureCanvasAgg(self)
-        self._card = FancyBboxPatch(
-            (0, 0),
-            1,
-            1,
-            boxstyle=f"round,pad=0,rounding_size={CORNER_RADIUS_IN}",
-            transform=self.dpi_scale_trans,
-            edgecolor=palette.faint,
-            linewidth=0.8,
-            zorder=-10,
-            visible=False,
-        )
-        self._card.set_in_layout(False)
-        self.add_artist(self._card)
-
-    def draw(self, renderer: RendererBase) -> None:
-        """Draw, with the card under everything fitted to the size the figure has now."""
-        # A figure's height is what it needs, which is known after the card was made.
-        width, height = self.get_size_inches()
-        edge = 0.01
-        self._card.set_bounds(edge, edge, width - 2 * edge, height - 2 * edge)
-        super().draw(renderer)
 
     def savefig(self, fname: Any, *, dark: bool = False, **options: Any) -> None:
         """Save the figure as matplotlib does, with the text of SVG and PDF files as text; `dark` for a dark ground."""
@@ -92,6 +71,7 @@ class Figure(matplotlib.figure.Figure):
         if palette_on(self.get_facecolor()).strong == LIGHT.strong:
             # A figure that the user's style made dark is dark on any page.
             bundle["text/html"] = _BOTH.format(
+                style=_CARD,
                 light=_data_uri(image),
                 dark=self.to_uri(dark=True),
                 alt=html.escape(self.alt),
@@ -101,20 +81,14 @@ class Figure(matplotlib.figure.Figure):
         return bundle, {"image/png": size}
 
     def to_png(self, *, dark: bool = False) -> bytes:
-        """A PNG image for a page: a card with round corners and nothing around it, twice as many pixels as it takes."""
-        # Not by `savefig`, which would set the ground itself. The card is for the page only: a figure that the user
-        # saves is an ordinary rectangle.
-        buffer, canvas, ground, dpi = io.BytesIO(), cast(Any, self.canvas), self.get_facecolor(), self.dpi
-        self._card.set(visible=True, facecolor=ground)
-        self.set_facecolor("none")
+        """A PNG image for a page, of twice as many pixels as it takes there."""
+        buffer, canvas, dpi = io.BytesIO(), cast(Any, self.canvas), self.dpi
         self.dpi = dpi * PIXEL_RATIO
         try:
             with dark_colours(self) if dark else contextlib.nullcontext():
                 canvas.draw()
         finally:
-            self._card.set_visible(False)
             self.dpi = dpi
-            self.set_facecolor(ground)
         # Two thirds of the time of zlib's own level for a twentieth more bytes.
         _limit_colours(np.asarray(canvas.buffer_rgba())).save(buffer, "png", compress_level=4)
         return buffer.getvalue()
@@ -125,7 +99,7 @@ class Figure(matplotlib.figure.Figure):
 
     def to_html(self) -> str:
         """HTML with the image, for light pages and for dark ones unless the user's style made the figure dark."""
-        image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="{{}}">'
+        image = f'<img alt="{html.escape(self.alt)}" style="{_CARD}" src="{{}}">'
         return self._repr_mimebundle_()[0].get("text/html") or image.format(self.to_uri())
 
     def __repr__(self) -> str:

@@ -53,7 +53,8 @@ def throughput(
     if of not in ("tokens", "calls"):
         raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
     if interactive:
-        return show_points(frame, x="started_at", y="output_tokens" if of == "tokens" else "e2e_s", by=by, figsize=figsize, width=width, ax=ax)
+        y = "output_tokens" if of == "tokens" else "e2e_s"
+        return show_points(frame, x="started_at", y=y, by=by, figsize=figsize, width=width, ax=ax)
     frame, left_out = select_calls(frame, of_use=True)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])

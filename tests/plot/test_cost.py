@@ -52,15 +52,6 @@ def test_refused_calls_are_not_in_want_of_a_price():
     assert "cost anything" in figure_text(plot.cost(frame.iloc[1:]))
 
 
-def test_few_calls_are_points_with_their_intervals():
-    axes = plot.cost(priced_calls(["a", "b", "a"], [0.01, 0.02, 0.04], off=2)).axes[0]
-    points = {(x, y) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)}
-    assert points == {(1, 0.01), (2, 0.02), (3, 0.04)}
-    ends = {tuple(segment[:, 1]) for lines in axes.collections for segment in lines.get_segments()}
-    assert ends == {(0.005, 0.02), (0.01, 0.04), (0.02, 0.08)}
-    assert axes.get_ylabel() == "USD a call"
-
-
 @pytest.mark.parametrize(("gap_h", "period"), [(0.01, None), (3, "day"), (30, "week"), (150, "month")])
 def test_calls_of_several_days_are_bars(gap_h: float, period: str | None):
     frame = many_calls(100, gap_s=gap_h * 3600)

@@ -330,22 +330,6 @@ export interface PresetsView {
   note: string;
 }
 
-export interface ProgressView {
-  title: string;
-  summary: string;
-  percent: number;
-  done: number;
-  failed: number;
-  running: number;
-  facts: (FigureView)[];
-  errors: string;
-  head: (string)[];
-  rows: (LineView)[];
-  more: string;
-  note: string;
-  isStopping: boolean;
-}
-
 export interface PromptBoxView {
   text: string;
   pictures: (PictureView)[];
@@ -391,8 +375,11 @@ export interface RowsView {
 }
 
 export interface RunStateView {
-  progress: ProgressView | null;
-  result: SafeHtml;
+  name: string;
+  progress: string;
+  percent: number;
+  isStopping: boolean;
+  report: SafeHtml;
 }
 
 export interface ScaleView {

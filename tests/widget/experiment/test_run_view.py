@@ -20,8 +20,7 @@ from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
 from famnb.service import Server
 from famnb.widget.experiment import run_view
-from famnb.widget.experiment.run_view import RunView, ShownRun, view_progress
-from famnb.widget.tables import FigureView
+from famnb.widget.experiment.run_view import RunView, ShownRun
 from tests.support.waiting import wait_until
 from tests.widget.conftest import send_message
 
@@ -110,56 +109,49 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     wait_until(lambda: run.progress.failed == 1 and len(script.open) == 2)
-    view = view_progress(run)
-    assert view.summary == "7 of 10 done · 4 of them before · 1 failed · 2 running"
-    assert (view.done, view.failed, view.running) == (60.0, 10.0, 20.0)
-    spend, *times = view.facts
-    assert spend == FigureView(key="spend", value="$1.00", note="$4.00 of the budget of $20.00 counted")
-    assert [fact.key for fact in times] == ["elapsed", "left", "calls a second"]
-    assert view.errors == "1 × BadRequestError"
-    assert [row.key for row in view.rows] == ["cold", "warm"]
-    assert sum(int(row.cells[0].split()[0]) for row in view.rows) == 2
-    assert {row.cells[0].split()[-1] for row in view.rows} == {"3"}
-    assert view.note == SIMULATED
+    view, report = RunView(run).view(), run_view.run_bundle(run)["text/plain"]
+    assert (view.name, view.percent) == ("trip", 70.0)
+    assert view.progress.startswith("7 of 10 · 1 failed · $1.00")
+    assert "1 × BadRequestError" in view.report
+    assert "2 answered, 1 failed, 4 left alone of 10 planned" in report
+    assert "$4.00 of the budget of $20.00" in report
+    assert SIMULATED in report
+    assert "run() again" not in report
 
 
 def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun], script: Script):
     run = started(concurrency=1)
     script.ends(dataclasses.replace(BUSY, message="429: slow\u202edown", retry_after_s=7200))
     progress = wait_until(lambda: run.progress if run.progress.pause_s else None)
-    pause = view_progress(run).facts[-1]
-    assert (pause.key, pause.value) == ("paused for", format_duration(progress.pause_s, brief=True))
-    assert pause.note.startswith("RateLimitError: 429: slow")
-    assert "\u202e" not in pause.note
-    assert view_progress(run).summary == "4 of 10 done · 4 of them before · 0 running"
+    view = RunView(run).view()
+    assert f"paused for {format_duration(progress.pause_s, brief=True)[:4]}" in view.progress
+    assert "RateLimitError: 429: slow" in view.progress
+    assert "\u202e" not in view.progress
     run.stop()
     assert "Calls that no service took: 1; their cells were put back" in str(run.wait())
-    assert "paused for" not in [fact.key for fact in view_progress(run).facts]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "value", "small"),
+    ("outcomes", "head"),
     [
-        ((), "$0.00", ""),
-        ((UNPRICED,), "unknown", "no call has a known price"),
-        ((UNPRICED, ANSWER), "$0.50", "plus the unknown cost of 1 other"),
-        ((REFUSED,), "$0.00", ""),
+        ((UNPRICED,), "cost not known"),
+        ((UNPRICED, ANSWER), "spent $0.50 plus the unknown cost of 1 other"),
     ],
 )
-def test_what_has_no_price_is_unknown_and_not_free(started, script, outcomes, value, small):
+def test_what_has_no_price_is_unknown_and_not_free(started, script, outcomes, head):
     run = started()
     script.ends(*outcomes)
-    wait_until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
-    assert view_progress(run).facts[0] == FigureView(key="spend", value=value, note=small)
+    wait_until(lambda: run.progress.completed == len(outcomes))
+    assert head in run_view.run_bundle(run)["text/plain"]
 
 
 def test_a_stop_on_the_page_ends_the_run(started: Callable[..., ShownRun], script: Script):
     run = started()
     wait_until(lambda: len(script.open) == 2)
     view = RunView(run)
-    assert view.view().progress.is_stopping is False
+    assert view.view().is_stopping is False
     press_stop(view)
-    assert view.view().progress.is_stopping is True
+    assert view.view().is_stopping is True
     assert run.wait(WAIT_S).stopped_by == "stop"
 
 
@@ -181,15 +173,6 @@ def test_every_view_gives_way_to_ordinary_output(started, script, shell):
     assert "| cold |" in first["text/markdown"]
 
 
-def test_a_run_that_is_over_shows_what_it_came_to(started, script, shell):
-    run = started()
-    script.ends(*[ANSWER] * 6)
-    run.wait(WAIT_S)
-    run._ipython_display_()
-    (made,) = displays_of(shell, updates=False)
-    assert set(made) == FORMS
-
-
 def test_inside_an_output_widget_the_view_shows_the_end_itself(started, script, shell):
     """Such a widget never hears that something is to be replaced."""
     run, box = started(), ipywidgets.Output()
@@ -197,8 +180,7 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(started, script, 
     run._ipython_display_()
     box.msg_id = ""
     run.stop()
-    result = wait_until(lambda: run.view.view().result)
-    assert "all that had come is kept" in result
+    wait_until(lambda: "all that had come is kept" in run.view.view().report)
     assert displays_of(shell, updates=True) == []
 
 
@@ -208,11 +190,11 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(started: Callable[..
     send_message(run.view, kind="ready", page="1")
     send_message(run.view, kind="ready", page="1")
     run.stop()
-    result = wait_until(lambda: run.view.view().result)
-    assert "was reloaded" not in result
+    wait_until(lambda: not run.view.view().progress)
+    assert "was reloaded" not in run.view.view().report
     send_message(run.view, kind="ready", page="2")
     send_message(run.view, kind="ready", page="3")
-    assert run.view.view().result.count("was reloaded") == 1
+    assert run.view.view().report.count("was reloaded") == 1
 
 
 def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch):
@@ -254,9 +236,9 @@ def test_what_broke_a_run_stands_in_its_end(started, script, monkeypatch):
 
 
 def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]):
-    view = view_progress(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
-    assert len(view.rows) == 12
-    assert view.more == "and 3 more variants"
+    made = run_view.run_bundle(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    assert made["text/markdown"].count("| v") == 13
+    assert "and 3 more variants" in made["text/plain"]
 
 
 def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]):
