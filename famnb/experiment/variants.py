@@ -9,11 +9,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, is_foreign, resolve_endpoint
@@ -261,7 +259,7 @@ def _list_values(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return [values]
     # The numbers of a numpy range are neither int nor float to a request, which would refuse them.
-    items = [value.item() if isinstance(value, np.generic) else value for value in values]
+    items = [value.item() if hasattr(value, "dtype") else value for value in values]
     if not items:
         raise InvalidRequest(f"grid: {name} has no values; give at least one, or leave it out")
     return items
@@ -273,21 +271,26 @@ def _label_variants(combinations: list[dict[str, Any]], clients: Mapping[str, Ba
     `client` among the fields is one of the names in `clients`.
     """
     given = [fields.pop("label", None) for fields in combinations]
-    names = list(dict.fromkeys(name for fields in combinations for name in fields))
-    varying = [name for name in names if len({_format_value(fields.get(name)) for fields in combinations}) > 1]
+    return tuple(
+        Variant(label, MappingProxyType(fields), clients.get(fields.get("client", "")))
+        for label, fields in zip(label_fields(combinations, given), combinations, strict=True)
+    )
+
+
+def label_fields(settings: Sequence[Fields], given: Sequence[object]) -> list[str]:
+    """Return a label for each of several settings: the given one, or what tells it apart if that is None."""
+    names = dict.fromkeys(name for fields in settings for name in fields)
+    varying = [name for name in names if len({_format_value(fields.get(name)) for fields in settings}) > 1]
     labels: list[str] = []
-    for fields in combinations:
+    for fields, label in zip(settings, given, strict=True):
         parts = [_format_field(name, fields[name]) for name in varying or TARGET_FIELDS if name in fields]
-        labels.append(", ".join(shorten(part, MAX_LABEL_CHARS) for part in parts) or "default")
+        text = ", ".join(shorten(part, MAX_LABEL_CHARS) for part in parts) or "default"
+        labels.append(text if label is None else str(label))
     # What differs only beyond the part of a value that a label shows gets a number.
-    numbered = [
-        f"{label} #{labels[: index + 1].count(label)}" if labels.count(label) > 1 else label
+    return [
+        f"{label} #{labels[: index + 1].count(label)}" if given[index] is None and labels.count(label) > 1 else label
         for index, label in enumerate(labels)
     ]
-    return tuple(
-        Variant(label if name is None else str(name), MappingProxyType(fields), clients.get(fields.get("client", "")))
-        for name, label, fields in zip(given, numbered, combinations, strict=True)
-    )
 
 
 def _format_field(name: str, value: Any) -> str:

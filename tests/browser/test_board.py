@@ -51,7 +51,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     rounds = shown.locator(".famnb-round")
     expect(rounds.nth(1).locator(".famnb-pane")).to_have_count(2)
     expect(rounds.nth(1).locator("ins").first).to_be_visible()
-    for label in ("messages · fam-2-5-pro", "messages · fam-2-5-mini"):
+    for label in ("fam-2-5-pro", "fam-2-5-mini"):
         expect(pane(rounds.nth(1), label)).to_contain_text("Earlier you said")
         expect(pane(rounds.nth(1), label).locator(".famnb-meters")).to_contain_text("in all")
     tops = [box["y"] for box in boxes(rounds.nth(1).locator(".famnb-meters"))]
@@ -69,7 +69,7 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     shown.get_by_role("button", name="Add a pane").click()
     third = shown.locator(".famnb-column").nth(2)
     third.get_by_label("Endpoint").select_option("responses")
-    expect(third).to_have_attribute("aria-label", "responses · fam-2-5-pro")
+    expect(third).to_have_attribute("aria-label", re.compile("responses"))
     third.get_by_role("button", name="Settings").click()
     third.get_by_label("temperature", exact=True).fill("3")
     expect(third.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
@@ -77,8 +77,8 @@ def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_action
     expect(shown.get_by_role("button", name="Send to all")).to_be_disabled()
     third.get_by_label("temperature", exact=True).fill("0.7")
     expect(third).to_have_attribute("aria-label", re.compile("temperature=0.7"))
-    shown.get_by_role("button", name="Ask here").click()
-    expect(rounds.first.locator(".famnb-pane").nth(2)).to_contain_text("0.7")
+    third.get_by_role("button", name="Retry this pane").click()
+    expect(rounds.last.locator(".famnb-pane").nth(2)).to_contain_text("0.7")
     wait_for_answers(shown)
     shown.locator(".famnb-column").nth(1).get_by_role("button", name="Remove pane").click()
     expect(shown.locator(".famnb-column")).to_have_count(2)

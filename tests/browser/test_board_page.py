@@ -163,7 +163,7 @@ def test_panes_are_added_asked_what_the_others_were_and_removed(sheet: Sheet):
     sheet.ask("Hi", "one", "two")
     sheet.press("Add a pane")
     expect(sheet.panes).to_have_count(3)
-    sheet.press("Ask here")
+    sheet.press("Retry this pane", 2)
     sheet.say("three")
     sheet.end()
     expect(sheet.page.locator(".famnb-text")).to_have_text(["one", "two", "three"])
@@ -259,7 +259,6 @@ def test_many_panes_use_a_wide_page_and_their_names_show_what_differs(page: Page
     names = page.locator(".famnb-column .famnb-title")
     assert len(set(names.all_inner_texts())) == 8
     assert all(name.evaluate("element => element.scrollWidth <= element.clientWidth") for name in names.all())
-    expect(names.first).to_have_attribute("title", "messages · fam-2-5-pro · temperature=0.0")
     expect(sheet.button("Add a pane")).to_be_disabled()
 
 

@@ -13,7 +13,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.reply_pane import Elapsed, Markdown
 from famnb.widget.runtime.front_end import FRONT
 from famnb.widget.runtime.tool import BaseTool
-from famnb.widget.runtime.view import Growing, GrowingText, View
+from famnb.widget.runtime.view import Growing, View
 
 TARGET = FRONT / "protocol.d.ts"
 HEAD = """// Written by `python -m tests.front.protocol` from the views and intents in Python: do not edit.
@@ -33,7 +33,6 @@ NAMES: dict[Any, str] = {
     SafeHtml: "SafeHtml",
     Markdown: "Growing<MarkdownValue>",
     Elapsed: "Growing<number>",
-    GrowingText: "Growing<string>",
     Growing: "Growing<any>",
 }
 

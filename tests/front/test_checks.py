@@ -4,8 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from famnb.widget.runtime.front_end import FRONT, read_loader, read_modules
 from tests.front.protocol import TARGET, subclasses, write_protocol
 
@@ -53,14 +51,6 @@ def test_modules_are_sent_after_what_they_import():
 def test_where_modules_are_not_shared_the_loader_has_them():
     assert "const MODULES = null;" in read_loader()
     assert "const MODULES = [[" in read_loader("tools/live.js")
-
-
-def test_modules_in_a_circle_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "a.js").write_text('import { b } from "./b.js";\nexport const a = b;\n')
-    (tmp_path / "b.js").write_text('import { a } from "./a.js";\nexport const b = a;\n')
-    monkeypatch.setattr("famnb.widget.runtime.front_end.FRONT", tmp_path)
-    with pytest.raises(ImportError, match="a\\.js → b\\.js → a\\.js"):
-        read_modules("a.js")
 
 
 def test_every_view_is_frozen():

@@ -280,15 +280,14 @@ class Board(RowsTool):
         return dict(self.replies)
 
     @intent
-    def pin(self, pane: str | None, round: str = "") -> None:
+    def pin(self, pane: str | None) -> None:
         """Mark an answer as the winner of the latest round, in the saved table too; None takes the mark away.
 
         Raises UnknownName if no pane has that label.
         """
         with self.lock:
-            board_round = self._find_round(round)
-            if board_round is not None:
-                board_round.winner_key = "" if pane is None else self._find_answer(pane, round)[1]
+            if self._rounds:
+                self._rounds[-1].winner_key = "" if pane is None else self._find_answer(pane)[0]
             self._marks_changed()
 
     @intent
@@ -336,15 +335,16 @@ class Board(RowsTool):
                 self.set_shared(name, text)
 
     @intent
-    def ask_again(self, pane: str, round: str = "") -> None:
+    def ask_again(self, pane: str) -> None:
         """Ask one pane what the latest round asked, with its settings as they are now; its earlier answers stay.
 
         Does nothing while a round streams. Raises UnknownName if no pane has that label.
         """
         with self.lock:
-            retried, board_round = self._find_pane(pane), self._find_round(round)
-            if self.is_busy or board_round is None:
+            retried = self._find_pane(pane)
+            if self.is_busy or not self._rounds:
                 return
+            board_round = self._rounds[-1]
             earlier = board_round.answers.get(retried.key)
             prompt = (earlier.own_prompt if earlier else "") or board_round.prompt
             request = self._request(retried, prompt, board_round.number, board_round.pictures)
@@ -367,12 +367,12 @@ class Board(RowsTool):
             self._rounds_changed()
 
     @intent
-    def read_answer(self, pane: str, round: str = "") -> str:
+    def read_answer(self, pane: str) -> str:
         """Return the text of a pane's answer to the latest prompt, as Markdown."""
-        return self._find_answer(pane, round)[2].reply.text
+        return self._find_answer(pane)[1].reply.text
 
     @intent
-    def edit_answer(self, pane: str, text: str, round: str = "") -> None:
+    def edit_answer(self, pane: str, text: str) -> None:
         """Have a pane's latest answer say another text, from which its chat goes on; the answer so far stays.
 
         Does nothing while a round streams. Raises UnknownName if no pane of that label has answered.
@@ -380,22 +380,17 @@ class Board(RowsTool):
         with self.lock:
             if self.is_busy:
                 return
-            board_round, key, old = self._find_answer(pane, round)
+            key, old = self._find_answer(pane)
             stream = EndedStream(edit_reply(old.reply, text), old.stream.exchange)
-            self._add_answer(board_round, key, old.label, stream, old.client)
+            self._add_answer(self._rounds[-1], key, old.label, stream, old.client)
             self._rounds_changed()
 
-    def _find_round(self, key: str) -> BoardRound | None:
-        """Return the round of that key, the latest one without a key; None if there is none."""
-        return next((found for found in reversed(self._rounds) if key in ("", found.key)), None)
-
-    def _find_answer(self, pane: str, round: str) -> tuple[BoardRound, str, BoardAnswer]:
-        """Return the answer of a pane in a round, the latest one without a key of it, with the pane's key."""
-        board_round = self._find_round(round)
-        answers = board_round.answers if board_round else {}
+    def _find_answer(self, pane: str) -> tuple[str, BoardAnswer]:
+        """Return the answer of a pane to the latest prompt, with the pane's key."""
+        answers = self._rounds[-1].answers if self._rounds else {}
         for key, answer in answers.items():
-            if board_round is not None and pane in (key, answer.label):
-                return board_round, key, answer
+            if pane in (key, answer.label):
+                return key, answer
         raise _unknown(pane, [answer.label for answer in answers.values()])
 
     def clear_chat(self) -> None:
@@ -643,10 +638,7 @@ class Board(RowsTool):
             shared=shared,
             system=self._box.system,
             prompt=box,
-            rounds=tuple(
-                board_round.view(labels, is_marked=self._is_marked, earlier=self._rounds[:number])
-                for number, board_round in enumerate(self._rounds)
-            ),
+            rounds=tuple(board_round.view(labels, is_marked=self._is_marked) for board_round in self._rounds),
             meter_names=tuple(METER_NAMES),
             is_busy=self.is_busy,
             is_full=len(self._panes) >= MAX_PANES,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from famnb.client.client import BaseClient
-from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
+from famnb.experiment.variants import Fields, Variant, build_request, label_fields
+from famnb.profiles import DEFAULT
 from famnb.record import prices
 from famnb.record.price import service_names
 from famnb.request import Request
@@ -23,13 +25,10 @@ from famnb.widget.form.views import FieldView, FormView
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
 
-Fields: TypeAlias = Mapping[str, Any]
 _EXPECTED = (
     'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '
     "or what famnb.grid() returns; or a mapping of labels to fields"
 )
-_TARGET_NAMES = ("client", "endpoint", "model")
-"""The fields that say where a request goes, rather than what is in it."""
 
 
 class BoardPaneView(View, frozen=True):
@@ -51,69 +50,51 @@ class BoardPane:
         self,
         settings: Fields | Request,
         *,
-        given_label: str = "",
+        label: str = "",
         client: BaseClient | None = None,
         client_name: str = "",
         endpoints: Endpoints,
     ) -> None:
-        """`settings` are fields as `famnb.compose` takes them, or a whole request; `open` reads them.
+        """`settings` are fields as `famnb.compose` takes them, or a whole request.
 
-        `endpoints` are those of the service that is asked.
+        `endpoints` are those of the service that is asked. Raises InvalidRequest if no request can have the settings.
         """
         self.key = ""
         """Its name on the page, which no other pane of the board has; given by the board."""
-        self.label = self.given_label = given_label
+        self.label = self.given_label = label
         """Its name, which no other pane has; the given one is empty if it is made of the settings."""
         self.client = client
         """Its own client; None for the board's."""
         self.client_name = client_name
         """What its own client is called."""
-        self.losses: tuple[str, ...] = ()
-        """What its endpoint cannot carry of the settings as they were given, a sentence each."""
         self.prompt = ""
         """What it is asked next in place of what all are asked."""
-        self._settings = settings
-        self._endpoints = endpoints
-
-    def open(self) -> None:
-        """Fill its form with the settings; raises InvalidRequest, naming the pane, if no request can have them."""
-        settings, endpoints = self._settings, self._endpoints
-        try:
-            if isinstance(settings, Request):
-                request = settings
-            elif "prompt" in settings:
-                raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
-            else:
-                fields = {"stream": True, **settings}
-                target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None, endpoints)
-                request = compose(target.name, UNWRITTEN, endpoints=endpoints, **fields)
-            self.editor = Editor(endpoints=endpoints, endpoint=request.endpoint)
-            self.editor.fill(draft_of(request, endpoints))
-        except (InvalidRequest, TypeError) as error:
-            raise InvalidRequest(f"pane {self.label!r}: {error}") from None
+        request = settings if isinstance(settings, Request) else build_request(UNWRITTEN, settings, endpoints)
         self.losses = request.losses
+        """What its endpoint cannot carry of the settings as they were given, a sentence each."""
+        self.editor = Editor(endpoints=endpoints, endpoint=request.endpoint)
+        self.editor.fill(draft_of(request, endpoints))
+        self.fields = variant_fields(request, endpoints)
+        """The settings by name, those of the last time that the form had no fault."""
 
     def follow_edit(self) -> None:
         """Be described by the form from now on; while that has faults, as before."""
         self.losses = ()
-        try:
-            self._settings = self.editor.request(self.editor.prompt or UNWRITTEN)
-        except InvalidRequest:
-            return
+        with contextlib.suppress(InvalidRequest):
+            request = self.editor.request(self.editor.prompt or UNWRITTEN)
+            self.fields = variant_fields(request, self.editor.endpoints)
 
     def copy(self, *, taken: Sequence[tuple[str, str]]) -> BoardPane:
         """Return another pane with these settings, but an endpoint and model that are not `taken`, if there are any.
 
         Another model of the same endpoint comes first.
         """
-        pane = BoardPane(
-            self._settings, client=self.client, client_name=self.client_name, endpoints=self.editor.endpoints
-        )
-        pane.open()
-        pane.editor.fill(self.editor.draft)
         own = self.editor.endpoint
-        endpoints = (own, *self.editor.endpoints.values())
-        targets = [(other.name, model) for other in endpoints for model in other.models]
+        endpoints = self.editor.endpoints
+        settings = {"endpoint": own.name}
+        pane = BoardPane(settings, client=self.client, client_name=self.client_name, endpoints=endpoints)
+        pane.editor.fill(self.editor.draft)
+        targets = [(other.name, model) for other in (own, *endpoints.values()) for model in other.models]
         name, model = next((target for target in targets if target not in taken), self.target)
         if name != own.name:
             # That the model of the pane is not served there is no loss: another one is wanted.
@@ -163,21 +144,6 @@ class BoardPane:
             remarks=self.editor.remarks,
         )
 
-    def describe(self) -> dict[str, Any]:
-        """Return the settings by name; client, endpoint and model first."""
-        settings = self._settings
-        client = {"client": self.client_name} if self.client_name else {}
-        if isinstance(settings, Request):
-            body = settings.body()
-            usage_fields = endpoint(settings.endpoint, self._endpoints).traits.usage_fields
-            hidden = {"model", "stream", *usage_fields, settings.prompt_field}
-            rest = {name: value for name, value in body.items() if name not in hidden}
-            return {**client, "endpoint": settings.endpoint, "model": body.get("model"), **rest}
-        model = settings.get("model")
-        name = settings.get("endpoint") or resolve_endpoint(None, model or None, self._endpoints).name
-        rest = {name: value for name, value in settings.items() if name not in ("endpoint", "model", "stream")}
-        return {**client, "endpoint": name, **({"model": model} if model else {}), **rest}
-
 
 def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> list[BoardPane]:
     """Return the panes of `variants` as `Board` describes them; raises InvalidRequest, naming the pane.
@@ -186,22 +152,19 @@ def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> list[Bo
     """
     match variants:
         case Mapping():
-            items = variants.items()
-            panes = [_read_variant(item, f"variants[{label!r}]", endpoints, str(label)) for label, item in items]
+            items = [(str(label), item) for label, item in variants.items()]
         # A text and a request can be iterated over, too, and are no list of settings.
         case Iterable() if not isinstance(variants, str | bytes | Request):
-            panes = [_read_variant(item, f"variants[{index}]", endpoints) for index, item in enumerate(variants)]
+            items = [("", item) for item in variants]
         case _:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
-    if not panes:
+    if not items:
         raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
-    _name_clients(panes)
-    name_panes(panes)
-    duplicates = [label for label, count in Counter(pane.label for pane in panes).items() if count > 1]
-    if duplicates:
+    panes = [_read_variant(label, item, index, endpoints) for index, (label, item) in enumerate(items)]
+    labels = [pane.given_label for pane in panes if pane.given_label]
+    if duplicates := [label for label in labels if labels.count(label) > 1]:
         raise InvalidRequest(f"variants: {duplicates[0]!r} is the label of several panes; give each its own")
-    for pane in panes:
-        pane.open()
+    name_panes(panes)
     return panes
 
 
@@ -214,68 +177,39 @@ def find_client(variants: object) -> BaseClient | None:
     return next(iter(clients), None) if all(isinstance(client, BaseClient) for client in clients) else None
 
 
-def _read_variant(item: Any, name: str, endpoints: Endpoints, label: str = "") -> BoardPane:
-    """Return the pane of one variant; `name` is what an error calls it."""
+def _read_variant(label: str, item: object, index: int, endpoints: Endpoints) -> BoardPane:
+    settings: dict[str, Any] | Request
+    client, client_name, name = None, "", f"variants[{label or index!r}]"
     match item:
         case Request():
-            return BoardPane(item, given_label=label, endpoints=endpoints)
+            settings = item
+        case Variant():
+            settings, client, label = {**item.fields}, item.client, label or item.label
+            client_name = str(settings.pop("client", ""))
         case Mapping():
-            fields = {str(key): value for key, value in item.items()}
-            client, client_name = fields.pop("client", None), ""
-            label = str(fields.pop("label", "") or label)
-        # A variant of `famnb.grid()`; not by its class, so that any object with label and fields will do.
-        case _ if isinstance(getattr(item, "fields", None), Mapping):
-            fields = dict(item.fields)
-            client_name, client = str(fields.pop("client", "")), getattr(item, "client", None)
-            label = label or str(getattr(item, "label", ""))
+            settings = {str(field): value for field, value in item.items()}
+            client, label = settings.pop("client", None), str(settings.pop("label", "") or label)
+            if "prompt" in settings:
+                raise InvalidRequest(f"{name}: prompt: every pane is asked the board's own prompt; leave it out")
         case _:
             raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
-    if client is not None and not isinstance(client, BaseClient):
+    if isinstance(client, BaseClient):
+        endpoints = client.endpoints
+        client_name = client_name or (client.base_url() if client.profile.name == DEFAULT else client.profile.name)
+    elif client is not None:
         raise InvalidRequest(
             f"{name}: client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}"
         )
-    endpoints = client.endpoints if client else endpoints
-    return BoardPane(fields, given_label=label, client=client, client_name=client_name, endpoints=endpoints)
-
-
-def _name_clients(panes: Sequence[BoardPane]) -> None:
-    """Name the panes' own clients: as given, else by profile, and by address if a profile has several."""
-    clients = {id(pane.client): pane.client for pane in panes if pane.client is not None}
-    profiles = Counter(client.profile.name for client in clients.values())
-    names: dict[int, str] = {}
-    for pane in panes:
-        client = pane.client
-        if client is None:
-            continue
-        if id(client) not in names:
-            is_only = profiles[client.profile.name] == 1
-            name = pane.client_name or (client.profile.name if is_only else client.base_url())
-            names[id(client)] = name if name not in names.values() else f"{name} #{len(names) + 1}"
-        pane.client_name = names[id(client)]
+    try:
+        return BoardPane(settings, label=label, client=client, client_name=client_name, endpoints=endpoints)
+    except (InvalidRequest, TypeError) as error:
+        raise InvalidRequest(f"{name}: {error}") from None
 
 
 def name_panes(panes: Sequence[BoardPane]) -> None:
-    """Label every pane: as given, else by endpoint, model and the settings that differ between panes."""
-    descriptions = [pane.describe() for pane in panes]
-    differing = {
-        name
-        for name in {name for description in descriptions for name in description}
-        if name in ("endpoint", "model") or len({repr(description.get(name)) for description in descriptions}) > 1
-    }
-    uses: Counter[str] = Counter(pane.given_label for pane in panes if pane.given_label)
-    for pane, description in zip(panes, descriptions, strict=True):
-        label = pane.given_label
-        if not label:
-            label = plain = " · ".join(
-                str(value) if name in _TARGET_NAMES else f"{name}={value!r:.24}"
-                for name, value in description.items()
-                if name in differing
-            )
-            # Equal panes are told apart by a number, since replies are found by label.
-            while uses[label]:
-                uses[plain] += 1
-                label = f"{plain} ({uses[plain]})"
-            uses[label] += 1
+    """Label every pane: as given, else by the settings that differ between panes, as an experiment names variants."""
+    settings = [{**({"client": pane.client_name} if pane.client else {}), **pane.fields} for pane in panes]
+    for pane, label in zip(panes, label_fields(settings, [pane.given_label or None for pane in panes]), strict=True):
         pane.label = sanitize.visible(label)
 
 

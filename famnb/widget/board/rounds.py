@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -49,8 +49,6 @@ class CellView(View, frozen=True):
     label: str
     answer: AnswerView | None
     """None if the pane was not asked."""
-    can_ask: bool
-    """Whether it can be asked this now."""
 
 
 class RoundView(View, frozen=True):
@@ -220,7 +218,7 @@ class BoardRound:
         is_taken = any(answer.label == label for key, answer in self.answers.items() if key != pane)
         return f"{label} ({pane})" if is_taken else label
 
-    def view(self, panes: Mapping[str, str], *, is_marked: bool, earlier: Sequence[BoardRound]) -> RoundView:
+    def view(self, panes: Mapping[str, str], *, is_marked: bool) -> RoundView:
         """Return what the page shows; `panes` are labels by key, and `is_marked` whether differences are marked."""
         reference, answers = self.reference() if is_marked else None, self.answers
         cells = []
@@ -232,9 +230,7 @@ class BoardRound:
                 view = answer.answer_view(
                     is_winner=key == self.winner_key, version=self.shown[key], version_count=len(self.versions[key])
                 )
-            # In their order: a later prompt without the earlier ones would be another question.
-            can_ask = answer is None and bool(self.prompt) and all(key in other.versions for other in earlier)
-            cells.append(CellView(key=key, label=panes.get(key, ""), answer=view, can_ask=can_ask))
+            cells.append(CellView(key=key, label=panes.get(key, ""), answer=view))
         return RoundView(key=self.key, prompt=sanitize.visible(self.prompt), cells=tuple(cells))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import re
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from famnb.formatting import format_size
 # JupyterLab's own connection carries little more than twice that in one message.
 LIMIT_BYTES = 5 * 1024 * 1024
 """The size of the largest image that is accepted."""
-KINDS = ("PNG", "JPEG", "GIF", "WebP")
+_BEGINNINGS = {"png": rb"\x89PNG\r\n\x1a\n", "jpeg": rb"\xff\xd8\xff", "gif": rb"GIF8[79]a", "webp": rb"RIFF....WEBP"}
 _LONG_DATA = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
 
 
@@ -41,46 +42,28 @@ class PromptImage:
         return f"{self.name or 'image'}, {kind}, {format_size(len(data) * 3 // 4)}"
 
 
-def image_from_file(name: str, data: bytes) -> PromptImage:
-    """Return an image file as a data URL.
+def image_from_url(url: str, *, name: str = "") -> PromptImage:
+    """Return an image by its http(s) or data URL; `name` is that of its file.
 
-    Raises InvalidRequest unless it is a PNG, JPEG, GIF or WebP of at most LIMIT_BYTES.
+    Raises InvalidRequest for other text, and for data that is no PNG, JPEG, GIF or WebP of at most LIMIT_BYTES.
     """
+    url = url.strip()
+    if not url.startswith("data:"):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc or any(map(str.isspace, url)):
+            raise InvalidRequest(f"image: expected an address such as https://example.org/cat.png, got {url[:60]!r}")
+        return PromptImage(url)
+    title, data = name or "this data URL", b""
+    with contextlib.suppress(binascii.Error):
+        data = base64.b64decode(url.partition(";base64,")[2], validate=True)
     if len(data) > LIMIT_BYTES:
         limit = format_size(LIMIT_BYTES)
-        raise InvalidRequest(f"{name}: {format_size(len(data))} is too large; expected at most {limit}: scale it")
-    kind = _sniff_kind(data)
+        raise InvalidRequest(f"{title}: {format_size(len(data))} is too large; expected at most {limit}: scale it")
+    # By its first bytes, whatever the file is called.
+    kind = next((kind for kind, pattern in _BEGINNINGS.items() if re.match(pattern, data, re.DOTALL)), None)
     if kind is None:
-        raise InvalidRequest(f"{name}: its content is no {', '.join(KINDS[:-1])} or {KINDS[-1]} image; convert it")
-    return PromptImage(f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}", name)
-
-
-def image_from_url(url: str, *, name: str = "") -> PromptImage:
-    """Return an image by its http(s) or data URL; `name` is that of its file. Raises InvalidRequest for other text."""
-    url = url.strip()
-    if url.startswith("data:"):
-        try:
-            data = base64.b64decode(url.partition(";base64,")[2], validate=True)
-        except binascii.Error:
-            data = b""
-        return dataclasses.replace(image_from_file(name or "this data URL", data), name=name)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or any(map(str.isspace, url)):
-        raise InvalidRequest(f"image: expected an address such as https://example.org/cat.png, got {url[:60]!r}")
-    return PromptImage(url)
-
-
-def _sniff_kind(data: bytes) -> str | None:
-    """Return the kind of image by its first bytes, whatever the file is called; None for anything else."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "PNG"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "JPEG"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "GIF"
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return "WebP"
-    return None
+        raise InvalidRequest(f"{title}: its content is no PNG, JPEG, GIF or WebP image; convert it")
+    return PromptImage(f"data:image/{kind};base64,{base64.b64encode(data).decode()}", name)
 
 
 def shorten_image_data(text: str) -> str:

@@ -251,6 +251,16 @@ def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[s
 
     `endpoints` are those of the service that it is sent to.
     """
+    default = _neutral_fields(compose(request.endpoint, "-", stream=True, endpoints=endpoints), endpoints)
+    # What each stream of the endpoint is sent with, such as a cap that a vendor insists on, tells variants nothing.
+    return {
+        name: value
+        for name, value in _neutral_fields(request, endpoints).items()
+        if name in ("endpoint", "model") or name not in default or value != default[name]
+    }
+
+
+def _neutral_fields(request: Request, endpoints: Endpoints) -> dict[str, Any]:
     arguments = ask_arguments(request, endpoints)
     if arguments is not None:
         return arguments[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import threading
 from collections.abc import Callable
@@ -234,6 +236,21 @@ class FormTool(BaseTool):
         """Write the values of the variables, and which row of them is sent."""
         self._box.rows, self._box.row = rows[:MAX_VARIABLE_ROWS], row
         self.form_changed()
+
+    @intent
+    def paste_rows(self, text: str, row: int, name: str) -> None:
+        """Fill the table, from the cell of a variable on, with what was copied from a sheet or a CSV file."""
+        lines = list(csv.reader(io.StringIO(text, newline=None), delimiter="\t" if "\t" in text else ","))
+        names = find_variables(self._box.prompt, self._box.system)
+        head = [cell.strip().strip("{}") for cell in lines[0]]
+        # Names of variables as the head say which columns are meant.
+        has_head = not {*head}.isdisjoint(names)
+        columns, lines = (head, lines[1:]) if has_head else (names[names.index(name) :], lines)
+        rows = [*self._box.rows, *({} for _ in range(row + len(lines) - len(self._box.rows)))]
+        for number, cells in enumerate(lines, row):
+            values = {column: cell.strip() for column, cell in zip(columns, cells, strict=False)}
+            rows[number] = {**rows[number], **{column: values[column] for column in names if column in values}}
+        self.set_rows(rows, self._box.row)
 
     @intent
     def add_image(self, url: str, name: str = "") -> None:

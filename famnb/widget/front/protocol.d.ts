@@ -99,7 +99,6 @@ export interface CellView {
   key: string;
   label: string;
   answer: AnswerView | null;
-  canAsk: boolean;
 }
 
 export interface ChartView {
@@ -426,14 +425,15 @@ export interface BallotIntents {
 export interface BoardIntents {
   add: { variant?: any };
   add_image: { url: string; name?: string };
-  ask_again: { pane: string; round?: string };
+  ask_again: { pane: string };
   choose_endpoint: { pane: string; endpoint: string };
-  edit_answer: { pane: string; text: string; round?: string };
+  edit_answer: { pane: string; text: string };
   mark_as_seen: {};
   mark_differences: { isMarked: boolean };
   new_talk: {};
-  pin: { pane: string | null; round?: string };
-  read_answer: { pane: string; round?: string };
+  paste_rows: { text: string; row: number; name: string };
+  pin: { pane: string | null };
+  read_answer: { pane: string };
   read_code: {};
   remove: { pane: string };
   remove_image: { image: number };
@@ -462,6 +462,7 @@ export interface ComposerIntents {
   load_call: { call: string };
   load_preset: { name: string };
   new_talk: {};
+  paste_rows: { text: string; row: number; name: string };
   read_answer: { turn: number };
   read_code: {};
   regenerate: { turn?: number };

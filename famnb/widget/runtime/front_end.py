@@ -32,12 +32,8 @@ def read_modules(entry: str) -> str:
     In the sources an imported module is named as "front:NAME", with NAME relative to the folder `front`.
     """
     sources: dict[str, str] = {}
-    importers: list[str] = []
 
     def collect(name: str) -> None:
-        if name in importers:
-            circle = " → ".join([*importers, name])
-            raise ImportError(f"the front end's modules import each other in a circle: {circle}")
         if name in sources:
             return
 
@@ -45,10 +41,8 @@ def read_modules(entry: str) -> str:
             return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
 
         source = (FRONT / name).read_text(encoding="utf-8")
-        importers.append(name)
         for path in _IMPORT.findall(source):
             collect(resolve(path))
-        importers.pop()
         sources[name] = _IMPORT.sub(lambda match: f'from "front:{resolve(match[1])}"', source)
 
     collect(entry)

@@ -19,7 +19,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 import anywidget
@@ -57,17 +57,6 @@ RELOADED = (
 _SAVED = SafeHtml('<div class="famnb-saved">{}</div>')
 _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 _log = logging.getLogger(__name__)
-
-
-class Flushable(Protocol):
-    """What the flusher needs of a tool."""
-
-    @property
-    def needs_flush(self) -> bool:
-        """Whether the flusher has to come by again."""
-
-    def flush(self) -> None:
-        """Send what has changed."""
 
 
 class Source(Protocol):
@@ -208,30 +197,22 @@ class BaseTool(anywidget.AnyWidget):
 
     def flush(self) -> None:
         """Send what has changed; while something else holds the lock nothing is done, and the flusher comes again."""
+        if not self.lock.acquire(blocking=False):
+            return
         on_end = None
-        with self._lock_if_free() as is_free:
-            if not is_free:
-                return
-            try:
-                on_end = self._advance()
-            # A tool that cannot be drawn must keep neither its own streams from ending nor other tools from drawing.
-            except Exception:
-                if not self._is_broken:
-                    _log.warning("famnb: a widget cannot be drawn; its calls go on", exc_info=True)
-                self._is_broken, self._is_stale = True, False
-                if self._sources and not any(source.is_running for source in self._sources):
-                    self._sources, on_end = [], self._on_end
+        try:
+            on_end = self._advance()
+        # A tool that cannot be drawn must keep neither its own streams from ending nor other tools from drawing.
+        except Exception:
+            if not self._is_broken:
+                _log.warning("famnb: a widget cannot be drawn; its calls go on", exc_info=True)
+            self._is_broken, self._is_stale = True, False
+            if self._sources and not any(source.is_running for source in self._sources):
+                self._sources, on_end = [], self._on_end
+        finally:
+            self.lock.release()
         if on_end is not None:
             on_end()
-
-    @contextlib.contextmanager
-    def _lock_if_free(self) -> Iterator[bool]:
-        is_free = self.lock.acquire(blocking=False)
-        try:
-            yield is_free
-        finally:
-            if is_free:
-                self.lock.release()
 
     def _advance(self) -> Callable[[], object] | None:
         """Send what the sources have added, then their ends, which take longer; returns what to call at the end."""
@@ -448,11 +429,11 @@ class Flusher:
 
     def __init__(self, *, period_s: float = PERIOD_S) -> None:
         self._period_s = period_s
-        self._tools: list[Flushable] = []
+        self._tools: list[BaseTool] = []
         self._tools_changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def add(self, tool: Flushable) -> None:
+    def add(self, tool: BaseTool) -> None:
         """Flush a tool until it has nothing more to send."""
         with self._tools_changed:
             if tool not in self._tools:

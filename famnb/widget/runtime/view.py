@@ -50,29 +50,6 @@ class Growing:
         raise NotImplementedError
 
 
-class GrowingText(Growing):
-    """A plain text that grows."""
-
-    def __init__(self, text: str = "") -> None:
-        super().__init__()
-        self._pieces = [text]
-        self._unsent: list[str] = []
-
-    def append(self, text: str) -> None:
-        """Append a text."""
-        self._pieces.append(text)
-        self._unsent.append(text)
-
-    def whole(self) -> str:
-        self._unsent.clear()
-        return "".join(self._pieces)
-
-    def changes(self) -> str:
-        added = "".join(self._unsent)
-        self._unsent.clear()
-        return added
-
-
 class Encoder:
     """Makes JSON of views for one message, and gathers what travels beside them."""
 

@@ -1,6 +1,5 @@
 """Panes that are edited in place, talks that go on in each of them, and the experiment that is made of a board."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ def asked(board: Board) -> list[Any]:
 
 
 def test_without_variants_two_models_of_one_endpoint_are_compared(client: famnb.Client):
-    assert Board(client).labels == ("messages · fam-2-5-pro", "messages · fam-2-5-mini")
+    assert Board(client).labels == ("fam-2-5-pro", "fam-2-5-mini")
 
 
 def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
@@ -44,7 +43,7 @@ def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client:
     receive(board, "choose_endpoint", pane="p1", endpoint="web")
     receive(board, "set_field", pane="p1", field="max_new_tokens", text="77")
     receive(board, "set_field", pane="p2", field="model", text="fam-2-5-mini")
-    assert board.labels == ("web · fam-2-5-mini · max_new_tokens=77", "mine")
+    assert board.labels == ("web, max_tokens=77", "mine")
     board.say("Hi?")
     web, mine = asked(board)
     assert (web["max_new_tokens"], mine["model"]) == (77, "fam-2-5-mini")
@@ -82,8 +81,8 @@ def test_fields_that_ask_has_no_argument_for_are_fields_of_the_variant():
     assert variant_fields(request)["tools"] == [tool]
 
 
-def test_whatever_has_a_label_and_fields_is_a_variant():
-    grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
+def test_what_a_grid_has_and_a_whole_request_are_variants():
+    grid = famnb.grid(model="fam-mini", temperature=0.0)
     panes = read_variants([*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
     first, second = (pane.request("Asked?") for pane in panes)
     assert (first.endpoint, first.temperature, first.stream) == ("chat", 0.0, True)
@@ -96,9 +95,9 @@ def test_whatever_has_a_label_and_fields_is_a_variant():
 def test_variants_are_named_by_what_tells_them_apart():
     mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
     assert [pane.label for pane in read_variants([mild, warm, warm])] == [
-        "chat · fam-mini · temperature=0.1",
-        "chat · fam-mini · temperature=0.9",
-        "chat · fam-mini · temperature=0.9 (2)",
+        "temperature=0.1",
+        "temperature=0.9 #1",
+        "temperature=0.9 #2",
     ]
 
 

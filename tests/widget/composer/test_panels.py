@@ -1,6 +1,7 @@
 """What stands beside the composer's form: past calls opened exactly, tools, schemas, images, presets and code."""
 
 import ast
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.composer.panels import BODY
-from famnb.widget.form import images
 from tests.support.client_shells import MemoryRecorder
 from tests.support.composers import (
     choose_endpoint,
@@ -32,7 +32,7 @@ from tests.support.composers import (
 )
 from tests.support.strategies import requests, wide_requests
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(400)
+PNG_URL = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(400)).decode()
 
 
 class Answer(pydantic.BaseModel):
@@ -172,16 +172,15 @@ def urls(value: Any) -> list[str]:
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    url = images.image_from_file("a.png", PNG).url
-    receive(composer, "add_image", name="a.png", url=url)
+    receive(composer, "add_image", name="a.png", url=PNG_URL)
     receive(composer, "add_image", name="", url="https://example.org/b")
     pictures = [(picture.label, picture.url) for picture in view_of(composer).prompt.pictures]
-    assert pictures == [("a.png, png, 1 kB", url), ("https://example.org/b", "")]
+    assert pictures == [("a.png, png, 1 kB", PNG_URL), ("https://example.org/b", "")]
     choose_endpoint(composer, name)
     request = composer.request
-    assert urls(request.body()) == [url, "https://example.org/b"]
+    assert urls(request.body()) == [PNG_URL, "https://example.org/b"]
     assert client.send(request).status == "completed"
-    data = url.partition(",")[2]
+    data = PNG_URL.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
     for kind in ("curl", BODY):
         panel_of(composer, "Code")
@@ -193,7 +192,7 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
 
 def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    for url in (images.image_from_file("a.png", PNG).url, "data:image/png;base64,bm90ZXM=", "cat"):
+    for url in (PNG_URL, "data:image/png;base64,bm90ZXM=", "cat"):
         receive(composer, "add_image", name="", url=url)
     assert "expected an address" in error_of(composer)
     (picture,) = view_of(composer).prompt.pictures
@@ -208,7 +207,7 @@ def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
 def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, preset_file: Path):
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     write_field(composer, "temperature", "0.7")
-    receive(composer, "add_image", name="a.png", url=images.image_from_file("a.png", PNG).url)
+    receive(composer, "add_image", name="a.png", url=PNG_URL)
     assert panel_of(composer, "Presets").names == ()
     receive(composer, "save_preset", name=" ")
     assert "expected a name" in error_of(composer)

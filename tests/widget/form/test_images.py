@@ -5,8 +5,7 @@ import base64
 import pytest
 
 from famnb.errors import InvalidRequest
-from famnb.widget.form import images
-from famnb.widget.form.images import LIMIT_BYTES, PromptImage
+from famnb.widget.form.images import LIMIT_BYTES, PromptImage, has_image_data, image_from_url, shorten_image_data
 
 HEADS = {
     "png": b"\x89PNG\r\n\x1a\n",
@@ -14,13 +13,17 @@ HEADS = {
     "gif": b"GIF89a",
     "webp": b"RIFF\x00\x00\x00\x00WEBP",
 }
-DATA = HEADS["png"] + b"\x00" * 3000
+
+
+def make_url(data: bytes) -> str:
+    """A data URL that says nothing of what it holds."""
+    return f"data:;base64,{base64.b64encode(data).decode()}"
 
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_an_image_is_what_its_content_says(kind: str):
     data = HEADS[kind] + bytes(range(256))
-    picture = images.image_from_file("holiday.bmp", data)
+    picture = image_from_url(make_url(data), name="holiday.bmp")
     assert picture.url.startswith(f"data:image/{kind};base64,")
     assert base64.b64decode(picture.url.partition(",")[2]) == data
 
@@ -36,18 +39,17 @@ def test_an_image_is_what_its_content_says(kind: str):
 )
 def test_anything_else_is_refused(data: bytes, words: str):
     with pytest.raises(InvalidRequest, match=f"cat.png: .*{words}"):
-        images.image_from_file("cat.png", data)
+        image_from_url(make_url(data), name="cat.png")
 
 
 @pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
 def test_an_address_is_http_or_data(url: str):
     with pytest.raises(InvalidRequest, match="expected an address such as https://"):
-        images.image_from_url(url)
-    assert images.image_from_url(" https://example.org/cat.png ") == PromptImage("https://example.org/cat.png")
-    assert images.image_from_url(images.image_from_file("a", DATA).url).is_upload
+        image_from_url(url)
+    assert image_from_url(" https://example.org/cat.png ") == PromptImage("https://example.org/cat.png")
 
 
 def test_a_text_is_shortened_where_it_has_the_data_of_an_image():
-    text = f'{{"url": "{images.image_from_file("a", DATA).url}"}}'
-    assert images.has_image_data(text)
-    assert images.shorten_image_data(text).endswith('… (3 kB more)"}')
+    text = f'{{"url": "{image_from_url(make_url(HEADS["png"] + bytes(3000))).url}"}}'
+    assert has_image_data(text)
+    assert shorten_image_data(text).endswith('… (3 kB more)"}')

@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from famnb.widget.html.transcript import Bundle
+from famnb.widget.live.reply_pane import Markdown
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import UNHEARD_FLUSHES, BaseTool, Flusher
-from famnb.widget.runtime.view import GrowingText, View
+from famnb.widget.runtime.view import View
 
 
 class CounterView(View, frozen=True):
     count: int
-    text: GrowingText
+    text: Markdown
 
 
 class Counter(BaseTool):
@@ -24,7 +25,7 @@ class Counter(BaseTool):
     def __init__(self, **options: Any) -> None:
         self.count = 0
         self.stops = 0
-        self.text = GrowingText()
+        self.text = Markdown()
         self.sent: list[dict[str, Any]] = []
         super().__init__(**options)
 
@@ -74,13 +75,13 @@ class Idle(Flusher):
 class Words:
     """A source that appends to a tool's text what it is given."""
 
-    def __init__(self, text: GrowingText) -> None:
+    def __init__(self, text: Markdown) -> None:
         self.text = text
         self.words: list[str] = []
         self.is_running = True
 
     def advance(self) -> bool:
-        self.text.append("".join(self.words))
+        self.text.append("".join(self.words), is_markdown=False)
         self.words.clear()
         return False
 
@@ -168,10 +169,10 @@ def test_only_what_is_appended_is_sent_and_numbers_have_no_gap(counter: Counter)
 
 
 def test_a_page_that_is_new_gets_everything_and_reloads_are_noticed(counter: Counter):
-    counter.text.append("all of it")
+    counter.text.append("all of it", is_markdown=False)
     (message,) = counter.receive_from_page(kind="ready", page="page-1")
     assert message["view"]["count"] == 0
-    assert message["growing"] == {counter.text.id: "all of it"}
+    assert message["growing"] == {counter.text.id: {"html": "", "tail": "all of it"}}
     assert not counter.reloaded
     counter.receive_from_page(kind="ready", page="page-2")
     assert counter.reloaded
@@ -200,12 +201,12 @@ def test_the_last_message_of_streams_is_everything_and_then_the_end_is_called(co
     counter.flush()
     assert not counter.is_running
     assert ends == ["view"]
-    assert counter.sent[-1]["growing"][counter.text.id] == "last"
+    assert counter.sent[-1]["growing"][counter.text.id]["tail"] == "last"
 
 
 def test_no_text_is_held_in_a_trait(counter: Counter):
     """Widget state may be saved in the notebook, in clear."""
-    counter.text.append("only in messages")
+    counter.text.append("only in messages", is_markdown=False)
     counter.receive_from_page(kind="ready", page="page-1")
     assert "only in messages" not in str(counter.get_state())
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.runtime.view import Encoder, GrowingText, View
+from famnb.widget.live.reply_pane import Markdown
+from famnb.widget.runtime.view import Encoder, View
 
 
 class Item(View, frozen=True):
@@ -55,17 +56,18 @@ def test_what_is_the_same_object_is_not_compared():
 def test_growing_values_and_bytes_travel_beside_the_view():
     class Figure(View, frozen=True):
         points: bytes
-        text: GrowingText
+        text: Markdown
 
-    text = GrowingText("one")
+    text = Markdown(tail="one")
     encoder = Encoder()
     assert encoder.encode(Figure(b"\x00", text)) == {"points": {"$bytes": 0}, "text": {"$growing": text.id}}
     assert encoder.buffers == [b"\x00"]
     assert encoder.growing == {text.id: text}
-    text.append(" two")
-    assert (text.whole(), text.changes()) == ("one two", "")
-    text.append(" three")
-    assert (text.changes(), text.changes()) == (" three", "")
+    text.append(" two", is_markdown=False)
+    assert text.whole() == {"html": "", "tail": "one two"}
+    assert not text.changes()
+    text.append(" three", is_markdown=False)
+    assert (text.changes(), text.changes()) == (" three", [])
 
 
 def test_html_reaches_the_page_as_a_plain_text():

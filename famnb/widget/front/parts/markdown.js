@@ -2,8 +2,8 @@
 // little of it is new with each message.
 
 import { html, render, useLayoutEffect, useRef } from "../vendor/preact.js";
-import { copyText } from "../runtime/clipboard.js";
 import { memo } from "../runtime/tool.js";
+import { CopyButton } from "./button.js";
 
 // The innermost last element of a box, where text that continues it belongs.
 function findLastElement(box) {
@@ -12,64 +12,38 @@ function findLastElement(box) {
   return element;
 }
 
-// The button above a block of code. It stands in HTML that is Python's, outside the tool's tree.
-function PreCopy({ pre }) {
-  const status = useRef(/** @type {any} */ (null));
-  const copy = async () => {
-    status.current.textContent = (await copyText(pre.textContent)) ? "Copied" : "Not copied: the browser does not let this page copy";
-    setTimeout(() => status.current && (status.current.textContent = ""), 2000);
-  };
-  return html`<span class="famnb-hint" role="status" ref=${status} />
-    <button type="button" class="famnb-button famnb-copy" onClick=${copy}>Copy code</button>`;
-}
-
+// The button above a block of code stands in HTML that is Python's, outside the tool's tree.
 function addCopyButtons(frozen) {
   for (const pre of frozen.querySelectorAll(":not(.famnb-codebox) > pre")) {
     const box = document.createElement("div");
-    const copier = document.createElement("span");
+    const head = document.createElement("div");
     box.className = "famnb-codebox";
-    copier.className = "famnb-copier";
     pre.replaceWith(box);
-    box.append(copier, pre);
-    render(html`<${PreCopy} pre=${pre} />`, copier);
+    box.append(head, pre);
+    render(html`<${CopyButton} label="Copy code" read=${() => pre.textContent} />`, head);
   }
 }
 
-// The two boxes of a text, and how each change of it is shown in them.
+// Returns what brings the two boxes of a text up to date: finished HTML, and a tail of text or of a draft of its HTML.
 function showText(body, frozen, tail) {
-  const showTail = (text) => {
-    tail.classList.remove("famnb-draft");
-    tail.replaceChildren(text);
-  };
-  const showAll = () => {
-    frozen.innerHTML = body.value.html; // clean HTML made by sanitize.render_markdown
-    addCopyButtons(frozen);
-    showTail(body.value.tail);
-  };
-  const append = (text) => (tail.classList.contains("famnb-draft") ? findLastElement(tail) : tail).append(text);
-  let shownLength = 0; // of the frozen HTML
-  const update = (changes) => {
-    const { html: whole, tail: rest, draft } = body.value;
-    const texts = typeof changes === "string" ? [changes] : changes?.every(([name]) => name === "text") ? changes.map(([, text]) => text) : null;
-    if (texts) {
-      texts.forEach(append);
-      return;
-    }
-    if (changes === null || changes.some(([name]) => name === "replace")) showAll();
-    else if (whole.length > shownLength) {
-      frozen.insertAdjacentHTML("beforeend", whole.slice(shownLength)); // clean HTML made by sanitize.render_markdown
+  let shown = { whole: "", text: "", draft: "" };
+  for (const box of [frozen, tail]) box.replaceChildren(); // of another text
+  const update = () => {
+    const { html: whole, tail: text, draft = "", draftLength = 0 } = body.value;
+    if (whole !== shown.whole) {
+      const isMore = whole.startsWith(shown.whole);
+      if (!isMore) frozen.replaceChildren();
+      frozen.insertAdjacentHTML("beforeend", isMore ? whole.slice(shown.whole.length) : whole); // clean: sanitize.render_markdown
       addCopyButtons(frozen);
-      showTail(rest);
     }
-    shownLength = whole.length;
-    if (draft === undefined) return;
-    tail.classList.add("famnb-draft");
-    tail.innerHTML = draft; // clean HTML made by sanitize.render_draft
-    // What came after the draft was made.
-    const index = changes?.findLastIndex(([name]) => name === "draft") ?? -1;
-    for (const [, text] of changes?.slice(index + 1) ?? []) append(text);
+    // What only grows is appended, so that the reader's selection stays.
+    const isMore = whole === shown.whole && draft === shown.draft && text.startsWith(shown.text);
+    if (!isMore) tail.innerHTML = draft; // clean: sanitize.render_draft
+    tail.classList.toggle("famnb-draft", Boolean(draft));
+    (draft ? findLastElement(tail) : tail).append(text.slice(isMore ? shown.text.length : draftLength));
+    shown = { whole, text, draft };
   };
-  update(null);
+  update();
   return update;
 }
 

@@ -6,29 +6,6 @@ import { useHeld, useTool } from "../runtime/tool.js";
 import { Button, IntentButton } from "./button.js";
 import { TextInput, useId } from "./field.js";
 
-/** Returns the cells of a pasted table, or null for a text of one cell: tabs as a sheet has them, else CSV. */
-export function readTable(text) {
-  const trimmed = text.replace(/\r\n?/g, "\n").replace(/\n+$/, "");
-  const separator = trimmed.includes("\t") ? "\t" : ",";
-  if (separator === "," && !trimmed.includes("\n")) return null; // a sentence has commas, too
-  const rows = [[""]];
-  let isQuoted = false;
-  for (let index = 0; index < trimmed.length; index += 1) {
-    const char = trimmed[index];
-    const cells = rows[rows.length - 1];
-    const last = cells.length - 1;
-    if (char === '"' && isQuoted && trimmed[index + 1] === '"') {
-      cells[last] += '"';
-      index += 1;
-    } else if (char === '"' && (isQuoted || !cells[last])) isQuoted = !isQuoted;
-    else if (isQuoted) cells[last] += char;
-    else if (char === separator) cells.push("");
-    else if (char === "\n") rows.push([""]);
-    else cells[last] += char;
-  }
-  return rows;
-}
-
 /** The table; nothing without variables. @param {{variables: import("../protocol.js").VariablesView}} props */
 export function Variables({ variables }) {
   const { outbox, isLost } = useTool();
@@ -58,21 +35,11 @@ export function Variables({ variables }) {
     if (index === rows.length - 1) add(column);
     else reach(index + 1, column);
   };
-  const paste = (event, index, column) => {
-    let cells = readTable(event.clipboardData.getData("text/plain"));
-    if (!cells) return;
+  const paste = (event, index, name) => {
+    const text = event.clipboardData.getData("text/plain").trimEnd();
+    if (!/[\t\n]/.test(text)) return; // a text of one cell, which may have commas
     event.preventDefault();
-    // Names of variables as the head say which columns are meant.
-    const head = cells[0].map((name) => name.trim().replace(/^\{(.*)\}$/, "$1"));
-    const hasHead = head.some((name) => names.includes(name));
-    const targets = hasHead ? head : names.slice(column);
-    cells = hasHead ? cells.slice(1) : cells;
-    const next = [...rows];
-    cells.forEach((values, line) => {
-      const filled = values.slice(0, targets.length).map((value, place) => [targets[place], value.trim()]);
-      next[index + line] = { ...next[index + line], ...Object.fromEntries(filled.filter(([name]) => names.includes(name))) };
-    });
-    change(next);
+    outbox.send("paste_rows", { text, row: index, name });
   };
   const isFilled = rows.some((values) => names.every((name) => values[name]));
   return html`<div class="famnb-variables">
@@ -89,7 +56,7 @@ export function Variables({ variables }) {
                   text=${values[name] ?? ""}
                   edit=${(text) => write(index, name, text)}
                   onKeyDown=${(event) => keys(event, index, column)}
-                  onPaste=${(event) => paste(event, index, column)}
+                  onPaste=${(event) => paste(event, index, name)}
                 />
               </td>`,
             )}

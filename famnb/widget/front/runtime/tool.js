@@ -1,7 +1,7 @@
 // What stands around every tool: its banner, its error line, the keys that are not the notebook's; and what its components
 // can ask for. A component is a pure function of the view; state of the page alone is `useState` where it is needed.
 
-import { Component, createContext, h, html, render, useContext, useEffect, useLayoutEffect, useReducer, useRef, useState } from "../vendor/preact.js";
+import { Component, createContext, h, html, render, useContext, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { interruptKernel } from "./kernel.js";
 import { Store } from "./store.js";
 
@@ -20,7 +20,8 @@ export const LOST = "The kernel has ended: run this cell again.";
  * @property {Set<() => void>} followers called after each message, once it is shown
  */
 
-const ToolContext = createContext(/** @type {ToolState} */ (/** @type {unknown} */ (null)));
+// What stands in HTML of Python, outside the tree of a tool, asks nothing but this.
+const ToolContext = createContext(/** @type {ToolState} */ (/** @type {unknown} */ ({ isLost: false })));
 
 /** Returns the tool that a component belongs to; the component is rendered again when what is pending changes. */
 export const useTool = () => useContext(ToolContext);
@@ -37,13 +38,6 @@ export function memo(draw) {
       return h(draw, props);
     }
   };
-}
-
-/** Renders a component again whenever a growing value changes, and returns the value. @param {{value: any, listen: Function}} growing */
-export function useGrowing(growing) {
-  const [, rerender] = useReducer((count) => count + 1, 0);
-  useEffect(() => growing.listen(rerender), [growing]);
-  return growing.value;
 }
 
 /**

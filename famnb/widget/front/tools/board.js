@@ -7,7 +7,6 @@ import { Code } from "../parts/code.js";
 import { Field } from "../parts/field.js";
 import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
-import { shortenNames } from "../parts/names.js";
 import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.js";
 import { Empty, FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
 import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
@@ -42,14 +41,14 @@ function arrange(width, count) {
 }
 
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
-const PaneSettings = memo(({ pane, short, count, afterRemoval, hasRounds, isBusy }) => {
+const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => {
   const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
   return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label}>
     <header class="famnb-head">
-      <strong class="famnb-title" title=${pane.label}>${short}</strong>
+      <strong class="famnb-title">${pane.label}</strong>
       <${Button}
         class=${`famnb-tab ${isFaulty ? "famnb-faulty" : ""}`}
         label="Settings"
@@ -111,7 +110,7 @@ function Meters({ names, meters }) {
 }
 
 // Rows that are as high in every pane: what answers, its figures, the answer, and what can be done with it.
-const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy }) => {
+const Answer = memo(({ answer, cell, names, isLatest, canRetry, isBusy }) => {
   const { outbox } = useTool();
   const { pane, label, isWinner } = answer;
   const flow = useRef(/** @type {any} */ (null));
@@ -119,7 +118,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
   useEffect(() => {
     if (pane.isRunning) follow(true);
   }, [pane.key]);
-  const args = useRef({ round, pane: cell }).current;
+  const args = useRef({ pane: cell }).current;
   const { copy, edit, editor, versions, retry } = useAnswer({
     ...answer,
     flow,
@@ -151,8 +150,9 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
           title=${isWinner ? "Take the mark away" : "Pin as winner"}
           aria-pressed=${String(isWinner)}
           intent="pin"
-          args=${{ round, pane: isWinner ? null : cell }}
-          lock=${`${round} ${cell}`}
+          args=${{ pane: isWinner ? null : cell }}
+          lock=${cell}
+          disabled=${!isLatest}
         />
         ${canRetry && retry}
       </span>
@@ -160,13 +160,7 @@ const Answer = memo(({ answer, cell, round, names, isLatest, canRetry, isBusy })
   </article>`;
 });
 
-function Missing({ cell, round, isBusy }) {
-  return html`<div class="famnb-pane famnb-missing">
-    <strong>${cell.label}</strong>
-    <p class="famnb-note">${cell.canAsk ? "has not been sent this yet" : "was not sent this"}</p>
-    ${cell.canAsk && html`<${IntentButton} label="Ask here" disabled=${isBusy} intent="ask_again" args=${{ round, pane: cell.key }} lock=${cell.key} />`}
-  </div>`;
-}
+const Missing = ({ label }) => html`<div class="famnb-pane famnb-missing"><strong>${label}</strong><p class="famnb-note">was not sent this</p></div>`;
 
 // A prompt and the row of its answers.
 const Round = memo(({ round, number, isLatest, paneKeys, names, isBusy }) => {
@@ -176,13 +170,12 @@ const Round = memo(({ round, number, isLatest, paneKeys, names, isBusy }) => {
           key=${cell.key}
           answer=${cell.answer}
           cell=${cell.key}
-          round=${round.key}
           names=${names}
           isLatest=${isLatest}
           canRetry=${isLatest && paneKeys.split(",").includes(cell.key)}
           isBusy=${isBusy}
         />`
-      : html`<${Missing} key=${cell.key} cell=${cell} round=${round.key} isBusy=${isBusy} />`;
+      : html`<${Missing} key=${cell.key} label=${cell.label} />`;
   return html`<section class="famnb-round" aria-label=${`Round ${number}`}>
     ${round.prompt && html`<div class="famnb-prompt-text" dir="auto">${round.prompt}</div>`}
     <div class="famnb-row">${round.cells.map(draw)}</div>
@@ -243,7 +236,6 @@ function Board({ view }) {
   const write = useRef((/** @type {string} */ _text = "") => {});
   const focusBox = useRef(() => write.current()).current;
   const { columns, classes } = arrange(useWidth(), panes.length);
-  const names = shortenNames(panes.map(({ label }) => label));
   const keys = panes.map(({ key }) => key).join();
   useFollowRounds(flow, rounds.at(-1)?.key);
   useArrival(view.isNew, write);
@@ -253,10 +245,9 @@ function Board({ view }) {
     <div class="famnb-commons"><${SystemText} text=${view.system} /><${Shared} fields=${view.shared} /></div>
     <div class="famnb-row famnb-columns">
       ${panes.map(
-        (pane, place) => html`<${PaneSettings}
+        (pane) => html`<${PaneSettings}
           key=${pane.key}
           pane=${pane}
-          short=${names[place]}
           count=${panes.length}
           afterRemoval=${focusBox}
           hasRounds=${rounds.length > 0}

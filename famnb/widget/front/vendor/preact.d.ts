@@ -13,10 +13,8 @@ export class Component<P = object, S = object> {
 }
 export function createContext<T>(value: T): { Provider: unknown; Consumer: unknown; value?: T };
 export function useState<T>(initial: T | (() => T)): [T, (next: T | ((previous: T) => T)) => void];
-export function useReducer<S, A>(reduce: (state: S, action: A) => S, initial: S): [S, (action: A) => void];
 export function useEffect(effect: () => void | (() => void), inputs?: unknown[]): void;
 export function useLayoutEffect(effect: () => void | (() => void), inputs?: unknown[]): void;
 export function useRef<T>(initial: T): Ref<T>;
 export function useMemo<T>(make: () => T, inputs: unknown[]): T;
-export function useCallback<T>(callback: T, inputs: unknown[]): T;
 export function useContext<T>(context: { value?: T }): T;
