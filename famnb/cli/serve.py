@@ -28,17 +28,13 @@ limits        --requests-per-minute, --burst and --concurrency hold for each key
               allowance's Retry-After is as long as it takes. Bodies have 20 MB (--body-limit) and 30 s
               (--upload-timeout). The service is one process; in front of several engines belongs a gateway made for
               it, such as the LiteLLM proxy, Envoy AI Gateway or nginx.
-keys          --key, repeatable, and --keys-file FILE, one a line. A service beyond loopback warns of what is dangerous
-              there.
-hosts         A service on loopback answers 421 to names of pages on the internet (DNS rebinding); --allow-host NAME
-              lets a proxy's name in.
+keys          --key, repeatable, or FAMNB_SERVICE_KEY in the environment, several with spaces between.
 faults        The header x-famnb-fault of a request, or --fault for all without one, with any of status=429, delay=2
               (seconds), error=3, cut=3, garbage=3, stall=3 (after 3 deltas: a failure, a broken connection, an event
               that is no JSON, silence) and drip (byte by byte), joined by commas. Beyond loopback and in front of an
               engine the header is ignored, and named in x-famnb-ignored, unless --allow-faults is given.
 watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as
-              Prometheus reads them, with a key, or without one with --metrics-open. --log-format json writes a
-              line for each request: its id, the first digits of its key's SHA-256, endpoint, status, tokens, times.
+              Prometheus reads them, with a key.
 container     famnb/service/container has a Containerfile, and a compose.yaml of famnb, llama.cpp and Prometheus.
 the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
               within about a second; new calls are refused. A response that was running is stored as failed.
@@ -101,7 +97,7 @@ from typing import Any
 from famnb.cli import add_model, integer_from
 from famnb.service.process import KEY_VARIABLE
 from famnb.service.server import run as run_service
-from famnb.service.settings import LOG_FORMATS, PROFILES, Options
+from famnb.service.settings import PROFILES, Options
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +117,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--alt-port", alt_help, type=int, metavar="N")
     key_help = f"an API key to accept, repeatable (default: those in {KEY_VARIABLE}, else a random one)"
     add("--key", key_help, action="append", metavar="K")
-    add("--keys-file", "accept the keys in a file as well, one a line", metavar="FILE")
     add("--seed", "another seed gives other answers (default: 0)", type=int)
     add("--time-scale", "1 is lifelike, 0 does not wait (default: 1)", type=float)
     add("--upstream", "a server with /v1/chat/completions that answers", metavar="URL")
@@ -143,16 +138,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--fault", "a fault on every call, such as status=429, delay=2, error=3, cut=3")
     fault_help = "obey the header x-famnb-fault beyond loopback and with an upstream too (default: ignore it there)"
     add("--allow-faults", fault_help, **switch)
-    host_help = "a name by which callers may call a service on loopback, such as a proxy's, repeatable"
-    add("--allow-host", host_help, metavar="NAME", **repeatable)
     add("--requests-per-minute", "per key (default: no limit)", type=float, metavar="N")
     add("--burst", "of these, at once (default: all)", type=int, metavar="N")
     add("--concurrency", "running calls per key (default: no limit)", type=int, metavar="N")
     add("--body-limit", "answer 413 to a larger body (default: %(default)s)", type=integer_from(1), metavar="BYTES")
     add("--upload-timeout", "answer 408 to a body that takes longer (default: %(default)s s)", type=float, metavar="S")
-    log_help = "of standard error: text has warnings, json one line a request as well (default: %(default)s)"
-    add("--log-format", log_help, choices=LOG_FORMATS)
-    add("--metrics-open", "answer /metrics without a key (default: with one)", **switch)
     parser.set_defaults(run=run)
 
 
@@ -160,7 +150,6 @@ def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
     names = {field.name for field in dataclasses.fields(Options)}
     fields = {name: value for name, value in vars(options).items() if name in names}
-    # Of a key that is given, also in a file, nothing in the environment is meant.
-    if not (options.key or options.keys_file):
+    if not options.key:
         fields["key"] = os.getenv(KEY_VARIABLE, "").split() or None
     return run_service(**fields)

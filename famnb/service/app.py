@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import time
 import uuid
 from typing import Any
@@ -34,8 +33,8 @@ from famnb.service.errors import ServiceError, encode_error, endpoint_for_path
 from famnb.service.fault_injection import parse_faults
 from famnb.service.metrics import CONTENT_TYPE
 from famnb.service.openapi import openapi_document
-from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord, name_path
-from famnb.service.settings import Options, names_this_machine
+from famnb.service.request_record import DISCONNECTED, RECORD, RequestRecord, name_path
+from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import ResponseStore
 from famnb.wire import lenient_json
@@ -143,7 +142,7 @@ def _create_vendor_routes(context: ServiceContext, endpoints: tuple[Endpoint, ..
 
 
 class _Front:
-    """What every request passes first: its `Host` is checked, its answer gets headers, and it is counted and logged.
+    """What every request passes first: its answer gets headers, and it is counted.
 
     The headers are `x-request-id`, also by the name of a vendor's SDK, and `x-famnb-engine`.
     """
@@ -153,11 +152,10 @@ class _Front:
         self._app = app
         self._context = context
         self._engine_header = (b"x-famnb-engine", context.engine.name.encode())
-        self._is_local, self._host_names = context.options.is_local, context.options.host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         id_ = f"req_{uuid.uuid4().hex}".encode()
-        record = RequestRecord(id_.decode(), scope["method"], name_path(scope["path"]), time.monotonic())
+        record = RequestRecord(name_path(scope["path"]), time.monotonic())
         scope.setdefault("state", {})[RECORD] = record
 
         async def send_with_headers(message: Message) -> None:
@@ -171,29 +169,10 @@ class _Front:
 
         self._context.metrics.begin(record)
         try:
-            await (self._app if self._knows_host(scope) else _refuse_host)(scope, receive, send_with_headers)
+            await self._app(scope, receive, send_with_headers)
         finally:
             record.ended = time.monotonic()
             self._context.metrics.end(record)
-            record.log()
-
-    def _knows_host(self, scope: Scope) -> bool:
-        """Whether a request is meant for this service, by the name that its caller knows it by."""
-        if not self._is_local:
-            return True
-        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        # None in HTTP/1.0, which no browser speaks.
-        return all(names_this_machine(host) or re.sub(r":\d*$", "", host.lower()) in self._host_names for host in hosts)
-
-
-async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request whose `Host` does not name this machine."""
-    request = Request(scope, receive)
-    host = shorten(request.headers.get("host", ""), 100)
-    message = f"this service is not {host}, and listens for this machine alone; call it by its address, or start it "
-    error = ServiceError(421, message + "with --allow-host NAME", code="unknown_host")
-    await _handle_service_error(request, error)(scope, receive, send)
-
 
 async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
     """Return or delete a stored response: `GET` and `DELETE /v1/responses/{id}`."""
@@ -239,8 +218,7 @@ async def _get_health(context: ServiceContext, _: Request) -> Response:
 
 async def _get_metrics(context: ServiceContext, request: Request) -> Response:
     """Return what the service has counted, as Prometheus reads it."""
-    if not context.options.metrics_open:
-        authenticate_request(context, request)
+    authenticate_request(context, request)
     upstream_state = (await context.engine.state()).get("upstream")
     return Response(context.metrics.render(upstream_state), media_type=CONTENT_TYPE)
 

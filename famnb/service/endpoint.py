@@ -24,7 +24,6 @@ from starlette.types import Receive, Scope, Send
 
 from famnb.endpoints import Endpoint
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Started, Usage
-from famnb.formatting import shorten
 from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.request.base import explain
@@ -38,7 +37,7 @@ from famnb.service.metrics import Metrics
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import parse_request, read_body
-from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord
+from famnb.service.request_record import DISCONNECTED, RECORD, RequestRecord
 from famnb.service.response_storage import find_items, store_events
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
@@ -129,7 +128,7 @@ class EndpointApp:
         context = self._context
         body = await self._read_body(http)
         request, ignored = self._parse_request(body)
-        record.model, record.streams = shorten(request.model, 100), request.streams
+        record.streams = request.streams
         header = http.headers.get(fault_injection.HEADER)
         if header is not None and not context.options.takes_faults:
             header, ignored = None, (*ignored, fault_injection.HEADER)

@@ -17,11 +17,10 @@ _FAILURES = {
     405: "another method is allowed here",
     408: "the body took too long to arrive",
     413: "the body is too large",
-    421: "the header `Host` names another service",
     429: "too many requests",
     500: "server error, try again later",
 }
-_WITH_KEY = (401, 405, 421, 500)
+_WITH_KEY = (401, 405, 500)
 """The failures of every operation that wants a key."""
 _WITH_BODY = (400, 408, 413, 429)
 """Those of one with a body, beside them."""

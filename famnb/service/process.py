@@ -187,7 +187,7 @@ def serve(*, start_timeout: float | None = None, **options: Any) -> Server:
     arguments = {
         field.name: getattr(settings, field.name)
         for field in dataclasses.fields(settings)
-        if field.name not in ("key", "keys_file")
+        if field.name != "key"
     }
     child = ChildProcess(
         # `enc_hook`: `store` may be a Path, which JSON does not have.

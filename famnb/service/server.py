@@ -16,7 +16,6 @@ import uvicorn
 
 from famnb.errors import ConnectError
 from famnb.service.app import create_app, create_engine
-from famnb.service.request_log import configure_log
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import MEMORY, ResponseStore
@@ -105,7 +104,7 @@ def run(*, until_eof: bool = False, **fields: Any) -> int:
     `alt_url` is the `url` unless there is an `alt_port`. Raises InvalidRequest, CredentialError or ConnectError.
     """
     options = Options(**fields)
-    configure_log(options.log_format)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     _raise_file_limit()
     keys = options.keys() or (new_key(),)
     wanted_ports = (options.port,) if options.alt_port is None else (options.port, options.alt_port)
@@ -115,8 +114,6 @@ def run(*, until_eof: bool = False, **fields: Any) -> int:
     line = msgspec.json.encode({"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url})
     alt_port = None if options.alt_port is None else ports[-1]
     server = ServiceServer(options, keys=keys, alt_port=alt_port, first_line=line)
-    for warning in options.warnings(keys):
-        _log.warning("famnb: %s", warning)
     if until_eof:
         threading.Thread(target=_end_with_stdin, args=[server], name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):

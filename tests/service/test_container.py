@@ -28,7 +28,7 @@ def instruction(name: str) -> list[str]:
 def test_the_command_and_its_options_exist():
     program, *command = instruction("ENTRYPOINT")
     options = _make_parser(["serve"]).parse_args([*command, *COMPOSE["services"]["famnb"]["command"]])
-    assert (program, options.host, options.port, options.log_format) == ("famnb", "0.0.0.0", 8000, "json")
+    assert (program, options.host, options.port) == ("famnb", "0.0.0.0", 8000)
     assert options.upstream == "http://engine:8080"
 
 

@@ -14,18 +14,15 @@ import contextlib
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import httptools
 import httpx
 import msgspec
 
-from famnb.client.transport.kernel_stamps import Readiness, SocketReader, read_tcp_counters, send_bytes
+from famnb.client.transport.kernel_stamps import Readiness, SocketReader, read_tcp_counters
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
-
-# The classes whose objects every event passes have slots: with some hundred streams an event costs mostly the memory
-# that it touches, and an object with a dictionary is two pieces of it.
 
 # Policies and cookies of some proxies take tens of kilobytes; this is what browsers read.
 HEAD_BYTES = 262_144
@@ -76,21 +73,6 @@ class ResponseParser:
                         └─ `head` ── content of the body ─┬─ `is_complete`
                                                           └─ `fault`
     """
-
-    __slots__ = (
-        "_content",
-        "_ends_with_connection",
-        "_has_body",
-        "_headers",
-        "_parser",
-        "_pending_bytes",
-        "_reason",
-        "fault",
-        "has_bytes",
-        "head",
-        "is_complete",
-        "is_reusable",
-    )
 
     def __init__(self, *, has_body: bool = True) -> None:
         """`has_body` is False for the answer to a HEAD, which has none whatever its head says."""
@@ -238,16 +220,6 @@ class Answer(NamedTuple):
 class Body(httpx.AsyncByteStream):
     """A body on its way: delivered by the callback that reads it, or iterated; it keeps what nobody takes yet."""
 
-    __slots__ = (
-        "_connection",
-        "_failure",
-        "_feed",
-        "_has_ended",
-        "_held_bytes",
-        "_pieces",
-        "_waiter",
-    )
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pieces: collections.deque[tuple[bytes, Arrival]] = collections.deque()
@@ -340,33 +312,6 @@ _NOTHING = memoryview(b"")
 class Connection:
     """A connected socket on the running event loop, which answers one request after the other."""
 
-    __slots__ = (
-        "_acknowledged",
-        "_body",
-        "_has_sent",
-        "_head",
-        "_is_reading",
-        "_is_uploading",
-        "_is_writing",
-        "_layers",
-        "_loop",
-        "_on_close",
-        "_on_idle",
-        "_parser",
-        "_progress_at",
-        "_read_s",
-        "_reader",
-        "_readiness",
-        "_sock",
-        "_timer",
-        "_unsent",
-        "_write_s",
-        "_written",
-        "answers",
-        "expiry",
-        "is_open",
-    )
-
     def __init__(
         self,
         sock: socket.socket,
@@ -399,16 +344,11 @@ class Connection:
         self._body = Body(self)
         self._unsent = _NOTHING
         self._is_writing = False
-        self._is_uploading = False
-        """Whether more of the request is to come than was sent so far."""
-        self._written: asyncio.Future[None] | None = None
-        """Done once all of `_unsent` is sent; for an upload that waits for it."""
         self._has_sent = False
         """Whether the kernel took any of the present request."""
         self._acknowledged = 0
         """How many bytes the peer had acknowledged before the present request; 0 if the kernel does not say."""
         self._read_s: float | None = None
-        self._write_s: float | None = None
         self._progress_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_reading = False
@@ -421,58 +361,28 @@ class Connection:
         self._on_readable()
         return not self.is_open
 
-    async def request(
-        self,
-        data: bytes,
-        upload: AsyncIterator[bytes] | None = None,
-        *,
-        has_body: bool = True,
-        read_s: float | None = None,
-        write_s: float | None = None,
-    ) -> Answer:
+    async def request(self, data: bytes, *, has_body: bool = True, read_s: float | None = None) -> Answer:
         """Send a request and wait for the head of its answer; `has_body` is False for a HEAD, whose answer has none.
 
-        `upload` is what follows `data`, sent as it comes. At no time may the peer be silent for `read_s` seconds once
-        all is sent, or take nothing of what is to be sent for `write_s` seconds.
-        Raises StaleConnection; ReadError or WriteError if the connection breaks before the head is complete,
-        RemoteProtocolError if it is no HTTP, ReadTimeout, WriteTimeout; what `upload` raises.
+        At no time may the peer be silent for `read_s` seconds once all is sent. Raises StaleConnection; ReadError if the
+        connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout.
         """
         parser = self._parser = ResponseParser(has_body=has_body)
         body = self._body = Body(self)
         self._head = self._loop.create_future()
-        self._read_s, self._write_s = read_s, write_s
-        self._is_uploading, self._has_sent = upload is not None, False
+        self._read_s, self._has_sent = read_s, False
         if self.answers:
             self._acknowledged, _, _ = read_tcp_counters(self._sock)
         self._reader.begin()
         self._send(data)
         self._await_progress()
         try:
-            if upload is not None:
-                await self._upload(upload)
             arrival = await self._head
         except BaseException:
             self.close()
             raise
         assert parser.head is not None
         return Answer(parser.head, arrival, body)
-
-    async def _upload(self, pieces: AsyncIterator[bytes]) -> None:
-        """Send the rest of a request, unless its answer comes before."""
-        assert self._head is not None
-        async for piece in pieces:
-            self._send(piece)
-            # So that an answer, or the end of the connection, is seen between two pieces.
-            await asyncio.sleep(0)
-            if self._unsent:
-                self._await_progress()
-                self._written = self._loop.create_future()
-                futures: list[asyncio.Future[Any]] = [self._head, self._written]
-                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-            if self._head.done():
-                return
-        self._is_uploading = False
-        self._await_progress()
 
     def close(self) -> None:
         """Close it; an answer that is not complete breaks off."""
@@ -550,7 +460,7 @@ class Connection:
         self.answers += 1
         self._cancel_timer()
         self._body.end()
-        if parser.is_reusable and not self._unsent and not self._is_uploading and self.is_open:
+        if parser.is_reusable and not self._unsent and self.is_open:
             self.resume()
             self._on_idle(self)
         else:
@@ -624,7 +534,7 @@ class Connection:
     def _flush(self) -> None:
         """Send what the kernel takes, the rest when it takes more."""
         try:
-            sent = send_bytes(self._sock, self._unsent)
+            sent = self._sock.send(self._unsent)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
@@ -642,8 +552,6 @@ class Connection:
                 self._await_progress()
         else:
             self._unsent = self._unsent[sent:]
-            if sent:
-                self._progress_at = self._loop.time()
             if not self._is_writing:
                 self._is_writing = True
                 self._loop.add_writer(self._sock, self._flush)
@@ -652,8 +560,6 @@ class Connection:
         if self._is_writing:
             self._is_writing = False
             self._loop.remove_writer(self._sock)
-        if self._written is not None and not self._written.done():
-            self._written.set_result(None)
 
     def _after_failed_send(self, error: OSError) -> None:
         if self.is_open:
@@ -662,7 +568,7 @@ class Connection:
             self._lose(error)
 
     def _await_progress(self) -> None:
-        """From now on the peer must take what is to be sent, or answer, in time."""
+        """From now on the peer must answer in time."""
         self._cancel_timer()
         self._progress_at = self._loop.time()
         self._check_progress()
@@ -670,17 +576,14 @@ class Connection:
     def _check_progress(self) -> None:
         """End a silence that has become too long, or look again when it could be."""
         self._timer = None
-        limit_s = self._write_s if self._unsent else None if self._is_uploading else self._read_s
-        if limit_s is None or self._parser is None:
+        # A peer that has not taken all of the request is not silent.
+        if self._read_s is None or self._parser is None or self._unsent:
             return
-        left_s = self._progress_at + limit_s - self._loop.time()
-        if left_s <= 0 and (self._is_reading or self._unsent):
-            if self._unsent:
-                self._fail(httpx.WriteTimeout(f"nothing could be sent for {limit_s:g} s"))
-            else:
-                self._fail(httpx.ReadTimeout(f"nothing came for {limit_s:g} s"))
+        left_s = self._progress_at + self._read_s - self._loop.time()
+        if left_s <= 0 and self._is_reading:
+            self._fail(httpx.ReadTimeout(f"nothing came for {self._read_s:g} s"))
         else:
-            self._timer = self._loop.call_later(left_s if left_s > 0 else limit_s, self._check_progress)
+            self._timer = self._loop.call_later(left_s if left_s > 0 else self._read_s, self._check_progress)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

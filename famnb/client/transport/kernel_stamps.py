@@ -11,7 +11,7 @@ stamp of its last segment. If there are as many runs as segments, none was merge
 stamp. If some were, but there are as many segments as events, no event was sent in two, and that still holds for a run
 of one event. Else it is known of the last byte of a run alone (`Arrival.merged`).
 
-On 64-bit Linux these system calls, and connecting and sending, keep the interpreter's lock (GIL). Python's own wrappers
+These system calls keep the interpreter's lock (GIL). Python's own wrappers
 give it away for every call, also for one that takes a microsecond and never waits. A busy cell then may take it, and
 gives it back after 5 ms, or when a long call into C is over: with 64 streams beside a cell that computes, events were
 read 0.7 s late (p99), and 15 ms late with the lock kept.
@@ -23,7 +23,6 @@ import asyncio
 import bisect
 import contextlib
 import ctypes
-import errno
 import functools
 import itertools
 import os
@@ -34,7 +33,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from famnb.timing import Arrival
 
@@ -45,10 +44,8 @@ Segment: TypeAlias = tuple[memoryview, Arrival]
 
 # SO_TIMESTAMPNS, which Python's `socket` has no name for; its control messages have the same number.
 _SO_TIMESTAMPNS = 35
-_STAMP = struct.Struct("@qq")
-"""Seconds and nanoseconds since the epoch, of a control message."""
 _STAMPED_MESSAGE = struct.Struct("@Niiqq")
-"""The same with its head: size, level and kind."""
+"""A control message: its size, level and kind; seconds and nanoseconds since the epoch."""
 _TCP_COUNTERS = struct.Struct("=120xQQ16xI")
 """Of `struct tcp_info`: how many bytes the peer has acknowledged; how many bytes, and segments with data, came."""
 # Larger than what arrives between two turns of an event loop, except in bulk.
@@ -63,8 +60,6 @@ MAX_RUNS = 64
 # For the same reason: a guess must not look far ahead of single bytes.
 GUESSED_BYTES = 2048
 """How long a run may be whose end is guessed."""
-_TCP_ESTABLISHED = b"\1"
-"""The first byte of `struct tcp_info`."""
 _TLS_DATA = 0x17
 """The first byte of an encrypted record."""
 # Far more than the offset's own error of some hundred nanoseconds.
@@ -164,16 +159,12 @@ class ReceiveBuffer:
         self._data = bytearray(size)
         self.view = memoryview(self._data)
         self._control = bytearray(_STAMPED_MESSAGE.size)
-        self._recvmsg = _find_c_function("recvmsg") if HAS_GIL_CALLS else None
         # Kept, since the structures hold only their addresses.
         self._buffers = [(ctypes.c_char * len(part)).from_buffer(part) for part in (self._data, self._control)]
         base, control_base = map(ctypes.addressof, self._buffers)
         self._part = _Part(base, size)
         self._message = _Message(None, 0, ctypes.pointer(self._part), 1, control_base, len(self._control), 0)
         self._message_reference = ctypes.byref(self._message)
-        # An attribute of a structure takes three times as long as an item of a memoryview of it.
-        self._part_words = memoryview(self._part).cast("B").cast("Q")
-        self._message_words = memoryview(self._message).cast("B").cast("Q")
 
     def look(self, sock: socket.socket) -> tuple[int, int | None, int | None]:
         """Fill the buffer with what waits, without taking it; return how many bytes, and the first and last stamp.
@@ -200,16 +191,14 @@ class ReceiveBuffer:
         self._receive(sock, size, _TRUNC)
 
     def _receive(self, sock: socket.socket, size: int, flags: int) -> tuple[int, int | None]:
-        if self._recvmsg is None:
-            received, messages, *_ = sock.recvmsg_into([self.view[:size]], len(self._control), flags)
-            stamps = [_STAMP.unpack(data) for _, kind, data in messages if kind == _SO_TIMESTAMPNS]
-            return received, stamps[0][0] * 1_000_000_000 + stamps[0][1] if stamps else None
+        assert _recvmsg is not None
         room = len(self._control)
-        self._part_words[_PART_SIZE], self._message_words[_CONTROL_SIZE] = size, room
-        received = self._recvmsg(sock.fileno(), self._message_reference, flags)
+        self._part.size, self._message.control_size = size, room
+        received = _recvmsg(sock.fileno(), self._message_reference, flags)
         if received < 0:
-            raise _last_c_error()
-        if self._message_words[_CONTROL_SIZE] != room:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        if self._message.control_size != room:
             return received, None
         _, _, kind, s, ns = _STAMPED_MESSAGE.unpack(self._control)
         return received, s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
@@ -237,8 +226,6 @@ class ReceiveBuffer:
 class SocketReader:
     """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
 
-    __slots__ = ("_buffer", "_clock", "_earliest_ns", "_sock", "is_at_end")
-
     def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
         self._sock = sock
         self._buffer = buffer
@@ -262,8 +249,6 @@ class SocketReader:
 
 class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
-
-    __slots__ = ("_segments", "_taken")
 
     def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock, taken: int) -> None:
         super().__init__(sock, buffer, clock)
@@ -333,11 +318,11 @@ def read_tcp_counters(sock: socket.socket) -> tuple[int, int, int]:
 
 
 def request_stamps(sock: socket.socket) -> None:
-    """Ask the kernel for stamps, if it has any for such a socket: for TCP on Linux.
+    """Ask the kernel for stamps, if it has any for such a socket: for TCP on 64-bit Linux.
 
     Best before connecting: the first socket of a machine that asks has to wait for them a moment.
     """
-    if sys.platform == "linux" and sock.family in (socket.AF_INET, socket.AF_INET6):
+    if HAS_GIL_CALLS and sock.family in (socket.AF_INET, socket.AF_INET6):
         # A kernel in a sandbox need not have them.
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -348,93 +333,72 @@ def make_reader(sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock, t
 
     `taken` is how many bytes were read from it before.
     """
-    if sys.platform == "linux":
+    if HAS_GIL_CALLS:
         with contextlib.suppress(OSError):
             if sock.getsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS):
                 return StampedReader(sock, buffer, clock, taken)
     return SocketReader(sock, buffer, clock)
 
 
-class Readiness(Protocol):
-    """Calls back when a socket can be read; used on one event loop alone."""
+class Readiness:
+    """Calls back when a socket can be read; used on one event loop alone.
 
-    def watch(self, sock: socket.socket, callback: Callable[[], object], *, is_writing: bool = False) -> None:
-        """Have the callback called whenever something waits in the socket, or its connection is broken.
-
-        `is_writing` waits for it to take something instead, as it does once it is connected.
-        """
-
-    def ignore(self, sock: socket.socket) -> None:
-        """Call no more."""
-
-    def close(self) -> None:
-        """Give up what it holds, once nothing is watched any more."""
-
-
-class LoopReadiness:
-    """Leaves it to the event loop."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    def watch(self, sock: socket.socket, callback: Callable[[], object], *, is_writing: bool = False) -> None:
-        (self._loop.add_writer if is_writing else self._loop.add_reader)(sock, callback)
-
-    def ignore(self, sock: socket.socket) -> None:
-        if not self._loop.remove_reader(sock):
-            self._loop.remove_writer(sock)
-
-    def close(self) -> None:
-        """Nothing to give up."""
-
-
-class EpollReadiness:
-    """An epoll that the event loop watches: all sockets that are ready are read in one turn of the loop.
-
-    uvloop takes the interpreter's lock anew for each socket, and a busy cell may have it in between; nor does uvloop
-    (0.23) call again for a socket whose connection broke while bytes waited.
+    On Linux an epoll that the event loop watches: all sockets that are ready are read in one turn of the loop. uvloop
+    takes the interpreter's lock anew for each socket, and a busy cell may have it in between; nor does uvloop (0.23)
+    call again for a socket whose connection broke while bytes waited.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._callbacks: dict[int, Callable[[], object]] = {}
-        self._epoll = select.epoll()
-        self._wait: Callable[[], list[int]] = lambda: [fd for fd, _ in self._epoll.poll(0)]
-        if HAS_GIL_CALLS:
-            self._wait = EpollPoll(self._epoll)
-        self._loop.add_reader(self._epoll.fileno(), self._on_ready)
+        self._epoll = select.epoll() if HAS_GIL_CALLS else None
+        if self._epoll is not None:
+            self._ready = (ctypes.c_char * (_EPOLL_EVENT.size * MAX_READY))()
+            self._loop.add_reader(self._epoll.fileno(), self._on_ready)
 
-    def watch(self, sock: socket.socket, callback: Callable[[], object], *, is_writing: bool = False) -> None:
-        self._callbacks[sock.fileno()] = callback
-        self._epoll.register(sock.fileno(), select.EPOLLOUT if is_writing else select.EPOLLIN)
+    def watch(self, sock: socket.socket, callback: Callable[[], object]) -> None:
+        """Have the callback called whenever something waits in the socket, or its connection is broken."""
+        if self._epoll is None:
+            self._loop.add_reader(sock, callback)
+        else:
+            self._callbacks[sock.fileno()] = callback
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def ignore(self, sock: socket.socket) -> None:
-        del self._callbacks[sock.fileno()]
-        self._epoll.unregister(sock.fileno())
+        """Call no more."""
+        if self._epoll is None:
+            self._loop.remove_reader(sock)
+        else:
+            del self._callbacks[sock.fileno()]
+            self._epoll.unregister(sock.fileno())
 
     def close(self) -> None:
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
+        """Give up what it holds, once nothing is watched any more."""
+        if self._epoll is not None:
+            self._loop.remove_reader(self._epoll.fileno())
+            self._epoll.close()
 
     def _on_ready(self) -> None:
-        for fd in self._wait():
+        assert self._epoll is not None
+        assert _epoll_wait is not None
+        count = _epoll_wait(self._epoll.fileno(), self._ready, MAX_READY, 0)
+        # An error, as -1, is a signal that came in between: what is ready now is ready the next time, too.
+        for index in range(count):
+            _, fd = _EPOLL_EVENT.unpack_from(self._ready, _EPOLL_EVENT.size * index)
             # One of those before may have closed it.
             callback = self._callbacks.get(fd)
             if callback is not None:
                 callback()
 
 
-def make_readiness() -> Readiness:
-    """Return the best there is, for the running event loop."""
-    return EpollReadiness() if sys.platform == "linux" else LoopReadiness()
-
-
 # System calls that keep the interpreter's lock. The layouts are those of 64-bit Linux, whatever its C library.
 
 HAS_GIL_CALLS = sys.platform == "linux" and sys.maxsize > 2**32 and sys.byteorder == "little"
-"""Whether system calls can keep the interpreter's lock; see the head of this file."""
+"""Whether there are stamps, and system calls that keep the interpreter's lock; see the head of this file."""
 MAX_READY = 256
 """How many ready files are told at once; the others the next time."""
+# Events, and of the data beside them what `select.epoll` sets, the number of the file. Packed on x86-64 alone.
+_EPOLL_EVENT = struct.Struct("=Ii4x" if platform.machine() == "x86_64" else "=I4xi4x")
 # As plain integers: an operation on the flags of `socket` takes longer than the system call.
 _PEEK, _TRUNC, _PEEK_AND_TRUNC = map(int, (socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC))
 
@@ -459,10 +423,6 @@ class _Message(ctypes.Structure):
     )
 
 
-_PART_SIZE = _Part.size.offset // 8
-"""Which 64-bit word of a `_Part` is its size."""
-_CONTROL_SIZE = _Message.control_size.offset // 8
-"""Which word of a `_Message` is the size of its control messages."""
 
 
 def _find_c_function(name: str) -> Callable[..., int]:
@@ -474,57 +434,4 @@ def _find_c_function(name: str) -> Callable[..., int]:
     return cast(Callable[..., int], getattr(ctypes.PyDLL(None, use_errno=True), name))
 
 
-_connect, _send = map(_find_c_function, ("connect", "send")) if HAS_GIL_CALLS else (None, None)
-_SOCKADDR_IN, _SOCKADDR_IN6 = struct.Struct("=H2s4s8x"), struct.Struct("=H2sI16sI")
-
-
-def connect_socket(sock: socket.socket, address: tuple[Any, ...]) -> bool:
-    """Begin to connect a non-blocking TCP socket to a numeric address; return whether it is. Raises OSError."""
-    if _connect is None:
-        code = sock.connect_ex(address)
-    else:
-        host, port, *more = address
-        packed, port = socket.inet_pton(sock.family, host), port.to_bytes(2)
-        name = _SOCKADDR_IN.pack(sock.family, port, packed)
-        if sock.family == socket.AF_INET6:
-            flow, scope = more
-            name = _SOCKADDR_IN6.pack(sock.family, port, socket.htonl(flow), packed, scope)
-        code = ctypes.get_errno() if _connect(sock.fileno(), name, len(name)) < 0 else 0
-    if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
-        raise OSError(code, f"{os.strerror(code)}: {address[0]}:{address[1]}")
-    with contextlib.suppress(AttributeError, OSError):
-        return code == 0 or sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == _TCP_ESTABLISHED
-    return code == 0
-
-
-def send_bytes(sock: socket.socket, data: memoryview) -> int:
-    """Send what the kernel takes; return how many bytes. Raises BlockingIOError, OSError."""
-    if _send is None:
-        return sock.send(data)
-    part = bytes(data[:BUFFER_BYTES])
-    sent = _send(sock.fileno(), part, ctypes.c_size_t(len(part)), int(socket.MSG_NOSIGNAL))
-    if sent < 0:
-        raise _last_c_error()
-    return sent
-
-
-def _last_c_error() -> OSError:
-    code = ctypes.get_errno()
-    return OSError(code, os.strerror(code))
-
-
-class EpollPoll:
-    """`epoll_wait` that does not wait, and keeps the interpreter's lock."""
-
-    def __init__(self, epoll: select.epoll) -> None:
-        self._call = _find_c_function("epoll_wait")
-        self._epoll = epoll
-        # Events, and of the data beside them what `select.epoll` sets, the number of the file. Packed on x86-64 alone.
-        self._event = struct.Struct("=Ii4x" if platform.machine() == "x86_64" else "=I4xi4x")
-        self._buffer = (ctypes.c_char * (self._event.size * MAX_READY))()
-
-    def __call__(self) -> list[int]:
-        """Return the numbers of the files that are ready, at most MAX_READY of them."""
-        count = self._call(self._epoll.fileno(), self._buffer, MAX_READY, 0)
-        # An error is a signal that came in between: what is ready now is ready the next time, too.
-        return [self._event.unpack_from(self._buffer, self._event.size * place)[1] for place in range(max(count, 0))]
+_recvmsg, _epoll_wait = map(_find_c_function, ("recvmsg", "epoll_wait")) if HAS_GIL_CALLS else (None, None)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 import aiohappyeyeballs
@@ -30,18 +28,15 @@ from famnb.client.transport.kernel_stamps import (
     Readiness,
     ReceiveBuffer,
     StampClock,
-    connect_socket,
     make_reader,
-    make_readiness,
     request_stamps,
 )
 from famnb.client.transport.proxy import Proxy, proxy_for
 from famnb.client.transport.tls import TLSLayer, default_context
-from famnb.errors import InvalidArgument
 
 # Choices. 30 s are long enough for the next cell of somebody at work, and the service has rarely closed it by then.
-LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
-"""How many connections there may be, how many of them idle, and for how many seconds those are kept."""
+MAX_IDLE, IDLE_S = 100, 30.0
+"""How many idle connections are kept at most, and for how many seconds."""
 # The vendors' SDKs have these, so that a peer that is gone is noticed during a long silence.
 _TCP_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 60, "TCP_KEEPCNT": 5}
 """After how many seconds, and how often, the kernel asks whether the peer is still there; some systems lack some."""
@@ -62,8 +57,6 @@ class Route(msgspec.Struct, frozen=True):
     proxy: Proxy | None = None
     uds: str | None = None
     """The path of a Unix socket, which is connected to instead."""
-    server_name: str | None = None
-    """The name that the certificate must be for; None for the host."""
 
     @property
     def has_tunnel(self) -> bool:
@@ -79,9 +72,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
     """An httpx transport whose answers know when the kernel received them; for one event loop of asyncio.
 
     `response.extensions["arrival"]` is when the head came, `response.stream` a `Body` that delivers pieces with theirs.
-    HTTP/1.1 only. Of httpx's extensions a request may have `timeout`, `trace`, `sni_hostname` and `target`; a response
-    has no `network_stream`, and a trace has these events alone: `connection.connect_tcp.started` and `.complete`, TLS
-    included, and `http11.send_request_headers.started`.
+    HTTP/1.1 only. A request is sent once all of its body is there. Of httpx's extensions it may have `trace`, and
+    `timeout` for `connect` and `read`; a response has no `network_stream`, and a trace has these events alone:
+    `connection.connect_tcp.started` and `.complete`, TLS included, and `http11.send_request_headers.started`.
     """
 
     def __init__(
@@ -89,47 +82,29 @@ class StampedTransport(httpx.AsyncBaseTransport):
         *,
         uds: str | None = None,
         tls: ssl.SSLContext | None = None,
-        verify: ssl.SSLContext | str | bool = True,
-        cert: str | tuple[str, str] | tuple[str, str, str] | None = None,
-        http2: bool = False,
-        limits: httpx.Limits = LIMITS,
         proxy: str | None = None,
         trust_env: bool = True,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`uds` is the path of a Unix socket to connect to, `proxy` the address of an HTTP proxy.
 
-        `tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before; without it `verify`
-        and `cert` are httpx's. With `trust_env`, without a `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY,
-        ALL_PROXY and NO_PROXY count, never for this machine itself. `now_ns` is the monotonic clock that times are of.
-        Raises InvalidArgument for `http2`, ValueError for an invalid proxy.
+        `tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before. With `trust_env`,
+        without a `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this
+        machine itself. `now_ns` is the monotonic clock that times are of.
+        Raises ValueError for an invalid proxy.
         """
-        if http2:
-            raise InvalidArgument(
-                "http2: this transport speaks HTTP/1.1 alone; for HTTP/2 pass httpx.AsyncHTTPTransport(http2=True), "
-                "whose times are those at which Python reads"
-            )
         self._uds = uds
         self._tls = tls
-        if tls is None and not (verify is True and cert is None):
-            self._tls = httpx.create_ssl_context(verify, cert, trust_env)
         self._proxy = None if proxy is None else Proxy.parse(proxy)
         self._trust_env = trust_env
-        self._limits = limits
         self._clock = StampClock(now_ns)
         self._buffer = ReceiveBuffer()
         self._readiness: Readiness | None = None
         """Made for the first connection, which is on the event loop."""
-        self._routes: dict[tuple[str, str | None], Route] = {}
-        self._connecting: set[asyncio.Timeout] = set()
-        """The time limits of connections that are being made."""
+        self._routes: dict[str, Route] = {}
         self._open: set[Connection] = set()
         self._idle: dict[Connection, Route] = {}
         """Those of them that wait for a request, the one that was used last at the end."""
-        self._busy: set[Connection] = set()
-        """Those of them that hold one of the slots."""
-        self._slots = asyncio.Semaphore(limits.max_connections or 0)
-        """As many as there may be connections; nobody waits for one if there is no limit."""
 
     @property
     def connections(self) -> int:
@@ -140,25 +115,20 @@ class StampedTransport(httpx.AsyncBaseTransport):
         """Send a request and return its answer, whose body is still to come. Raises httpx.TransportError."""
         timeout: Mapping[str, float | None] = request.extensions.get("timeout", {})
         trace: Trace = request.extensions.get("trace", _ignore)
-        route = self._find_route(request.url, request.extensions.get("sni_hostname"))
-        data, upload = await _encode(request, route)
-        answer, is_first = None, True
+        route = self._find_route(request.url)
+        data, answer = await _encode(request, route), None
+        connection = self._take(route)
         while answer is None:
-            connection = await self._reserve(route, timeout, trace, can_be_idle=is_first)
+            if connection is None:
+                connection = await self._connect(route, timeout.get("connect"), trace)
             try:
                 await trace("http11.send_request_headers.started", {"request": request})
                 answer = await connection.request(
-                    data,
-                    upload,
-                    has_body=request.method != "HEAD",
-                    read_s=timeout.get("read"),
-                    write_s=timeout.get("write"),
+                    data, has_body=request.method != "HEAD", read_s=timeout.get("read")
                 )
             except StaleConnection:
-                # The peer had closed it before the request came: once more on a fresh one, if the body is still there.
-                if upload is not None:
-                    raise
-                is_first = False
+                # The peer had closed it before the request came: once more on a fresh one.
+                connection = None
             except BaseException:
                 connection.close()
                 raise
@@ -175,21 +145,17 @@ class StampedTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close every connection, also those that are being made."""
-        while self._connecting:
-            limit = self._connecting.pop()
-            if not limit.expired():
-                limit.reschedule(asyncio.get_running_loop().time())
+        """Close every connection."""
         for connection in list(self._open):
             connection.close()
         if self._readiness is not None:
             self._readiness.close()
             self._readiness = None
 
-    def _find_route(self, url: httpx.URL, server_name: str | None) -> Route:
+    def _find_route(self, url: httpx.URL) -> Route:
         """The way to an address, found once an origin."""
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        route = self._routes.get((origin, server_name))
+        route = self._routes.get(origin)
         if route is None:
             if url.scheme not in ("http", "https"):
                 raise httpx.UnsupportedProtocol(f"Request URL has an unsupported protocol '{url.scheme}://'.")
@@ -197,42 +163,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
             if proxy is None and self._trust_env and self._uds is None and (address := proxy_for(origin)):
                 proxy = Proxy.parse(address)
             host = url.raw_host.decode("ascii").strip("[]")
-            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds, server_name)
-            self._routes[origin, server_name] = route
+            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds)
+            self._routes[origin] = route
         return route
-
-    async def _reserve(
-        self, route: Route, limits_s: Mapping[str, float | None], trace: Trace, *, can_be_idle: bool
-    ) -> Connection:
-        """Return a connection that is nobody else's. Raises PoolTimeout, and as `_connect` does."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            raise RuntimeError("StampedTransport needs asyncio; use httpx.AsyncHTTPTransport() under trio") from None
-        if self._limits.max_connections is not None:
-            try:
-                async with asyncio.timeout(limits_s.get("pool")):
-                    await self._slots.acquire()
-            except TimeoutError:
-                raise httpx.PoolTimeout(f"all {self._limits.max_connections} connections are in use") from None
-        try:
-            connection = self._take(route) if can_be_idle else None
-            if connection is None:
-                # The oldest idle one makes room, whatever its route.
-                if len(self._open) == self._limits.max_connections and self._idle:
-                    next(iter(self._idle)).close()
-                connection = await self._connect(route, limits_s.get("connect"), trace)
-        except BaseException:
-            self._slots.release()
-            raise
-        self._busy.add(connection)
-        return connection
-
-    def _release(self, connection: Connection) -> None:
-        """The connection needs its slot no longer."""
-        if connection in self._busy:
-            self._busy.remove(connection)
-            self._slots.release()
 
     def _take(self, route: Route) -> Connection | None:
         """A kept connection, the one that was used last."""
@@ -246,17 +179,13 @@ class StampedTransport(httpx.AsyncBaseTransport):
 
     def _keep(self, route: Route, connection: Connection) -> None:
         """Keep a connection that has brought its answer."""
-        self._release(connection)
         self._idle[connection] = route
-        if (expiry_s := self._limits.keepalive_expiry) is not None:
-            connection.expiry = asyncio.get_running_loop().call_later(expiry_s, connection.close)
-        limit = self._limits.max_keepalive_connections
-        if limit is not None and len(self._idle) > limit:
+        connection.expiry = asyncio.get_running_loop().call_later(IDLE_S, connection.close)
+        if len(self._idle) > MAX_IDLE:
             next(iter(self._idle)).close()
 
     def _forget(self, connection: Connection) -> None:
         """Forget a connection that is closed."""
-        self._release(connection)
         self._open.discard(connection)
         self._idle.pop(connection, None)
 
@@ -264,23 +193,15 @@ class StampedTransport(httpx.AsyncBaseTransport):
         """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
         await trace("connection.connect_tcp.started", {})
         limit = asyncio.timeout(timeout_s)
-        self._connecting.add(limit)
         try:
             async with limit:
-                connection = await self._open_connection(route, limit)
+                connection = await self._open_connection(route)
         # ssl.SSLError is an OSError; a host name that cannot be one is a UnicodeError, or another ValueError.
         except (OSError, ValueError) as failure:
             error: httpx.TransportError = httpx.ConnectError(str(failure) or type(failure).__name__)
-            if limit not in self._connecting:
-                error = httpx.ConnectError("the transport was closed while it connected")
             # A TimeoutError may also be the kernel's (ETIMEDOUT), which gives up of its own accord.
-            elif limit.expired():
+            if limit.expired():
                 error = httpx.ConnectTimeout(f"no connection within {timeout_s:g} s")
-        except NotImplementedError:
-            raise RuntimeError(
-                "this event loop cannot watch a socket, as Windows' default one cannot: run "
-                "StampedTransport on an asyncio.SelectorEventLoop"
-            ) from None
         else:
             try:
                 await trace("connection.connect_tcp.complete", {})
@@ -288,27 +209,23 @@ class StampedTransport(httpx.AsyncBaseTransport):
                 connection.close()
                 raise
             return connection
-        finally:
-            self._connecting.discard(limit)
         # Outside the handlers: what is chained to the failure says nothing that its message does not.
         raise error
 
-    async def _open_connection(self, route: Route, limit: asyncio.Timeout) -> Connection:
+    async def _open_connection(self, route: Route) -> Connection:
         is_proxy_tls = route.proxy is not None and route.proxy.is_tls
         # First: without certificates there is no use in connecting.
         context = self._context() if route.is_tls or is_proxy_tls else None
         async with contextlib.AsyncExitStack() as stack:
-            self._readiness = self._readiness or make_readiness()
-            sock = stack.enter_context(await _open_socket(route, self._readiness))
+            sock = stack.enter_context(await _open_socket(route))
             channel = _Channel(sock)
             if context is not None and route.proxy is not None and is_proxy_tls:
                 await channel.start_tls(context, route.proxy.host)
             if route.has_tunnel:
                 await _open_tunnel(channel, route)
             if context is not None and route.is_tls:
-                await channel.start_tls(context, route.server_name or route.host)
-            if limit not in self._connecting:
-                raise ConnectionAbortedError  # `aclose` came in the meantime
+                await channel.start_tls(context, route.host)
+            self._readiness = self._readiness or Readiness()
             connection = Connection(
                 sock,
                 make_reader(sock, self._buffer, self._clock, channel.received),
@@ -377,7 +294,7 @@ class _Channel:
         self.layers.append(layer)
 
 
-async def _open_socket(route: Route, readiness: Readiness) -> socket.socket:
+async def _open_socket(route: Route) -> socket.socket:
     """Connect to an origin, or to its proxy: to the first of its addresses that answers."""
     loop = asyncio.get_running_loop()
     if route.uds is not None:
@@ -390,36 +307,12 @@ async def _open_socket(route: Route, readiness: Readiness) -> socket.socket:
             raise
         return sock
     host, port = (route.host, route.port) if route.proxy is None else (route.proxy.host, route.proxy.port)
-    try:
-        infos = _parse_address(host, port)
-    except socket.gaierror:
-        infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    if len(infos) > 1:
-        return await aiohappyeyeballs.start_connection(
-            infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, loop=loop, socket_factory=_make_socket
-        )
-    sock, connected = _make_socket(infos[0]), asyncio.Event()
-    try:
-        sock.setblocking(False)
-        if not connect_socket(sock, infos[0][4]):
-            # Not by the loop's own way, which takes the interpreter's lock anew for each socket.
-            readiness.watch(sock, connected.set, is_writing=True)
-            try:
-                await connected.wait()
-            finally:
-                readiness.ignore(sock)
-            if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(code, f"{os.strerror(code)}: {host}:{port}")
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-@functools.cache
-def _parse_address(host: str, port: int) -> list[Any]:
-    """What an address without a name is looked up as; it needs no thread for it. Raises socket.gaierror for a name."""
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    return await aiohappyeyeballs.start_connection(
+        await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+        happy_eyeballs_delay=_NEXT_ADDRESS_S,
+        loop=loop,
+        socket_factory=_make_socket,
+    )
 
 
 def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
@@ -451,50 +344,27 @@ async def _open_tunnel(channel: _Channel, route: Route) -> None:
         raise httpx.ProxyError(f"the proxy {route.proxy.host} refused: {parser.head.status} {reason}".rstrip())
 
 
-async def _encode(request: httpx.Request, route: Route) -> tuple[bytes, AsyncIterator[bytes] | None]:
-    """A request as it is sent: whole, or without its body and what follows. Raises httpx.LocalProtocolError."""
-    headers, length = request.headers.raw, 0
-    lengths = {value for name, value in headers if name.lower() == b"content-length"}
+async def _encode(request: httpx.Request, route: Route) -> bytes:
+    """A request as it is sent. Raises httpx.LocalProtocolError."""
+    assert isinstance(request.stream, httpx.AsyncByteStream)
+    headers, body = request.headers.raw, b"".join([piece async for piece in request.stream])
+    lengths = [value for name, value in headers if name.lower() == b"content-length"]
     codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     # Two servers that disagree about the end of a request would take what follows for two different ones.
     if codings and (codings != [b"chunked"] or lengths):
         raise httpx.LocalProtocolError("Transfer-Encoding: expected `chunked`, and no Content-Length beside it")
-    if len(lengths) > 1 or not all(map(bytes.isdigit, lengths)):
-        raise httpx.LocalProtocolError("Content-Length: expected one whole number")
-    if lengths:
-        length = int(lengths.pop())
-    target = request.extensions.get("target", request.url.raw_path)
+    if codings:
+        body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    elif lengths != [b"%d" % len(body)] and (lengths or body):
+        raise httpx.LocalProtocolError(f"Content-Length: expected {len(body)}, the size of the body, once")
+    target = request.url.raw_path
     if route.proxy is not None and not route.has_tunnel:
         target = b"http://" + request.url.netloc + target
         headers = [*headers, *route.proxy.headers()]
     try:
-        head = encode_head(request.method.encode(), target, headers)
+        return encode_head(request.method.encode(), target, headers) + body
     except MalformedRequest as fault:
         raise httpx.LocalProtocolError(str(fault)) from None
-    assert isinstance(request.stream, httpx.AsyncByteStream)
-    pieces = _frame(request.stream, None if codings else length)
-    if isinstance(request.stream, httpx.ByteStream):
-        return b"".join([head, *[piece async for piece in pieces]]), None
-    return head, pieces
-
-
-async def _frame(stream: httpx.AsyncByteStream, length: int | None) -> AsyncIterator[bytes]:
-    """Yield a body as it is sent, in chunks if it has no length. Raises httpx.LocalProtocolError for a wrong one."""
-    size = 0
-    async for piece in stream:
-        size += len(piece)
-        if length is not None and size > length:
-            break
-        if length is not None:
-            yield piece
-        elif piece:
-            yield b"%x\r\n%b\r\n" % (len(piece), piece)
-    if length is None:
-        yield b"0\r\n\r\n"
-    elif size != length:
-        raise httpx.LocalProtocolError(
-            f"Content-Length: {length}, but the body has {'more' if size > length else size}"
-        )
 
 
 async def _ignore(_event: str, _details: Mapping[str, Any]) -> None:

@@ -37,8 +37,6 @@ OnSent: TypeAlias = Callable[[int | None], object]
 class Response:
     """A response whose headers have come and whose body has not been read."""
 
-    __slots__ = ("_host", "_now_ns", "_pieces", "_response", "_unpack", "arrival", "headers", "status")
-
     def __init__(self, response: httpx.Response, host: str, now_ns: Callable[[], int]) -> None:
         self._response = response
         self._now_ns = now_ns

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.transport import kernel_stamps
 from famnb.client.transport.kernel_stamps import (
     MAX_RUNS,
     UNSURE_NS,
@@ -228,10 +227,8 @@ class CountingBuffer(ReceiveBuffer):
 
 
 @needs_stamps
-@pytest.mark.parametrize("has_gil_calls", [True, False])
-def test_a_segment_that_waits_alone_is_taken_without_a_look(pair, monkeypatch, has_gil_calls: bool):
+def test_a_segment_that_waits_alone_is_taken_without_a_look(pair):
     """All of it came at its stamp, whatever it is. Of two, a look tells the time; nothing is lost in between."""
-    monkeypatch.setattr(kernel_stamps, "HAS_GIL_CALLS", has_gil_calls and kernel_stamps.HAS_GIL_CALLS)
     sender, receiver = pair
     buffer = CountingBuffer(1000)
     sender.sendall(b"taken before, as of a tunnel")

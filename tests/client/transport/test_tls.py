@@ -6,7 +6,6 @@ import contextlib
 import httpx
 import pytest
 
-from famnb.client.transport import StampedTransport
 from tests.support.fault_server import head, whole
 from tests.support.tls_peer import TLSPeer, serve_tls
 from tests.support.waiting import wait_until
@@ -117,30 +116,3 @@ def test_only_http1_is_offered(over, certificate):
     with serve_tls(server, play) as url:
         assert asyncio.run(run(url)) == "hello"
     assert protocols == ["http/1.1"]
-
-
-def test_a_certificate_may_be_for_another_name(over, certificate):
-    async def run(url):
-        async with over(tls=certificate.client_context()) as (client, _):
-            named = await client.post(url, extensions={"sni_hostname": "localhost"})
-            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-                await client.post(url)
-            return named.text
-
-    with answer(certificate, HELLO) as url:
-        assert asyncio.run(run(url.replace("localhost", "127.0.0.1"))) == "hello"
-
-
-def test_verify_is_httpxs(over, certificate):
-    async def run(url, verify):
-        async with over(verify=verify) as (client, _):
-            return (await client.post(url)).text
-
-    with answer(certificate, HELLO) as url:
-        for verify in (False, certificate.client_context()):
-            assert asyncio.run(run(url, verify)) == "hello"
-
-
-def test_http2_is_refused():
-    with pytest.raises(TypeError, match=r"HTTP/1\.1 alone"):
-        StampedTransport(http2=True)
