@@ -10,7 +10,6 @@ import math
 import os
 import random
 import re
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -114,18 +113,10 @@ def is_this_machine(host: str) -> bool:
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return name in ("localhost", "localhost.localdomain") or name.endswith(".localhost") or _is_short_loopback(name)
+        return name in ("localhost", "localhost.localdomain") or name.endswith(".localhost")
     # `::ffff:127.0.0.1` and `0.0.0.0` lead to this machine too, which `is_loopback` alone does not say.
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
-
-
-def _is_short_loopback(name: str) -> bool:
-    """Whether a name is one of the short forms of an address, such as 127.1, that connecting takes for loopback."""
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(name)).is_loopback
-    except (OSError, ValueError):
-        return False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,13 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from famnb import endpoints
 from famnb.client.auth import Credential
 from famnb.client.batch import CONCURRENCY, Batch, ServiceLimiters
 from famnb.client.concurrency import ConcurrencyLimiter
-from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines, is_this_machine, strip_path
+from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines, strip_path
 from famnb.client.exchange import Exchange, Recorder, normalize_labels
 from famnb.client.io_thread import IOThread, io_thread
 from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
@@ -323,29 +322,31 @@ class CallEngine:
     def fetch(self, endpoint: endpoints.Endpoint, path: str) -> bytes:
         """Return what the service has at a path below an endpoint's version; it is no call, and not recorded.
 
-        Raises ConnectError, or the error of the service.
+        Raises ConnectError, or the error of the service; waits for it.
         """
-        import httpx  # late: a first call does without it
-
         # The part of an endpoint's own path that is neither version nor vendor's.
         end = endpoints.ENDPOINTS[endpoint.name].path.removeprefix("/v1")
         url = self._urls[endpoint.name].partition("?")[0].removesuffix(end) + path
-        trust_env = not is_this_machine(urlsplit(url).hostname or "")
-        headers = {**self.profile.headers, **self.credential.headers()}
-        message = None
-        try:
-            timeout = self.deadlines.finite("idle")
-            with httpx.Client(trust_env=trust_env, verify=self._tls or True, timeout=timeout) as web:
-                query = {**self.profile.query, **self.credential.query()}
-                response = web.get(url, headers=headers, params=query or None)
-        except httpx.HTTPError as failure:
-            message = f"{type(failure).__name__}: {failure}"
-        # Outside the handler: a chained error would show the libraries' frames and the key.
-        if message is not None:
-            raise ConnectError(self.credential.mask(f"{url}: {message}"))
-        body = self.credential.mask_bytes(response.content)
-        if not response.is_success:
-            raise errors.read(response.status_code, response.headers, body)
+        with self._lock:
+            fetched = self._open_io().submit(self._fetch(url))
+        if (error := fetched.exception()) is not None:
+            # Without the transport's frames, which hold the key.
+            raise error.with_traceback(None)
+        return fetched.result()
+
+    async def _fetch(self, url: str) -> bytes:
+        limit_s, body = self.deadlines.finite("idle"), None
+        with contextlib.suppress(TimeoutError):
+            async with (
+                asyncio.timeout(limit_s),
+                self._service(origin_of(url)).sender.send(url, None) as response,
+                aclosing(response.chunks()) as chunks,
+            ):
+                body = self.credential.mask_bytes(b"".join([chunk async for chunk in chunks]))
+        if body is None:
+            raise ConnectError(f"{url} did not answer within {limit_s:g} s")
+        if not 200 <= response.status < 300:
+            raise errors.read(response.status, response.headers, body)
         return body
 
     def fetch_reply(self, exchange: Exchange) -> Exchange:
@@ -420,19 +421,24 @@ class CallEngine:
             now_ns=self._clock.monotonic_ns,
         )
         with self._lock:
-            if self._closed:
-                raise FamnbError("this client is closed; make a new one")
-            io = io_thread()
-            if io is not self._io:
-                # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
-                self._services_before_fork.append(self._services)
-                self._io, self._services, self._calls = io, {}, set()
-                self._transport = None
-                # So that `abandon` is called at the end of the process.
-                io.call(io.open.add, self)
+            io = self._open_io()
             self._calls.add(call)
         io.start(self._run(call))
         return Stream(call, io)
+
+    def _open_io(self) -> IOThread:
+        """The I/O thread, which closes this client's connections when the process ends."""
+        if self._closed:
+            raise FamnbError("this client is closed; make a new one")
+        io = io_thread()
+        if io is not self._io:
+            # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
+            self._services_before_fork.append(self._services)
+            self._io, self._services, self._calls = io, {}, set()
+            self._transport = None
+            # So that `abandon` is called at the end of the process.
+            io.call(io.open.add, self)
+        return io
 
     def start_batch(
         self,
@@ -508,7 +514,7 @@ class CallEngine:
 
     async def _carry_in_turn(self, call: LiveCall, limiter: ConcurrencyLimiter) -> None:
         """Carry a call of `send_many`: behind that one's own limiter is the one that all of them share."""
-        shared = self._service(call.exchange).batch_limiter
+        shared = self._service(self._origins[call.exchange.url]).batch_limiter
         shared.widen(limiter.maximum)
         if await self._enter(call, limiter):
             try:
@@ -558,7 +564,7 @@ class CallEngine:
         return FamnbError(f"a bug in famnb ended the call ({message}); the log has more")
 
     async def _make_attempts(self, call: LiveCall, timer: DeadlineTimer) -> None:
-        service = self._service(call.exchange)
+        service = self._service(self._origins[call.exchange.url])
         for retried in itertools.count():
             try:
                 await self._send(call, timer, service)
@@ -649,8 +655,7 @@ class CallEngine:
             error.key_variable = self.credential.variable or None
         return error
 
-    def _service(self, exchange: Exchange) -> _Service:
-        origin = self._origins[exchange.url]
+    def _service(self, origin: str) -> _Service:
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
             self._transport = (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,7 +27,7 @@ Find: TypeAlias = Callable[[str], Sequence[tuple[int, int]]]
 PIECE_MASK = "*"
 """In the place of each further piece of a key."""
 _EMPTY_EVENT = b"{}"
-"""What is left of an event in which the piece of the key cannot be told from the rest."""
+"""What is left of an event that has the piece of the key in other letters, such as escapes."""
 
 
 def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
@@ -73,7 +73,8 @@ def redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[
         for read_index, event_index, text in block_pieces:
             clean = _redact_piece(text, start, spans)
             if clean != text:
-                data[read_index][event_index] = _replace_text(data[read_index][event_index], text, clean)
+                event_data, old, new = data[read_index][event_index], *map(lenient_json.encode, (text, clean))
+                data[read_index][event_index] = event_data.replace(old, new) if old in event_data else _EMPTY_EVENT
             start += len(text)
     return [msgspec.structs.replace(read, data=tuple(batch)) for read, batch in zip(reads, data, strict=True)]
 
@@ -87,25 +88,3 @@ def _redact_piece(text: str, offset: int, spans: Sequence[tuple[int, int]]) -> s
             parts += [text[done:low], MASK if start >= offset else PIECE_MASK]
             done = high
     return "".join([*parts, text[done:]])
-
-
-def _replace_text(data: bytes, old: str, new: str) -> bytes:
-    """The event with one text in the place of another."""
-    try:
-        decoded = lenient_json.decode(data)
-    except ValueError:
-        return _EMPTY_EVENT
-    changed = _replace_in(decoded, old, new)
-    return _EMPTY_EVENT if changed == decoded else lenient_json.encode(changed)
-
-
-def _replace_in(value: Any, old: str, new: str) -> Any:
-    match value:
-        case str():
-            return new if value == old else value
-        case list():
-            return [_replace_in(item, old, new) for item in value]
-        case Mapping():
-            return {name: _replace_in(item, old, new) for name, item in value.items()}
-        case _:
-            return value
