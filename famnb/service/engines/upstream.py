@@ -22,6 +22,7 @@ from typing import Any
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, check_address
 from famnb.client.engine import read_error_body
+from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import RequestSender, Response, origin_of
 from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
@@ -33,7 +34,7 @@ from famnb.errors import (
     StreamInterrupted,
 )
 from famnb.events import Done, Ended, Event, Usage
-from famnb.service.engines.upstream_reply import ReplyTranslator, UpstreamReader
+from famnb.service.engines.upstream_reply import ReplyTranslator
 from famnb.service.engines.upstream_request import (
     RefusedField,
     UpstreamRequest,
@@ -118,21 +119,27 @@ class UpstreamEngine:
             async with self._open_answer(prompt) as (answer, request), aclosing(answer.chunks()) as chunks:
                 # Some servers answer a request for a stream with one JSON object.
                 streams = request.body["stream"] and not answer.content_type.endswith("json")
-                reader = UpstreamReader(
+                reader = ResponseReader(
+                    UPSTREAM,
                     streamed=streams or answer.content_type == "text/event-stream",
                     mask=self._credential.mask_bytes if self._credential else bytes,
                 )
                 translator = ReplyTranslator(prompt)
                 async for chunk in chunks:
-                    for event in translator.translate(reader.feed(chunk), streamed=True):
+                    events, fault = _read(reader, chunk)
+                    for event in translator.translate(events, streamed=True):
                         yield event
                     if translator.has_ended:
                         tail = [] if translator.is_cut else await _read_tail(chunks, reader)
                         break
+                    if fault is not None:
+                        raise fault
                 else:
-                    tail = list(reader.end())
+                    tail, fault = _read(reader, None)
                 for event in translator.translate(tail, streamed=reader.streamed):
                     yield event
+                if fault is not None and not translator.has_ended:
+                    raise fault
                 self._remember_opaque(translator)
                 for event in translator.translate_end():
                     yield event
@@ -251,7 +258,24 @@ def _parse_model(option: str) -> tuple[str, str]:
     return ours, theirs
 
 
-async def _read_tail(chunks: AsyncIterator[bytes], reader: UpstreamReader) -> list[Event]:
+def _read(reader: ResponseReader, chunk: bytes | None) -> tuple[list[Event], FamnbError | None]:
+    """Return the events that a chunk completes, or the end of the body for None; and what is wrong behind them."""
+    fault = None
+    try:
+        if chunk is None:
+            reader.end(0)
+        else:
+            reader.feed(chunk, 0)
+    except FamnbError as error:
+        fault = error
+    events = reader.events[:]
+    # Many replies are on their way at once, and what was passed on is needed no more.
+    reader.events.clear()
+    del reader.reads[:-1]
+    return events, fault
+
+
+async def _read_tail(chunks: AsyncIterator[bytes], reader: ResponseReader) -> list[Event]:
     """Return what follows the finish reason, such as usage; an answer without it is complete all the same.
 
     A body that is read to its end leaves a connection that can be used again.
@@ -261,8 +285,8 @@ async def _read_tail(chunks: AsyncIterator[bytes], reader: UpstreamReader) -> li
         async with asyncio.timeout(_TAIL_TIMEOUT_S):
             async for chunk in chunks:
                 # Without content: an engine that goes on after its own end would fill the memory with it.
-                tail += [event for event in reader.feed(chunk) if isinstance(event, Usage | Ended | Done)]
-            tail += reader.end()
+                tail += [event for event in _read(reader, chunk)[0] if isinstance(event, Usage | Ended | Done)]
+            tail += _read(reader, None)[0]
     return tail
 
 
