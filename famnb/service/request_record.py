@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 from famnb.events import Usage
 from famnb.service.errors import endpoint_for_path
@@ -38,7 +37,6 @@ class RequestRecord:
 _PATH_NAMES = {"/health": "health", "/metrics": "metrics", "/openapi.json": "openapi"}
 
 
-@functools.lru_cache(1000)
 def name_path(path: str) -> str:
     """Return what a path is called in the metrics: the endpoint's name, or one of a few others."""
     endpoint = endpoint_for_path(path)

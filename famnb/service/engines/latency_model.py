@@ -35,11 +35,6 @@ class LogNormal:
     sigma: float
     """The standard deviation of the logarithm."""
 
-    @property
-    def mean(self) -> float:
-        """The expected value, above the median."""
-        return self.median * math.exp(self.sigma**2 / 2)
-
     def quantile(self, p: float) -> float:
         """Return the value that a share `p` of all samples is below. Raises StatisticsError unless 0 < p < 1."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(p))

@@ -4,7 +4,7 @@
     dispensable   stream_options, reasoning_effort, chat_template_kwargs, verbosity, parallel_tool_calls, sampling that
                   the caller left open
     in two ways   max_tokens or max_completion_tokens; a schema as json_schema or beside json_object;
-                  the one tool to call as `required` or by its name; tools with `strict` or without
+                  the one tool to call as `required` or by its name
 Servers refuse fields that they do not know. A dispensable field is then left out, one of the last kind sent in the
 other way.
 """
@@ -27,15 +27,9 @@ _CAP, _OTHER_CAP = "max_tokens", "max_completion_tokens"
 """The field of the token limit, and the one that servers which refuse it take instead."""
 _FORMAT = "response_format"
 _CHOICE = "tool_choice"
-_TOOLS = "tools"
 _REQUIRED = "required"
-_CALLERS_OWN = {
-    "reasoning_effort": "reasoning_effort",
-    "verbosity": "verbosity",
-    "parallel_tool_calls": "parallel_tool_calls",
-    _TOOLS: "tools[].function.strict",
-}
-"""For each dispensable field that only a caller sets what is lost without it."""
+_CALLERS_OWN = ("reasoning_effort", "verbosity", "parallel_tool_calls")
+"""The dispensable fields that only a caller sets."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,12 +79,6 @@ def build_upstream_request(
         body["stop"] = list(prompt.stop)
     if prompt.parallel_tool_calls is not None and prompt.tools:
         dispensable["parallel_tool_calls"] = prompt.parallel_tool_calls
-    if any("strict" in tool["function"] for tool in body.get(_TOOLS, ())):
-        dispensable[_TOOLS] = body[_TOOLS]
-        body[_TOOLS] = [
-            {**tool, "function": {name: value for name, value in tool["function"].items() if name != "strict"}}
-            for tool in body[_TOOLS]
-        ]
     if prompt.enforced_cap is not None:
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
@@ -104,7 +92,7 @@ def build_upstream_request(
         body[_FORMAT] = {"type": "json_object"}
     accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
     left_out += [name for name in prompt.sampling if name not in accepted]
-    left_out += [lost for name, lost in _CALLERS_OWN.items() if name in dispensable and name not in accepted]
+    left_out += [name for name in _CALLERS_OWN if name in dispensable and name not in accepted]
     return UpstreamRequest({**body, **accepted}, frozenset(accepted), tuple(left_out))
 
 
@@ -120,8 +108,6 @@ def _mark(name: str, value: Any) -> RefusedField:
             return name, ""
         case ("response_format", {"type": type_}):
             return name, type_
-        case ("tools", _):
-            return name, "strict"
         case _:
             return name, repr(value)
 

@@ -86,7 +86,6 @@ def test_a_distribution_knows_its_truths(known: object, name: str):
     distribution: LogNormal = getattr(known, name)
     expected = stats.lognorm(s=distribution.sigma, scale=distribution.median)
     assert distribution.median == pytest.approx(expected.median())
-    assert distribution.mean == pytest.approx(expected.mean())
     assert [distribution.quantile(level) for level in LEVELS] == pytest.approx(expected.ppf(LEVELS).tolist())
 
 

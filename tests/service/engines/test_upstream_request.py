@@ -189,22 +189,6 @@ def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str
         assert len(upstream.requests) == tries + 2
 
 
-def test_tools_that_the_upstream_refuses_as_strict_are_declared_without(endpoint: str):
-    own, flat = ({"name": "f", **fields, "strict": True} for fields in ({}, {"type": "function"}))
-    tool = {"messages": own, "responses": flat}.get(endpoint, {"type": "function", "function": own})
-
-    def answer(request: Received) -> Script:
-        if "strict" not in decode_body(request)["tools"][0]["function"]:
-            return answer_hello(request)
-        words = "Extra inputs are not permitted"
-        return whole({"detail": [{"loc": ["body", "tools", 0, "function", "strict"], "msg": words}]}, 422)
-
-    with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:
-        for _ in range(2):
-            assert api.ask(endpoint, tools=[tool]).headers["x-famnb-ignored"] == "tools[].function.strict"
-        assert len(upstream.requests) == 3
-
-
 def test_what_the_caller_set_is_not_left_out():
     with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, start_gateway(upstream) as api:
         refused = api.ask("web", temperature=0.7)
