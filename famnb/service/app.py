@@ -174,6 +174,7 @@ class _Front:
             record.ended = time.monotonic()
             self._context.metrics.end(record)
 
+
 async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
     """Return or delete a stored response: `GET` and `DELETE /v1/responses/{id}`."""
     key = authenticate_request(context, request)

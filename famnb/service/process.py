@@ -185,9 +185,7 @@ def serve(*, start_timeout: float | None = None, **options: Any) -> Server:
     # Checked here as well as in the child, so that a wrong option raises the exception itself.
     settings = Options(**options)
     arguments = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if field.name != "key"
+        field.name: getattr(settings, field.name) for field in dataclasses.fields(settings) if field.name != "key"
     }
     child = ChildProcess(
         # `enc_hook`: `store` may be a Path, which JSON does not have.

@@ -131,4 +131,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
-

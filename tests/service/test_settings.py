@@ -41,4 +41,3 @@ def test_a_wrong_option_is_refused(options: dict[str, object]):
 def test_an_option_that_does_not_exist_is_a_type_error():
     with pytest.raises(TypeError, match="speed"):
         serve(speed=1)
-

@@ -364,8 +364,8 @@ class Connection:
     async def request(self, data: bytes, *, has_body: bool = True, read_s: float | None = None) -> Answer:
         """Send a request and wait for the head of its answer; `has_body` is False for a HEAD, whose answer has none.
 
-        At no time may the peer be silent for `read_s` seconds once all is sent. Raises StaleConnection; ReadError if the
-        connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout.
+        At no time may the peer be silent for `read_s` seconds once all is sent. Raises StaleConnection; ReadError if
+        the connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout.
         """
         parser = self._parser = ResponseParser(has_body=has_body)
         body = self._body = Body(self)

@@ -423,8 +423,6 @@ class _Message(ctypes.Structure):
     )
 
 
-
-
 def _find_c_function(name: str) -> Callable[..., int]:
     """A function of the C library; calling it keeps the interpreter's lock, which is what `PyDLL` is for.
 

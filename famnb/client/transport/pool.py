@@ -123,9 +123,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
                 connection = await self._connect(route, timeout.get("connect"), trace)
             try:
                 await trace("http11.send_request_headers.started", {"request": request})
-                answer = await connection.request(
-                    data, has_body=request.method != "HEAD", read_s=timeout.get("read")
-                )
+                answer = await connection.request(data, has_body=request.method != "HEAD", read_s=timeout.get("read"))
             except StaleConnection:
                 # The peer had closed it before the request came: once more on a fresh one.
                 connection = None

@@ -14,7 +14,6 @@ from famnb.client.transport import pool
 from famnb.errors import ConnectError
 from tests.support.client_shells import KEY
 from tests.support.fault_server import Action, whole
-from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, request
 
 HELLO = whole(b"hello", content_type="text/plain")
