@@ -16,7 +16,7 @@ two addresses --alt-port N serves responses, web chat and messages at an address
               an endpoint at the wrong one is 404. Without it both are one.
 pace          Time to first token and gaps are log-normal per model; hidden reasoning delays the first token, shown
               thinking the answer. The true values, in seconds: famnb.service.engines.latency_model.latency_profile(
-              "fam-2-5-pro", "high").ttft.quantile(0.95). Repeats of a request differ, after a restart in the same way.
+              "fam-2-5-pro", "high").ttft.quantile(0.95)..
 profile       --profile openresponses adds to the responses endpoint the fields and events of that specification; its
               compliance suite passes but for what the document does not have there (tools, compaction, WebSockets).
 large bodies  Read beside the streams that run, which go on meanwhile.

@@ -31,9 +31,8 @@ from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path
 from famnb.service.fault_injection import parse_faults
-from famnb.service.metrics import CONTENT_TYPE
+from famnb.service.metrics import CONTENT_TYPE, DISCONNECTED, RECORD, RequestRecord, name_path
 from famnb.service.openapi import openapi_document
-from famnb.service.request_record import DISCONNECTED, RECORD, RequestRecord, name_path
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.store import ResponseStore

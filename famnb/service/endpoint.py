@@ -33,11 +33,10 @@ from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
-from famnb.service.metrics import Metrics
+from famnb.service.metrics import DISCONNECTED, RECORD, Metrics, RequestRecord
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import parse_request, read_body
-from famnb.service.request_record import DISCONNECTED, RECORD, RequestRecord
 from famnb.service.response_storage import find_items, store_events
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown

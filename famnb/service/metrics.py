@@ -1,10 +1,13 @@
-"""What the service counts, as Prometheus reads it."""
+"""What became of each request (`RequestRecord`), and what the service counts of them, as Prometheus reads it."""
 
 from __future__ import annotations
 
+import dataclasses
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from famnb.service.request_record import RequestRecord
+from famnb.events import Usage
+from famnb.service.errors import endpoint_for_path
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # From what a cached first token takes to what a caller of a large model still waits for.
@@ -12,6 +15,43 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120
 """The upper ends of the histograms' buckets, in seconds."""
 _LEFT = 499
 """The status of a request whose caller left, as nginx has it."""
+
+RECORD = "record"
+"""The name of a request's `RequestRecord` in the state of its ASGI scope."""
+DISCONNECTED = "disconnected"
+"""The error of a request whose caller left."""
+
+
+@dataclasses.dataclass(slots=True)
+class RequestRecord:
+    """One request while it is answered; times are in seconds by one clock."""
+
+    endpoint: str
+    """The endpoint's name, or that of another path."""
+    started: float
+    status: int | None = None
+    """None if the caller left before there was one."""
+    key: str = ""
+    """The API key; empty if it was none of the service's."""
+    streams: bool = False
+    first_token: float | None = None
+    ended: float = 0.0
+    usage: Usage = dataclasses.field(default_factory=Usage)
+    ignored: tuple[str, ...] = ()
+    """The paths of its fields that have no effect."""
+    error: str | None = None
+    """The code of the error that ended it, `DISCONNECTED` if its caller left."""
+
+
+_PATH_NAMES = {"/health": "health", "/metrics": "metrics", "/openapi.json": "openapi"}
+
+
+def name_path(path: str) -> str:
+    """Return what a path is called in the metrics: the endpoint's name, or one of a few others."""
+    endpoint = endpoint_for_path(path)
+    if path.startswith(endpoint.path):
+        return endpoint.name
+    return "models" if path.startswith("/v1/models") else _PATH_NAMES.get(path, "other")
 
 
 class Metrics:

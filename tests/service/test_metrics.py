@@ -5,8 +5,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from famnb.service.metrics import Metrics
-from famnb.service.request_record import RequestRecord
+from famnb.service.metrics import Metrics, RequestRecord
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 from tests.support.thread_service import run_service
 from tests.support.waiting import wait_until

@@ -36,9 +36,6 @@ IMAGE_TOKENS = 256
 """The tokens that each image counts; it is never opened."""
 _MAX_THINKING = 20_000
 """The maximum of thinking tokens, however large the budget."""
-# Some two megabytes: one digest and one number a request.
-_MAX_REMEMBERED = 10_000
-"""The number of different requests whose repetitions are counted."""
 _GENERIC_WORDS = frozenset(
     "get set find list search look up fetch run do make create current the to for".split()  # noqa: SIM905 - shorter than 20 strings
 )
@@ -46,11 +43,7 @@ _GENERIC_WORDS = frozenset(
 
 
 class SimulatedEngine(Engine):
-    """Answers without a model; the same model, prompt and seed give the same answer.
-
-    The waits repeat as well: the same request gets the same ones in a new service, but others the second time than the
-    first, and so on. Repeats of one request would else have no spread. Other requests in between change nothing.
-    """
+    """Answers without a model; the same model, prompt and seed give the same answer."""
 
     name = "sim"
     takes_any_model = False
@@ -68,8 +61,8 @@ class SimulatedEngine(Engine):
         self._scale = time_scale
         self._clock = clock
         self._sleep = sleep
-        self._repetitions: dict[bytes, int] = {}
-        """How often each request came, the most recent last."""
+        self._rng = create_rng(seed)
+        """For the waits, which differ from call to call."""
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         arrived = self._clock()
@@ -80,9 +73,7 @@ class SimulatedEngine(Engine):
         # Thinking that is shown takes its time token by token, hidden reasoning before the first token.
         hidden_effort = None if shows_thinking else prompt.effort
         latency = latency_profile(prompt.model, hidden_effort, prompt_tokens=plan.prompt_tokens, cap=prompt.cap)
-        pacer = TokenPacer(
-            since=arrived, scale=self._scale, rng=self._latency_rng(plan), clock=self._clock, sleep=self._sleep
-        )
+        pacer = TokenPacer(since=arrived, scale=self._scale, rng=self._rng, clock=self._clock, sleep=self._sleep)
         # Before the first wait: errors of the plan are an error response, and a stream is opened at once.
         yield Started(model=prompt.model, input_tokens=plan.prompt_tokens)
         # Hidden reasoning is spent already; thinking that is shown is counted piece by piece.
@@ -127,15 +118,6 @@ class SimulatedEngine(Engine):
     async def aclose(self) -> None:
         """Close nothing."""
 
-    def _latency_rng(self, plan: ReplyPlan) -> random.Random:
-        """Return the random numbers for a reply's waits: they depend on the request and how often it came before."""
-        # Taken out and put back, so that the request not seen for longest comes first and is forgotten first.
-        repetition = self._repetitions.pop(plan.identity, 0) + 1
-        self._repetitions[plan.identity] = repetition
-        if len(self._repetitions) > _MAX_REMEMBERED:
-            del self._repetitions[next(iter(self._repetitions))]
-        return create_rng(f"{plan.identity.hex()} {repetition}")
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlannedBlock:
@@ -159,8 +141,6 @@ class ReplyPlan:
     reasoning_tokens: int
     """Tokens of thinking before the answer, whether part of the reply or not."""
     blocks: list[PlannedBlock]
-    identity: bytes
-    """The same for the same model, request and seed."""
 
 
 def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
@@ -187,9 +167,7 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     if reasoning_tokens and prompt.thinking is not None:
         thoughts = split_tokens(sample_text.thoughts(prompt, rng=create_rng(f"{digest} thoughts")))
         blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning_tokens)))
-    settings = (prompt.model, prompt.cap, prompt.effort, prompt.thinking, prompt.temperature, prompt.top_p)
-    identity = hashlib.blake2b(repr((digest, settings, prompt.tools)).encode(), digest_size=16).digest()
-    return ReplyPlan(prompt_tokens, cached_tokens, reasoning_tokens, blocks, identity)
+    return ReplyPlan(prompt_tokens, cached_tokens, reasoning_tokens, blocks)
 
 
 def _count_reasoning(prompt: GenerationPrompt, seed: str) -> int:

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import math
 import re
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
@@ -61,9 +60,6 @@ _TAIL_TIMEOUT_S = 0.4
 # A call whose model's name is not known yet waits for it, and so does `/health`.
 _PROBE_TIMEOUT_S = 2.0
 """How many seconds the upstream may take to list its models."""
-# Anyone may call `/health`, as often as they like, without a key.
-_STATE_VALID_S = 1.0
-"""For how many seconds the state of the upstream is not asked for again."""
 MAX_OPAQUE = 10_000
 """Of how many calls is kept what the upstream wants back with them."""
 DOCUMENT_MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
@@ -108,9 +104,6 @@ class UpstreamEngine:
         self._refused: dict[str, frozenset[RefusedField]] = {}
         """For each of its models the fields that it is known to refuse."""
         self._listed_models: tuple[str, ...] | None = None
-        self._state: tuple[float, str] | None = None
-        """When its state was asked for, and what it was."""
-        self._probing = asyncio.Lock()
         self._opaque: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         """What it wants back with the answers that made calls, by the call's id: with the answer, and with the call."""
 
@@ -147,10 +140,10 @@ class UpstreamEngine:
             raise to_service_error(error, hide=self._hide) from None
 
     async def state(self) -> dict[str, Any]:
-        return {"upstream": await self._probe()}
+        return {"upstream": await self._ask_state()}
 
     async def models(self) -> tuple[str, ...]:
-        await self._probe()
+        await self._ask_state()
         return self._listed_models or ()
 
     async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
@@ -215,19 +208,12 @@ class UpstreamEngine:
         if configured:
             return configured
         if self._listed_models is None:
-            await self._probe()
+            await self._ask_state()
         listed = self._listed_models or ()
         return listed[0] if len(listed) == 1 and ours not in listed else ours
 
-    async def _probe(self) -> str:
-        """Return whether the upstream answers: `up`, `unauthorized` or `down`; remembers the models it lists."""
-        async with self._probing:
-            if self._state is None or time.monotonic() - self._state[0] >= _STATE_VALID_S:
-                self._state = time.monotonic(), await self._ask_state()
-            return self._state[1]
-
     async def _ask_state(self) -> str:
-        """Ask the upstream for its models, and remember them; return whether it answers."""
+        """Ask the upstream for its models, and remember them; return `up`, `unauthorized` or `down`."""
         state, body = "down", b""
         with contextlib.suppress(FamnbError, TimeoutError):
             async with (

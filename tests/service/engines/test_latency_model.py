@@ -1,4 +1,4 @@
-"""The simulated latency: lifelike, the distribution that the model promises, and the same for the same requests."""
+"""The simulated latency: lifelike, the distribution that the model promises."""
 
 import asyncio
 from collections.abc import Iterable
@@ -97,13 +97,3 @@ def test_more_effort_means_a_later_first_token():
     assert latency_profile("fam-2-5-pro", "high", cap=10).ttft.median == pytest.approx(0.45 + 9 * 0.021)
     assert latency_profile("fam-2-5-pro", "xhigh").gap == latency_profile("fam-2-5-pro").gap
     assert latency_profile("fam-2-5-pro", prompt_tokens=100_000).ttft.median == pytest.approx(0.45 + 2.0)
-
-
-def test_the_waits_repeat_with_the_request_and_the_seed():
-    first_request, other_request = questions("web", 2, max_tokens=20)
-    first = moments([first_request, first_request, other_request])
-    assert first[0] != first[1]
-    again = moments([other_request, first_request, first_request])
-    assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
-    assert moments([first_request], seed=1)[0] != first[0]
-    assert moments([first_request.replace(model="fam-2-5-mini")])[0] != first[0]
