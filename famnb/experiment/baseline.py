@@ -1,8 +1,8 @@
 """Comparisons over time: an experiment against an earlier one with the same prompts, such as before an upgrade.
 
-earlier ── an experiment, its frame, its name in the ledger, or a file ┐
-                                                                       ├── same prompts, same variants ── `summary`
-later ──── an experiment, or its frame ────────────────────────────────┘
+earlier ── the frames of its runs ┐
+                                  ├── same prompts, same variants ── `summary`
+later ──── the frames of its runs ┘
 
 Variants are paired by their labels; two that have no others are paired whatever they are called. Prompts are paired by
 their ids, and only where the text is the same.
@@ -14,7 +14,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -22,7 +22,6 @@ from pandas.io.json import build_table_schema
 
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.experiment.score import Span
 from famnb.experiment.summary import Summary, drop_warmups, list_variants, summary
 from famnb.formatting import format_count
 
@@ -31,51 +30,15 @@ NEEDED_COLUMNS = frozenset({"variant", "prompt_id", "repeat", "warmup", "status"
 BEFORE, AFTER = "before", "after"
 
 
-@runtime_checkable
-class HasFrame(Protocol):
-    """An experiment."""
+def compare_frames(old: Sequence[pd.DataFrame], new: Sequence[pd.DataFrame], **options: Any) -> Summary:
+    """Compare the runs of an experiment before and after something changed, variant by variant.
 
-    name: str
-
-    def frame(self) -> pd.DataFrame: ...
-
-    def score_spans(self) -> dict[str, Span]: ...
-
-
-FrameSource: TypeAlias = HasFrame | pd.DataFrame | os.PathLike[str]
-Sources: TypeAlias = FrameSource | Sequence[FrameSource]
-
-
-def compare_experiments(old: Sources, new: Sources, **options: Any) -> Summary:
-    """Compare two experiments over the prompts that both have, variant by variant: before and after an upgrade.
-
-    Each is an experiment, what its `frame()` returned, or the path of a file that `save_baseline` wrote, or a list of
-    them: its runs. `options` are those of `Experiment.summary` but for baseline and pairs. In the summary every variant
-    stands twice, `…, before` and `…, after`, and each is compared with itself; all variants' comparisons of a metric
-    are judged together, and intervals have in them how runs differ. Raises InvalidRequest if they have no variant or no
-    prompt in common, or if one is not an experiment.
+    Each frame is what `Experiment.frame` returned, or `read_baseline`, of one run or several. `options` are those of
+    `summary` but for baseline, pairs and notes. In the summary every variant stands twice, `…, before` and `…, after`,
+    and each is compared with itself; all variants' comparisons of a metric are judged together, and intervals have in
+    them how runs differ. Raises InvalidRequest if they have no variant or no prompt in common.
     """
-    spans = options.pop("spans", None) or (new.score_spans() if isinstance(new, HasFrame) else None)
-    before, after = (_read_runs(name, sources) for name, sources in (("old", old), ("new", new)))
-    return compare_frames(before, after, spans=spans, **options)
-
-
-def _read_runs(name: str, sources: Sources) -> pd.DataFrame:
-    """The frame of all runs of one side, with a column `run`."""
-    frames: list[pd.DataFrame] = []
-    for source in sources if isinstance(sources, list | tuple) else [sources]:
-        frame = _read(name, source)
-        parts = [part for _, part in frame.groupby("run")] if "run" in frame else [frame]
-        frames += [part.assign(run=len(frames) + number) for number, part in enumerate(parts)]
-    if not frames:
-        raise InvalidRequest(f"{name}: there is no run to compare with")
-    # The order of the variants is that of the first run; with other categories the column would lose it.
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-
-
-def compare_frames(old: pd.DataFrame, new: pd.DataFrame, **options: Any) -> Summary:
-    """Compare two frames of experiments, each with a column `run`; see `compare_experiments`."""
-    before, after = drop_warmups(old), drop_warmups(new)
+    before, after = (drop_warmups(_join_runs(frames)) for frames in (old, new))
     matches = _match_variants(list_variants(before), list_variants(after))
     notes = [*_describe("Before", before), *_describe("After", after)]
     for when, rows, side in ((BEFORE, before, 0), (AFTER, after, 1)):
@@ -108,6 +71,18 @@ def compare_frames(old: pd.DataFrame, new: pd.DataFrame, **options: Any) -> Summ
     return summary(both, pairs=pairs, notes=notes, **options)
 
 
+def _join_runs(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """All runs of one side in one frame, with a column `run`."""
+    parts: list[pd.DataFrame] = []
+    for frame in frames:
+        parts += [part for _, part in frame.groupby("run")] if "run" in frame else [frame]
+    if not parts:
+        raise InvalidRequest("against: there is no run to compare with")
+    runs = [part.assign(run=number) for number, part in enumerate(parts)]
+    # The order of the variants is that of the first run; with other categories the column would lose it.
+    return runs[0] if len(runs) == 1 else pd.concat(runs, ignore_index=True)
+
+
 def save_baseline(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write what `Experiment.frame` returned to a JSON file, replacing it if it exists; return its path."""
     target = Path(path).expanduser()
@@ -125,22 +100,11 @@ def read_baseline(path: str | os.PathLike[str]) -> pd.DataFrame:
         frame = pd.read_json(io.StringIO(text), orient="table", precise_float=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidRequest(f"{os.fspath(path)}: expected a file that Experiment.save_baseline wrote") from error
-    return _check_frame(os.fspath(path), frame)
+    return check_frame(os.fspath(path), frame)
 
 
-def _read(name: str, source: Any) -> pd.DataFrame:
-    if isinstance(source, HasFrame):
-        return source.frame().assign(experiment=source.name)
-    if isinstance(source, pd.DataFrame):
-        return _check_frame(name, source)
-    if isinstance(source, os.PathLike):
-        return read_baseline(source)
-    expected = "an Experiment, what its frame() returned, or the pathlib.Path of a saved baseline"
-    hint = 'exp.against("name") finds an earlier experiment in the ledger'
-    raise InvalidRequest(f"{name}: expected {expected}; got {source!r:.80}; {hint}")
-
-
-def _check_frame(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+def check_frame(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame. Raises InvalidRequest unless it is that of an experiment."""
     lacking = sorted(NEEDED_COLUMNS - set(frame.columns))
     if lacking:
         raise InvalidRequest(f"{name}: expected the frame of an experiment; it has no column {', '.join(lacking)}")

@@ -9,9 +9,9 @@ billed if the service had begun to answer.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.formatting import format_usd
@@ -29,6 +29,7 @@ DENIED_STATUSES = frozenset({401, 402, 403})
 BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses with which a service takes no call for the moment."""
 UNAVAILABLE_STATUSES = DENIED_STATUSES | BUSY_STATUSES
+_NOTHING = Decimal()
 
 
 def worst_case(request: Request, service: ServiceNames, fault: str) -> Decimal:
@@ -161,47 +162,61 @@ def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
 class Budget:
     """A spending limit with what is counted and reserved against it; used by one thread.
 
-    A cell that has no worst case counts for nothing.
+    Without a limit everything fits, and what is known of costs is counted.
     """
 
-    def __init__(self, limit: Decimal, *, worst: dict[str, Decimal], spent: Decimal) -> None:
+    def __init__(
+        self, limit: Decimal | None, worst_of: Callable[[Any], Decimal | None], *, spent: Decimal = _NOTHING
+    ) -> None:
+        """`worst_of` gives the most that a call can cost in USD; None for one that counts for nothing."""
         self.limit = limit
         self.counted = spent
         """What earlier and ended calls count for, in USD."""
-        self._worst = worst
+        self.worst_of = worst_of
         self._reserved = Decimal()
 
-    def fits(self, key: str) -> bool:
-        """Whether one more call, of the cell with this key, keeps the limit whatever the calls in flight cost."""
-        return key not in self._worst or self.counted + self._reserved + self._worst[key] <= self.limit
+    def fits(self, call: Any) -> bool:
+        """Whether one more call keeps the limit whatever the calls in flight cost."""
+        worst = None if self.limit is None else self.worst_of(call)
+        return self.limit is None or worst is None or self.counted + self._reserved + worst <= self.limit
 
-    def check_fits(self, key: str) -> None:
-        """Raise BudgetExceeded if this cell's call does not fit."""
-        if not self.fits(key):
-            worst, counted, limit = map(format_usd, (self._worst[key], self.counted, self.limit))
+    def check_fits(self, call: Any) -> None:
+        """Raise BudgetExceeded if a call does not fit."""
+        if not self.fits(call):
+            worst, counted, limit = map(format_usd, (self.worst_of(call), self.counted, self.limit))
             raise BudgetExceeded(
                 f"not even one more call fits: it may cost {worst}, and {counted} of "
                 f"{limit} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"
             )
 
-    def reserve(self, key: str) -> None:
-        """Set aside the most that a cell's call can cost, because it starts."""
-        self._reserved += self._worst.get(key, Decimal())
+    def reserve(self, call: Any) -> Decimal | None:
+        """Set aside the most that a call can cost, because it starts, and return that."""
+        worst = _NOTHING if self.limit is None else self.worst_of(call)
+        self._reserved += worst or _NOTHING
+        return worst
 
-    def settle(self, key: str, outcome: CallOutcome) -> None:
-        """Count what a cell's ended call cost instead of what was reserved for it."""
-        if key in self._worst:
-            self._reserved -= self._worst[key]
-            self.counted += counted_cost(outcome, self._worst[key])
+    def settle(self, worst: Decimal | None, outcome: CallOutcome) -> None:
+        """Count what an ended call cost instead of what was reserved for it."""
+        if worst is None:
+            return
+        if self.limit is None:
+            self.counted += outcome.high or _NOTHING
+        else:
+            self._reserved -= worst
+            self.counted += counted_cost(outcome, worst)
 
 
-def parse_budget(budget_usd: float | str | Decimal, name: str = "budget_usd") -> Decimal:
-    """Return an amount in USD as a Decimal. Raises InvalidRequest, naming the argument, unless it is 0 or more."""
+NO_BUDGET = Budget(None, lambda _: None)
+"""Of a run without a limit, which counts nothing."""
+
+
+def parse_budget(budget_usd: float | str | Decimal) -> Decimal:
+    """Return an amount in USD as a Decimal. Raises InvalidRequest unless it is 0 or more."""
     try:
         # By way of text, since Decimal(0.1) is 0.1000000000000000055511151231257827.
         amount = Decimal(str(budget_usd))
     except ArithmeticError:
         amount = Decimal("NaN")
     if isinstance(budget_usd, bool) or not amount.is_finite() or amount < 0:
-        raise InvalidRequest(f"{name}: expected an amount in USD of 0 or more, got {budget_usd!r}")
+        raise InvalidRequest(f"budget_usd: expected an amount in USD of 0 or more, got {budget_usd!r}")
     return amount

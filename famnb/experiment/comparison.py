@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
@@ -37,8 +36,6 @@ from famnb.experiment.metrics import (
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.score import YES_NO
 from famnb.stats.differences import average_repeats, is_clear
-
-Pairs: TypeAlias = Literal["baseline", "all"]
 
 NOTABLE = 0.1
 """The difference, as a share of the first variant's mean, that a sample should be able to show."""
@@ -83,14 +80,6 @@ COLUMNS = {
     "first_runs": "Int64",
     "second_runs": "Int64",
 }
-
-
-def pair_variants(variants: Sequence[str], baseline: str, pairs: Pairs) -> list[tuple[str, str]]:
-    """The pairs to compare: the baseline with every other variant, or every two, the baseline first."""
-    ordered = [baseline, *(name for name in variants if name != baseline)]
-    return [
-        (first, second) for first, second in itertools.combinations(ordered, 2) if pairs == "all" or first == baseline
-    ]
 
 
 def compare_variants(

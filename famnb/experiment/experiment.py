@@ -25,10 +25,9 @@ from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.experiment import services, votes
-from famnb.experiment.baseline import FrameSource, compare_experiments, save_baseline
-from famnb.experiment.budget import Budget, parse_budget, worst_cases
+from famnb.experiment.baseline import check_frame, compare_frames, read_baseline, save_baseline
+from famnb.experiment.budget import NO_BUDGET, Budget, parse_budget, worst_cases
 from famnb.experiment.check import CheckResult, check_limits
-from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
 from famnb.experiment.judge import Judge
@@ -73,7 +72,7 @@ from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.record.shared import open_shared
 from famnb.validation import check_integer, check_text
 
-Earlier: TypeAlias = str | FrameSource
+Earlier: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | BaseExperiment"
 """An experiment to compare with; a text is its name, or the path of a file that `save_baseline` wrote."""
 _ARGUMENTS = ("repeats", "scorers", "seed", "warmup", "template", "keep", "client", "primary", "margin", "looks")
 """What a misspelled field may have been meant to be."""
@@ -329,8 +328,8 @@ class BaseExperiment:
             state = read_resume_state(ledger, self.name)
             done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
             todo = [cell for cell in self.cells if cell.key not in done | self.replayed.keys()]
-            budget = None if limit is None else self._budget(limit, worst, state)
-            if budget is not None and todo:
+            budget = NO_BUDGET if limit is None else self._budget(limit, worst, state)
+            if todo:
                 budget.check_fits(todo[0].key)
             report = RunReport(
                 name=self.name,
@@ -427,18 +426,16 @@ class BaseExperiment:
         metrics: Iterable[str] | None = None,
         slo: Mapping[str, float] | None = None,
         failed: Failed = "zero",
-        pairs: Pairs = "baseline",
         margin: Margin | None = None,
         level: float = 0.95,
     ) -> Summary:
         """Summarise what has been answered: figures of each variant, paired comparisons, and both in plain words.
 
-        Every variant is compared with the `baseline`, the first unless named, or with `pairs="all"` every two. The
-        `primary` metric decides and is judged alone at `level`, by Holm's method if there are several comparisons of
-        it; all comparisons of the other metrics are judged together. Unnamed it is what `Experiment(primary=…)`
-        declared, else the first of `metrics`, else the first score, else goodput if there is an `slo`, else `e2e_s`.
-        One that is named here, and was not declared, is exploratory: it is judged together with all that could have
-        been named.
+        Every variant is compared with the `baseline`, the first unless named. The `primary` metric decides and is
+        judged alone at `level`, by Holm's method if there are several comparisons of it; all comparisons of the other
+        metrics are judged together. Unnamed it is what `Experiment(primary=…)` declared, else the first of `metrics`,
+        else the first score, else goodput if there is an `slo`, else `e2e_s`. One that is named here, and was not
+        declared, is exploratory: it is judged together with all that could have been named.
         `margin` is how much worse a variant may be and still be as good, in the metric's unit or as a share such as
         "10%", of the primary metric or by metric: {"score_exact": 0.05}; unless given, what `Experiment(margin=…)`
         declared. Words, and `standing` in `.pairs`, then say what is not worse, or equivalent, by the whole interval.
@@ -465,7 +462,7 @@ class BaseExperiment:
         # Once, since both need it and it may be an iterator.
         metrics = None if metrics is None or isinstance(metrics, str) else list(metrics)
         declared = self._declare(recorded.frame, primary, metrics, margin, level)
-        result = summary(recorded.frame, baseline=baseline, slo=slo, failed=failed, pairs=pairs, **declared)
+        result = summary(recorded.frame, baseline=baseline, slo=slo, failed=failed, **declared)
         return dataclasses.replace(result, findings=(*result.findings, *judge_findings))
 
     def against(
@@ -485,24 +482,29 @@ class BaseExperiment:
         another Experiment; what its `frame()` returned; the path of a file that `save_baseline` wrote; or a list of
         them, its runs. All runs of either side count, see `repeat_run`: how they differ is in the intervals then. With
         one run a side it is not, as the notes say, but for times, of which 10 % is assumed.
-        The other arguments are those of `summary`, and so is what is returned; see
-        `famnb.experiment.baseline.compare_experiments`.
+        The other arguments are those of `summary`, and so is what is returned.
         Raises InvalidRequest if they have no variant or no prompt in common, LedgerError if the ledger cannot be read.
         """
-        sources: list[FrameSource] = []
+        before: list[pd.DataFrame] = []
         for source in earlier if isinstance(earlier, list | tuple) else [earlier]:
-            if isinstance(source, BaseExperiment):
-                sources += [run.frame().assign(experiment=run.name) for run in source.runs()]
-            elif not isinstance(source, str):
-                sources.append(source)
-            elif Path(source).is_file():
-                sources.append(Path(source))
-            else:
-                names = [source, *ratings.list_runs(self.ledger, source)]
-                sources += [self._earlier_frame(name) for name in names]
-        frames = [run.frame().assign(experiment=run.name) for run in self.runs()]
-        declared = self._declare(frames[0], primary, metrics, margin, level)
-        return compare_experiments(sources, frames, slo=slo, failed=failed, **declared)
+            match source:
+                case BaseExperiment():
+                    before += [run.frame().assign(experiment=run.name) for run in source.runs()]
+                case pd.DataFrame():
+                    before.append(check_frame("against", source))
+                case str() if not Path(source).is_file():
+                    names = [source, *ratings.list_runs(self.ledger, source)]
+                    before += [self._earlier_frame(name) for name in names]
+                case str() | os.PathLike():
+                    before.append(read_baseline(source))
+                case _:
+                    raise InvalidRequest(
+                        "against: expected the name of an experiment, an Experiment, what its frame() returned, or the "
+                        f"path of a saved baseline; got {source!r:.80}"
+                    )
+        after = [run.frame().assign(experiment=run.name) for run in self.runs()]
+        declared = self._declare(after[0], primary, metrics, margin, level)
+        return compare_frames(before, after, slo=slo, failed=failed, **declared)
 
     def _declare(
         self,
@@ -697,7 +699,7 @@ class BaseExperiment:
         is_rehearsal = len(simulated) == len(self.cells)
         counted = worst if is_rehearsal else {key: usd for key, usd in worst.items() if key not in simulated}
         spent = counted_costs(state.outcomes, self.ledger, simulated=is_rehearsal, worst=worst)
-        return Budget(limit, worst=counted, spent=spent)
+        return Budget(limit, counted.get, spent=spent)
 
     def _connections(self) -> int:
         """How many calls its clients can carry at once, each of which may be asked for all of them."""

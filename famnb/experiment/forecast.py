@@ -53,7 +53,6 @@ from famnb.record.token_estimates import USAGE_HINT
 from famnb.stats import Interval
 
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 _TABLE_HEAD = ("variant", "from past calls of", "n", "calls", "input tokens", "output tokens", "cost", "at most")
 
 
@@ -202,7 +201,7 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
             similar[group] = _find_similar_calls(history, group, token_cap=most.output_tokens)
         past = similar[group]
         # Some prices depend on the size of the input, of which only the length of the text is known.
-        tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
+        tokens = round(chars * float(past.samples[:, 1].mean())) if past and chars else 0
         price = prices.price(model, context=tokens, service=cell.service_names)
         if price is not None and not ENDPOINTS[request.endpoint].traits.has_cache_writes:
             price = price.without_cache_writes
@@ -262,7 +261,7 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     histories = {call.similar for call in calls if call.similar}
     if any("simulated" in past.description for past in histories):
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
-    if any(past.is_estimated(name).any() for past in histories for name in ("input_tokens", "output_tokens")):
+    if any(past.is_estimated for past in histories):
         notes.append(
             "Some past calls came without token counts. Theirs are estimated from the length of the text, and may be "
             f"as many as the cap allows; the intervals are as much wider. {USAGE_HINT}."
@@ -302,18 +301,17 @@ def _simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int)
     rng, planned = np.random.default_rng(seed), max(len(calls), 1)
     every_run, free_at = np.arange(RUNS), np.zeros((RUNS, min(concurrency, planned)))
     sums = {call.variant: np.zeros((3, 3, RUNS)) for call in calls}
-    samples: dict[SimilarCalls, tuple[Floats, npt.NDArray[np.int64]]] = {}
+    resampled: dict[SimilarCalls, npt.NDArray[np.int64]] = {}
     for call in calls:
         if call.similar is None or call.chars is None:
             sums[call.variant] += math.nan
             free_at += math.nan
             continue
-        if call.similar not in samples:
+        n = call.similar.n
+        if call.similar not in resampled:
             # Past calls are drawn anew for each run, so that what few calls cannot tell shows as uncertainty.
-            n = call.similar.n
-            samples[call.similar] = _stretch(call.similar), rng.integers(n, size=(RUNS, n))
-        values, resampled = samples[call.similar]
-        drawn = values[resampled[every_run, rng.integers(call.similar.n, size=RUNS)]].T
+            resampled[call.similar] = rng.integers(n, size=(RUNS, n))
+        drawn = call.similar.samples[resampled[call.similar][every_run, rng.integers(n, size=RUNS)]].T
         token_cap = math.inf if call.ceiling.output_tokens is None else call.ceiling.output_tokens
         input_tokens, output_tokens = drawn[:3] * call.chars, np.minimum(drawn[3:6], token_cap)
         costs = np.full_like(input_tokens, math.nan)
@@ -326,22 +324,6 @@ def _simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int)
         # As in a run: the next call takes the place that is free first.
         free_at[every_run, free_at.argmin(axis=1)] += drawn[6]
     return sums, free_at.max(axis=1)
-
-
-def _stretch(similar: SimilarCalls) -> Floats:
-    """Input tokens a character and output tokens (lowest, best, highest of each) and seconds, a row a past call.
-
-    Further apart than they were: a bootstrap of few calls is too narrow, by the ratio of Student's t to the normal
-    quantile, and of the spread with n - 1 to that with n.
-    """
-    n = similar.n
-    samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
-    mean = samples.mean(axis=1, keepdims=True)
-    stretch = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)) * math.sqrt(n / (n - 1))
-    tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
-    input_ends = tokens_per_char * similar.end_factors("input_tokens")
-    output_ends = np.maximum(output_tokens, np.finfo(float).tiny) * similar.end_factors("output_tokens")
-    return np.concatenate([input_ends, output_ends, seconds[None]]).T
 
 
 MIN_CALLS = 5
@@ -376,32 +358,37 @@ class SimilarCalls:
 
     description: str
     """Which calls they are, in words."""
-    rows: pd.DataFrame
-    """Rows of `read_history`, one a call."""
+    samples: Floats
+    """A row a call: input tokens a character and output tokens, the lowest, best and highest of each, and seconds."""
+    is_estimated: bool
+    """Whether the tokens of some were estimated from the length of the text."""
+
+    @classmethod
+    def of(cls, description: str, rows: pd.DataFrame) -> SimilarCalls:
+        """Rows of `read_history`, further apart than they were.
+
+        A bootstrap of few calls is too narrow, by the ratio of Student's t to the normal quantile, and of the spread
+        with n - 1 to that with n.
+        """
+        n, counts = len(rows), [read_bounds(rows, name) for name in ("input_tokens", "output_tokens")]
+        chars, seconds = (rows[name].to_numpy(dtype=float) for name in ("input_chars", "e2e_s"))
+        samples = np.stack([counts[0].value / chars, counts[1].value, seconds])
+        mean = samples.mean(axis=1, keepdims=True)
+        stretch = float(stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)) * math.sqrt(n / (n - 1))
+        # What is nothing may still be without an upper end.
+        samples = np.maximum(mean + stretch * (samples - mean), np.finfo(float).tiny)
+        columns = [
+            best * np.where(count.value > 0, end / count.value, 1.0)
+            for best, count in zip(samples, counts, strict=False)
+            for end in (count.low, count.value, count.high)
+        ]
+        sources = rows[["input_tokens_source", "output_tokens_source"]]
+        return cls(description, np.column_stack([*columns, samples[2]]), bool((sources == "estimated").any(axis=None)))
 
     @property
     def n(self) -> int:
         """Number of calls."""
-        return len(self.rows)
-
-    @property
-    def tokens_per_char(self) -> Floats:
-        """Each call's input tokens per character sent."""
-        return self.values("input_tokens") / self.values("input_chars")
-
-    def values(self, column: str) -> Floats:
-        """The numbers in a column."""
-        return self.rows[column].to_numpy(dtype=float)
-
-    def is_estimated(self, column: str) -> Flags:
-        """Of which calls the tokens in a column were estimated from the length of the text."""
-        return (self.rows[f"{column}_source"] == "estimated").to_numpy(dtype=bool)
-
-    def end_factors(self, column: str) -> Floats:
-        """Factors from each call's tokens to the fewest, the estimate and the most that they may be."""
-        counts = read_bounds(self.rows, column)
-        ends = np.stack([counts.low, counts.value, counts.high])
-        return np.where(self.is_estimated(column), ends / ends[1], 1.0)
+        return len(self.samples)
 
 
 def read_history(ledger: Ledger, models: Iterable[str]) -> pd.DataFrame:
@@ -467,7 +454,7 @@ def _find_similar_calls(
         # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
         # the planned calls are cut short alike.
         if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
-            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
+            return SimilarCalls.of(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
     return None
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from famnb import stats
 from famnb.experiment.comparison import MAX_APART_S, NOTABLE, RUN_NOISE
-from famnb.experiment.metrics import MEAN, MEDIAN, RATIO, SUCCESS, Failed, find_metric
+from famnb.experiment.metrics import COST, MEAN, MEDIAN, RATIO, SUCCESS, Failed, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
     ESTIMATE_MARK,
@@ -49,7 +49,17 @@ _FRACTIONS = {
 }
 _ABOUT = 0.03
 """A ratio this close to a fraction, as a share of it, is called by it."""
-_TIME_VERBS = {"ttft_s": "starts", "ttfa_s": "shows its first words", "e2e_s": "answers"}
+_PHRASES = {
+    "ttft_s": ("starts {size} sooner", "starts {size} later", "is faster"),
+    "ttfa_s": ("shows its first words {size} sooner", "shows its first words {size} later", "is faster"),
+    "e2e_s": ("answers {size} sooner", "answers {size} later", "is faster"),
+    "output_tokens": ("writes {size} tokens fewer", "writes {size} tokens more", ""),
+    SUCCESS: ("fails {size} more often", "fails {size} less often", "fails more"),
+    COST: ("costs {size} less a call", "costs {size} more a call", "is cheaper"),
+    "score": ("scores {size} lower", "scores {size} higher", ""),
+    "": ("has a {title} {size} lower", "has a {title} {size} higher", ""),
+}
+"""Of a metric: what is said of less, of more, and what is asked where the data do not tell; "" is any other metric."""
 
 
 # What the figures are of
@@ -365,7 +375,9 @@ class PairFinding:
             self.size = effect._replace(value=-effect.value, low=-effect.high, high=-effect.low)
         self.is_same = is_same(effect.low, effect.high)
         """Whether the effect is the same in every pair."""
-        self.conjunction = "as" if row["metric"] == "cost_usd" and self.is_ratio else "than"
+        self.conjunction = "as" if row["metric"] == COST and self.is_ratio else "than"
+        name = "score" if self.metric.is_score else self.metric.name
+        self.phrases = _PHRASES.get(name, _PHRASES[""])
 
     @property
     def better(self) -> str | None:
@@ -403,30 +415,16 @@ class PairFinding:
 
     def claim(self) -> str:
         """A clear difference as a verb, with its size."""
-        typically = "typically " if self.row["statistic"] == MEDIAN else ""
-        return f"{typically}{self._claim_size()}"
-
-    def _claim_size(self) -> str:
-        size = self._format_size()
-        match self.row["metric"]:
-            case "ttft_s" | "ttfa_s" | "e2e_s" as name:
-                return f"{_TIME_VERBS[name]} {size} {'sooner' if self.is_less else 'later'}"
-            case "output_tokens":
-                return f"writes {size} tokens {'fewer' if self.is_less else 'more'}"
-            case "success":
-                return f"fails {size} {'more' if self.is_less else 'less'} often"
-            case "cost_usd" if self.is_ratio:
-                ratio = math.nan if self.row["estimated"] else self.size.value
-                words = [word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT]
-                return f"costs {words[0] if words else f'{size} as much'}"
-            case "cost_usd":
-                return f"costs {size} {'less' if self.is_less else 'more'} a call"
-            case _ if self.metric.is_score:
-                return f"scores {size} {'lower' if self.is_less else 'higher'}"
-            case _ if self.is_ratio:
-                return f"has {size} the {self.metric.title}"
-            case _:
-                return f"has a {self.metric.title} {size} {'lower' if self.is_less else 'higher'}"
+        size, title = self._format_size(), self.metric.title
+        if not self.is_ratio:
+            text = self.phrases[0 if self.is_less else 1].format(size=size, title=title)
+        elif self.metric.name == COST:
+            ratio = math.nan if self.row["estimated"] else self.size.value
+            words = (word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT)
+            text = f"costs {next(words, f'{size} as much')}"
+        else:
+            text = f"has {size} the {title}"
+        return f"typically {text}" if self.row["statistic"] == MEDIAN else text
 
     def _format_size(self) -> str:
         """How large a clear difference is; of estimates too far apart for a figure, at which end it is the smallest."""
@@ -441,19 +439,11 @@ class PairFinding:
 
     def _question(self, *, alone: bool) -> str:
         """What the pairs cannot tell, with both names or, if not `alone`, after a clause on the second."""
-        first, second = (f" than {self.first}", self.second) if alone else ("", "it")
-        match self.row["metric"]:
-            case _ if self.metric.is_score:
-                return f"{second} answers as well as {self.first}" if alone else "its answers are as good"
-            case "ttft_s" | "ttfa_s" | "e2e_s":
-                return f"{second} is faster{first}"
-            case "cost_usd":
-                return f"{second} is cheaper{first}"
-            case "success":
-                return f"{second} fails more{first}"
-            case _:
-                rest = f"differ in {self.metric.title}"
-                return f"{self.second} and {self.first} {rest}" if alone else f"the two {rest}"
+        if comparative := self.phrases[2]:
+            return f"{self.second} {comparative} than {self.first}" if alone else f"it {comparative}"
+        if self.metric.is_score:
+            return f"{self.second} answers as well as {self.first}" if alone else "its answers are as good"
+        return f"{f'{self.second} and {self.first}' if alone else 'the two'} differ in {self.metric.title}"
 
     def doubt(self, *, alone: bool, has_size: bool = False) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin."""

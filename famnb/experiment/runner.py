@@ -29,7 +29,7 @@ from famnb.client.batch import ServiceLimiters
 from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
 from famnb.errors import Interrupted
-from famnb.experiment.budget import Budget, CallOutcome
+from famnb.experiment.budget import NO_BUDGET, Budget, CallOutcome
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport, StopReason, VariantProgress
 from famnb.experiment.resume import ANSWERED
@@ -90,7 +90,7 @@ class Run:
         executor: Executor,
         *,
         concurrency: int,
-        budget: Budget | None = None,
+        budget: Budget = NO_BUDGET,
         finish: Callable[[], object] = lambda: None,
         now: Callable[[], float] = time.monotonic,
         wait: Callable[[_Outcomes, float | None], tuple[str, CallOutcome] | None] = wait_for_outcome,
@@ -149,7 +149,7 @@ class Run:
                     if variant.planned
                 ),
             )
-            if self._budget is not None:
+            if self._budget.limit is not None:
                 report.counted_usd, report.budget_usd = self._budget.counted, self._budget.limit
             if report.is_over:
                 return report
@@ -247,7 +247,6 @@ class Run:
 
     def _start_calls(self, now: float) -> None:
         """Start every call that may start now."""
-        budget = self._budget
         while self._report.stopped_by is None and len(self._running) < self._concurrency:
             ready = [
                 service_queue
@@ -260,15 +259,14 @@ class Run:
             cell = service_queue.first
             if self._warmups_running and not cell.warmup:
                 return
-            if budget is not None and not budget.fits(cell.key):
+            if not self._budget.fits(cell.key):
                 # While calls are in flight there is hope: they may cost less than was reserved for them.
                 if not self._running:
                     self._stop("budget")
                 return
             service_queue.pop()
             service_queue.running += 1
-            if budget is not None:
-                budget.reserve(cell.key)
+            self._budget.reserve(cell.key)
             self._start(cell)
 
     def _start(self, cell: Cell) -> None:
@@ -313,8 +311,7 @@ class Run:
         self._times_lost.update([key] * outcome.is_lost)
         is_retried = outcome.is_lost and self._times_lost[key] < TRIES and report.stopped_by is None
         with self._lock:
-            if self._budget is not None:
-                self._budget.settle(key, outcome)
+            self._budget.settle(self._budget.worst_of(key), outcome)
             del self._running[key]
             self._count(cell, outcome, is_retried=is_retried)
             service_queue.running -= 1

@@ -7,9 +7,6 @@ A scorer is any object with a `name` and a `score(reply, prompt)`; those made he
     famnb.scorers.numeric(tolerance=0.5)    the last number of the answer is `expected`
     famnb.scorers.regex(r"\b42\b")          the answer holds a match
     famnb.scorers.schema(Invoice)           the answer is JSON of that form
-    famnb.scorers.refusal(wanted=False)     the model did not decline to answer
-    famnb.scorers.latency(2.0)              the answer was there within so many seconds
-    famnb.scorers.cost(0.001)               the call cost no more than so many USD
     famnb.scorers.function(my_function)     the result of a Python function of the answer
     famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
 
@@ -17,8 +14,9 @@ A scorer is any object with a `name` and a `score(reply, prompt)`; those made he
 function or the prompt's `expected` has changed. `exp.score(budget_usd=1)` asks the judges; all others score whenever
 the frame is read: `exp.frame()["score_exact"]`. `judge(…, pairwise=True, name="duel")` sees each pair in both orders: a
 choice that changes with the order is a tie, and `exp.score()` says how many do. It also says how far a judge agrees
-with people who voted on the same pairs (rate and Cohen's kappa). `exp.ranking("duel")` has strengths,
-`exp.judge_cost()` what it cost; a judge's calls carry the tag `judge`, and are in none of the experiment's figures.
+with people who voted on the same pairs. `exp.ranking("duel")` has strengths, `exp.judge_cost()` what it cost; a judge's
+calls carry the tag `judge`, and are in none of the experiment's figures. Limits of time and cost need no scorer:
+`exp.summary(slo={"e2e_s": 2, "cost_usd": 0.001})` has the share of calls that keep them.
 
 To add a scorer: a function here that returns a `LocalScorer`, its name in `__all__`, in `_FACTORIES` and above.
 """
@@ -29,22 +27,18 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import jsonschema_rs
 import pydantic
 
 from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
-from famnb.experiment.budget import parse_budget
 from famnb.experiment.fingerprint import identify_function
 from famnb.experiment.judge import Judge, judge
-from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
+from famnb.experiment.prompts import Prompt
 from famnb.experiment.score import (
     DETAIL_CHARS,
-    REFUSAL_CHARS,
-    REFUSALS,
     ROUNDING,
     LocalScorer,
     NoScore,
@@ -55,11 +49,8 @@ from famnb.experiment.score import (
     to_score,
 )
 from famnb.experiment.votes import VOTES_SCORE
-from famnb.formatting import format_duration
-from famnb.record import prices
 from famnb.reply import Reply
 from famnb.request import structured_output
-from famnb.timing import Timing
 from famnb.validation import check_number, check_text
 
 __all__ = [
@@ -67,18 +58,13 @@ __all__ = [
     "Score",
     "Scorer",
     "contains",
-    "cost",
     "exact",
     "function",
     "judge",
-    "latency",
     "numeric",
-    "refusal",
     "regex",
     "schema",
 ]
-
-Which: TypeAlias = Literal["first", "last"]
 
 
 @runtime_checkable
@@ -98,41 +84,33 @@ class Scorer(Protocol):
         """Return the score of a complete reply; an exception makes a missing score, with its message as detail."""
 
 
-def exact(
-    expected: str | None = None,
-    *,
-    slot: str = EXPECTED_SLOT,
-    strip: bool = True,
-    casefold: bool = False,
-    name: str = "exact",
-) -> Scorer:
-    """Score 1 for an answer that is the expected text, else 0: `expected`, or the prompt's own value of `slot`.
+def exact(expected: str | None = None, *, casefold: bool = False, name: str = "exact") -> Scorer:
+    """Score 1 for an answer that is the expected text, else 0: `expected`, or the prompt's own.
 
-    `strip` leaves white space at both ends out of account, `casefold` upper and lower case. A prompt without that
-    value has no score.
+    White space at both ends is left out of account, with `casefold` upper and lower case too. A prompt that expects
+    nothing has no score.
     """
 
     def score(reply: Reply, prompt: Prompt) -> Score:
-        wanted = str(expected_value(expected, slot, prompt))
-        texts = [text.strip() if strip else text for text in (reply.text, wanted)]
+        wanted = str(expected_value(expected, prompt))
+        texts = [text.strip() for text in (reply.text, wanted)]
         is_equal = len({text.casefold() if casefold else text for text in texts}) == 1
         return Score(float(is_equal), "" if is_equal else f"expected {wanted:.{DETAIL_CHARS}}")
 
-    return LocalScorer(name, ("exact", expected, slot, strip, casefold), score)
+    return LocalScorer(name, ("exact", expected, casefold), score)
 
 
 def contains(
     expected: str | Sequence[str] | None = None,
     *,
-    slot: str = EXPECTED_SLOT,
     need: Literal["all", "any"] = "all",
     casefold: bool = False,
     name: str = "contains",
 ) -> Scorer:
-    """Score 1 for an answer that contains the expected text, else 0: `expected`, or the prompt's own value of `slot`.
+    """Score 1 for an answer that contains the expected text, else 0: `expected`, or the prompt's own.
 
     Of several texts, in a list, it must contain all, or with `need="any"` one. `casefold` leaves upper and lower case
-    out of account. A prompt without that value has no score.
+    out of account. A prompt that expects nothing has no score.
     """
     if need not in ("all", "any"):
         raise InvalidRequest(f"need: expected 'all' or 'any' of the texts, got {need!r:.80}")
@@ -143,7 +121,7 @@ def contains(
         raise InvalidRequest(f"contains: expected a text or a list of texts, got {expected!r:.80}")
 
     def score(reply: Reply, prompt: Prompt) -> Score:
-        value = expected_value(texts, slot, prompt)
+        value = expected_value(texts, prompt)
         wanted = list(map(str, value)) if isinstance(value, list | tuple) else [str(value)]
         answer = reply.text.casefold() if casefold else reply.text
         absent = [text for text in wanted if (text.casefold() if casefold else text) not in answer]
@@ -151,42 +129,38 @@ def contains(
             return Score(1.0)
         return Score(0.0, f"not in the answer: {', '.join(map(repr, absent))}"[:DETAIL_CHARS])
 
-    return LocalScorer(name, ("contains", None if texts is None else list(texts), slot, need, casefold), score)
+    return LocalScorer(name, ("contains", None if texts is None else list(texts), need, casefold), score)
 
 
 def numeric(
     expected: float | None = None,
     *,
-    slot: str = EXPECTED_SLOT,
     tolerance: float = 0.0,
     relative: float = 0.0,
-    which: Which = "last",
     name: str = "numeric",
 ) -> Scorer:
-    """Score 1 if a number in the answer is the expected one, else 0: `expected`, or the prompt's own value of `slot`.
+    """Score 1 if the last number of the answer is the expected one, else 0: `expected`, or the prompt's own.
 
-    The answer's last number counts, since a model that thinks aloud ends with its result, or with `which="first"` the
-    first. It may be off by `tolerance`, or by `relative` as a share of the expected number, whichever is more. Numbers
-    are read as written in English: "1,234.5" is one. A prompt without a number to expect has no score.
+    The last, since a model that thinks aloud ends with its result. It may be off by `tolerance`, or by `relative` as a
+    share of the expected number, whichever is more. Numbers are read as written in English: "1,234.5" is one. A prompt
+    without a number to expect has no score.
     """
     for setting, value in {"tolerance": tolerance, "relative": relative}.items():
         check_number(setting, value, minimum=0, expected="a number of 0 or more")
-    if which not in get_args(Which):
-        raise InvalidRequest(f"which: expected 'last' or 'first', got {which!r:.80}")
     if expected is not None:
         check_number("expected", expected, expected="a number, or None for the prompt's own")
 
     def score(reply: Reply, prompt: Prompt) -> Score:
-        wanted = expected_number(expected_value(expected, slot, prompt))
+        wanted = expected_number(expected_value(expected, prompt))
         numbers = find_numbers(reply.text)
         if not numbers:
             return Score(0.0, f"no number in the answer; expected {wanted:g}")
-        number = numbers[0 if which == "first" else -1]
+        number = numbers[-1]
         # 0.3 and 0.1 + 0.2 are the same number to whoever writes them.
         margin = max(tolerance, relative * abs(wanted), ROUNDING * abs(wanted))
         return Score(float(abs(number - wanted) <= margin), f"{number:.15g}, expected {wanted:.15g}")
 
-    return LocalScorer(name, ("numeric", expected, slot, tolerance, relative, which), score)
+    return LocalScorer(name, ("numeric", expected, tolerance, relative), score)
 
 
 def regex(
@@ -194,14 +168,13 @@ def regex(
     *,
     flags: int = 0,
     group: int | str | None = None,
-    slot: str = EXPECTED_SLOT,
     name: str = "regex",
 ) -> Scorer:
     r"""Score 1 for an answer that holds a match of a regular expression, else 0.
 
-    Without a `pattern`, the prompt's own value of `slot` is one. With a `group`, such as 1 of r"Answer: (\w+)", the
-    text of that group in the last match must be the prompt's value of `slot`. A prompt without that value has no
-    score. Raises InvalidRequest unless it is a regular expression with such a group.
+    Without a `pattern`, what the prompt expects is one. With a `group`, such as 1 of r"Answer: (\w+)", the text of that
+    group in the last match must be what the prompt expects. A prompt that expects nothing has no score. Raises
+    InvalidRequest unless it is a regular expression with such a group.
     """
     if pattern is None and group is not None:
         raise InvalidRequest("regex: group= is of a pattern; give one, such as r'Answer: (\\w+)'")
@@ -213,7 +186,7 @@ def regex(
         raise InvalidRequest(f"group: {compiled.pattern!r:.80} has no group {group!r}; groups are what stands in (…)")
 
     def score(reply: Reply, prompt: Prompt) -> Score:
-        wanted = "" if compiled and group is None else str(expected_value(None, slot, prompt))
+        wanted = "" if compiled and group is None else str(expected_value(None, prompt))
         try:
             matches = list((compiled or re.compile(wanted, flags)).finditer(reply.text))
         except re.error as error:
@@ -226,80 +199,8 @@ def regex(
         text, wanted = (matches[-1][group] or "").strip(), wanted.strip()
         return Score(float(text == wanted), f"found {text:.{DETAIL_CHARS}}, expected {wanted:.{DETAIL_CHARS}}")
 
-    settings = "regex", compiled and (compiled.pattern, compiled.flags), flags, group, slot
+    settings = "regex", compiled and (compiled.pattern, compiled.flags), flags, group
     return LocalScorer(name, settings, score)
-
-
-def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name: str = "refusal") -> Scorer:
-    """Score 1 for an answer in which the model declines to answer, else 0; with `wanted=False` the other way round.
-
-    Declined has one that the service marks as refused or filtered, or that says so at its beginning: in the usual
-    English words, or in those of your `patterns`, regular expressions whose case does not matter. Raises InvalidRequest
-    for a pattern that is not a regular expression.
-    """
-    items = REFUSALS if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
-    if not items:
-        raise InvalidRequest("patterns: expected at least one regular expression; leave it out for the usual words")
-    for pattern in items:
-        regex(pattern)
-    combined = re.compile("|".join(f"(?:{pattern})" for pattern in items), re.IGNORECASE)
-
-    def find_refusal(reply: Reply) -> str | None:
-        """What shows that the model refused; None if nothing does."""
-        if text := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
-            return f"the service says so: {text:.{DETAIL_CHARS}}"
-        if reply.finish_reason == "content_filter":
-            return "the answer was filtered"
-        match = combined.search(reply.text.replace("\u2019", "'")[:REFUSAL_CHARS])
-        return None if match is None else f"found {match[0]:.{DETAIL_CHARS}}"
-
-    def score(reply: Reply, _: Prompt) -> Score:
-        reason = find_refusal(reply)
-        return Score(float((reason is not None) == bool(wanted)), reason or "no refusal")
-
-    return LocalScorer(name, ("refusal", combined.pattern, bool(wanted)), score)
-
-
-def latency(max_s: float, *, metric: str = "e2e_s", name: str = "latency") -> Scorer:
-    """Score 1 for an answer that came within `max_s` seconds, else 0.
-
-    `metric` is any of the times of `famnb.calls`, such as "ttft_s" for the first token. No score where it was not
-    observed. Raises InvalidRequest for an unknown metric.
-    """
-    check_number("max_s", max_s, above=0, expected="a number of seconds above 0")
-    metrics = [field for field in Timing.__struct_fields__ if field.endswith("_s")]
-    if metric not in metrics:
-        raise InvalidRequest(f"metric: there is no {metric!r:.80}; expected one of {', '.join(metrics)}")
-
-    def score(reply: Reply, _: Prompt) -> Score:
-        seconds = getattr(reply.timing, metric)
-        if seconds is None:
-            raise NoScore(f"{metric} was not observed")
-        return Score(float(seconds <= max_s), f"{metric} {format_duration(seconds)}")
-
-    return LocalScorer(name, ("latency", max_s, metric), score)
-
-
-def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
-    """Score 1 for a call that cost no more than `max_usd`, else 0.
-
-    No score where that is not known: without a price, or where usage is estimated and the limit lies between the lowest
-    and the highest cost. Raises InvalidRequest unless `max_usd` is an amount.
-    """
-    limit = parse_budget(max_usd, "max_usd")
-
-    def score(reply: Reply, _: Prompt) -> Score:
-        usd = reply.cost
-        if usd is None and reply.request is not None:
-            # The price may have been set since the call was made.
-            usd = prices.cost(reply.request.model, reply.usage, service=reply.profile)
-        if usd is None:
-            raise NoScore("the cost is not known: there is no price for the model, or no token count")
-        if usd.low <= limit < usd.high:
-            raise NoScore(f"{usd}: the limit is between")
-        return Score(float(usd.high <= limit), str(usd))
-
-    return LocalScorer(name, ("cost", str(limit)), score)
 
 
 def schema(kind: Any, *, name: str = "schema") -> Scorer:
@@ -402,7 +303,7 @@ def parse_scorers(items: Iterable[Any], *, endpoints: Endpoints = ENDPOINTS) -> 
     return scorers
 
 
-_FACTORIES = (contains, cost, exact, function, judge, latency, numeric, refusal, regex, schema)
+_FACTORIES = (contains, exact, function, judge, numeric, regex, schema)
 
 
 def _to_scorer(item: Any) -> Scorer | Judge:
@@ -430,15 +331,11 @@ def apply_scorer(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:
 
 
 def _takes_prompt(call: Callable[..., Any]) -> bool:
-    """Whether a function has a second required parameter, for the prompt."""
+    """Whether a function cannot be called with the reply alone."""
     try:
-        parameters = inspect.signature(call).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions have no signature
+        inspect.signature(call).bind(None)
+    except TypeError:
+        return True
+    except ValueError:  # some built-in functions have no signature
         return False
-    positional = [
-        parameter
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [parameter for parameter in positional if parameter.default is parameter.empty]
-    return len(required) > 1 or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    return False

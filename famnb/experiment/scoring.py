@@ -18,7 +18,7 @@ from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BaseClient
 from famnb.errors import Interrupted
 from famnb.experiment import votes
-from famnb.experiment.budget import Budget, CallOutcome, worst_case
+from famnb.experiment.budget import NO_BUDGET, Budget, CallOutcome, worst_case
 from famnb.experiment.fingerprint import score_keys
 from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.plan import Cell
@@ -234,15 +234,12 @@ class Scoring:
                     yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)
                 else:
                     waiting.append(index)
-            budget = self._make_budget(client, {str(index): requests[index] for index in waiting})
+            budget = self._make_budget(client, {index: requests[index] for index in waiting})
             while waiting:
                 check_writable(self.ledger)
                 batch: list[int] = []
-                while waiting and len(batch) < ROUNDS_PER_BATCH * self.concurrency:
-                    if budget is not None and not budget.fits(str(waiting[0])):
-                        break
-                    if budget is not None:
-                        budget.reserve(str(waiting[0]))
+                while waiting and len(batch) < ROUNDS_PER_BATCH * self.concurrency and budget.fits(waiting[0]):
+                    budget.reserve(waiting[0])
                     batch.append(waiting.pop(0))
                 if not batch:
                     self._unpaid[judge.name] += len(waiting)
@@ -251,18 +248,17 @@ class Scoring:
                     [requests[index] for index in batch], self.concurrency, labels, progress=False
                 )
                 for index, reply in zip(batch, calls.replies(), strict=True):
-                    if budget is not None:
-                        # Counted as one try: one that was never sent has an error that bills nothing.
-                        http_status = getattr(reply.error, "status", None)
-                        outcome = CallOutcome.from_reply(reply, http_status=http_status, attempts=1)
-                        budget.settle(str(index), outcome)
+                    # Counted as one try: one that was never sent has an error that bills nothing.
+                    http_status = getattr(reply.error, "status", None)
+                    outcome = CallOutcome.from_reply(reply, http_status=http_status, attempts=1)
+                    budget.settle(budget.worst_of(index), outcome)
                     bar.update()
                     yield index, reply
 
-    def _make_budget(self, client: BaseClient, requests: Mapping[str, Request]) -> Budget | None:
-        """The budget of all judges with what they have cost so far counted; None without a limit."""
+    def _make_budget(self, client: BaseClient, requests: Mapping[int, Request]) -> Budget:
+        """The budget of all judges with what they have cost so far counted."""
         if self.budget_usd is None:
-            return None
+            return NO_BUDGET
         worst = {}
         for key, request in requests.items():
             names = service_names(client.base_url(request.endpoint), client.profile.name)
@@ -270,7 +266,7 @@ class Scoring:
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
         simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
         outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))
-        return Budget(self.budget_usd, worst=worst, spent=counted_costs(outcomes, self.ledger, simulated=simulated))
+        return Budget(self.budget_usd, worst.get, spent=counted_costs(outcomes, self.ledger, simulated=simulated))
 
     def _read_texts(self, answers: Iterable[AnsweredCell]) -> dict[str, str]:
         """The texts of answers, by the ids of their calls."""

@@ -22,13 +22,11 @@ from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.experiment import narrative
 from famnb.experiment.comparison import (
-    Pairs,
     compare_variants,
     estimate,
     judge,
     mean_over_prompts,
     number_prompts,
-    pair_variants,
     to_records,
 )
 from famnb.experiment.metrics import (
@@ -239,7 +237,7 @@ def summary(
     metrics: Iterable[str] | None = None,
     slo: Mapping[str, float] | None = None,
     failed: Failed = "zero",
-    pairs: Pairs | Sequence[tuple[str, str]] = "baseline",
+    pairs: Sequence[tuple[str, str]] | None = None,
     level: float = 0.95,
     spans: Mapping[str, Span] | None = None,
     notes: Iterable[str] = (),
@@ -249,21 +247,17 @@ def summary(
 ) -> Summary:
     """Summarise a frame of `Experiment.frame`; see `Experiment.summary` for the arguments.
 
-    `pairs` may also name the pairs themselves. `spans` has the lowest and
-    highest value of columns of scores; `notes` come before the summary's own; `look` says at which level differences
-    are judged, `exploratory` that the primary metric was chosen after the calls. Raises InvalidRequest for what the
-    frame has not.
+    `pairs` are the variants to compare in place of the baseline with every other; `spans` has the lowest and highest
+    value of columns of scores; `notes` come before the summary's own; `look` says at which level differences are
+    judged, `exploratory` that the primary metric was chosen after the calls. Raises InvalidRequest for what the frame
+    has not.
     """
     rows = drop_warmups(frame)
     variants = list_variants(rows)
     level = check_share("level", level)
     first = check_choice("baseline", variants[0] if baseline is None else baseline, variants)
     check_choice("failed", failed, get_args(Failed))
-    if isinstance(pairs, str):
-        check_choice("pairs", pairs, get_args(Pairs))
-        chosen_pairs = pair_variants(variants, first, pairs)
-    else:
-        chosen_pairs = list(pairs)
+    chosen_pairs = [(first, name) for name in variants if name != first] if pairs is None else list(pairs)
     limits = check_slo(slo, rows)
     names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
     scores = score_columns(rows[rows["status"].isin(ANSWERED)])

@@ -16,7 +16,7 @@ from famnb.experiment import scorers
 if TYPE_CHECKING:
     from famnb.experiment.experiment import BaseExperiment
 
-WRITTEN_SCORERS = ("exact", "contains", "numeric", "latency", "cost")
+WRITTEN_SCORERS = ("exact", "contains", "numeric")
 """The scorers whose settings are their arguments, in their order."""
 _SCORERS = {name: getattr(scorers, name) for name in scorers.__all__ if name[:1].islower()}
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from famnb.client.client import BaseClient
-from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, is_foreign, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import html_table, shorten
 from famnb.request import Request
@@ -61,17 +61,13 @@ class Variant:
 Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
 
 
-def grid(
-    *, where: Callable[[dict[str, Any]], bool] | None = None, skip: bool = False, **fields: Any
-) -> tuple[Variant, ...]:
+def grid(*, where: Callable[[dict[str, Any]], bool] | None = None, **fields: Any) -> tuple[Variant, ...]:
     """Return every combination of the values given, a list a field; a single value is the same in all.
 
     `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
-    services; the names are labels, and a combination has them in place of the clients. A vendor's model is checked by
-    the experiment, whose client has the vendor's profile, unless there is a `client` here. `where(combination)` keeps
-    those for which it is true; `skip=True` drops those whose endpoint does not serve the model or does not take a
-    field, which otherwise is an InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list
-    needs a list of lists.
+    services; the names are labels, and a combination has them in place of the clients. `where(combination)` keeps those
+    for which it is true. A field whose value is itself a list needs a list of lists. Whether the endpoints take the
+    fields and serve the models is checked by the experiment, which knows whose they are.
     """
     clients: dict[str, BaseClient] = {}
     if "client" in fields:
@@ -86,20 +82,8 @@ def grid(
     products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     # A copy for `where`, which could change what it is given.
     combinations = [combination for combination in products if where is None or where(dict(combination))]
-    misfits: list[str | None] = []
-    for combination in combinations:
-        client = clients.get(combination.get("client", ""))
-        if client is None and is_foreign(combination.get("model")):
-            misfits.append(None)
-        else:
-            misfits.append(find_misfit(combination, ENDPOINTS if client is None else client.endpoints))
-    if skip:
-        pairs = zip(combinations, misfits, strict=True)
-        combinations = [combination for combination, misfit in pairs if misfit is None]
-    elif fault := next(filter(None, misfits), None):
-        raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
     if not combinations:
-        raise InvalidRequest("grid: no combination is left; loosen where=, or name models that the endpoints serve")
+        raise InvalidRequest("grid: no combination is left; loosen where=")
     return _label_variants(combinations, clients)
 
 
@@ -146,9 +130,8 @@ def parse_variants(
 def _try_request(variant: Variant, shared: Fields, endpoints: Endpoints, arguments: Iterable[str]) -> Request:
     """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
     fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
-    if fault := find_misfit(fields, endpoints, is_complete=True, arguments=arguments):
-        raise InvalidRequest(f"variant {variant.label!r}: {fault}")
     try:
+        _check_fields(fields, endpoints, arguments)
         return build_request("?", fields, endpoints)
     except InvalidRequest as error:
         raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
@@ -189,30 +172,23 @@ def endpoint_of(fields: Fields, endpoints: Endpoints = ENDPOINTS) -> Endpoint:
     return resolve_endpoint(fields.get("endpoint"), fields.get("model"), endpoints)
 
 
-def find_misfit(
-    fields: Fields, endpoints: Endpoints = ENDPOINTS, *, is_complete: bool = False, arguments: Iterable[str] = ()
-) -> str | None:
-    """Why the endpoint of some fields does not serve their model or take a field; None if it does.
+def _check_fields(fields: Fields, endpoints: Endpoints, arguments: Iterable[str]) -> None:
+    """Raise InvalidRequest unless the endpoint of some fields serves their model and takes each of them.
 
-    Unless `is_complete`, fields without an endpoint may still get one, and nothing can be said. Raises InvalidRequest
-    for a name that is a field of no endpoint, or that the prompts fill; `arguments` are what a caller takes besides
-    fields, one of which may be meant.
+    `arguments` are what a caller takes besides fields, one of which may be meant by a name that no endpoint has.
     """
     for name in fields:
         _check_field_name(name, endpoints, arguments)
-    if fields.get("endpoint") is None and not is_complete:
-        return None
     target, model = endpoint_of(fields, endpoints), fields.get("model")
     if model is not None and not _serves(target, model, endpoints):
         serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
         models = dict.fromkeys(name for other in endpoints.values() for name in other.models)
         hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(models)}"
-        return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
+        raise InvalidRequest(f"endpoint {target.name!r} does not serve model {model!r} ({hint})")
     for name, value in fields.items():
         taking = _endpoints_taking(name, endpoints)
         if value is not None and target.name not in taking:
-            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})"
-    return None
+            raise InvalidRequest(f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})")
 
 
 def _check_field_name(name: str, endpoints: Endpoints, arguments: Iterable[str]) -> None:
@@ -223,11 +199,8 @@ def _check_field_name(name: str, endpoints: Endpoints, arguments: Iterable[str])
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
     if name in names:
         return
-    if similar := difflib.get_close_matches(name, arguments, 1):
+    if similar := difflib.get_close_matches(name, [*arguments, *sorted(names)], 1, 0.5):
         hint = f"did you mean {similar[0]!r}?"
-    elif similar := difflib.get_close_matches(name, sorted(names), 3, 0.5):
-        listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field, endpoints))})" for field in similar)
-        hint = f"near it are {listed}"
     else:
         hint = f"there are {', '.join(sorted(names))}"
     raise InvalidRequest(f"{name}: no endpoint has such a field; {hint}")

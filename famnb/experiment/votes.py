@@ -10,9 +10,8 @@ import dataclasses
 import itertools
 import math
 import random
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,7 @@ from scipy.special import expit, stdtrit
 
 from famnb import stats
 from famnb.experiment.plan import Cell
-from famnb.formatting import format_count, format_level, format_number, format_percent
+from famnb.formatting import format_count, format_level, format_percent
 from famnb.record.ratings import RecordedVote
 
 JUDGE_PREFIX = "judge:"
@@ -76,8 +75,7 @@ class Consistency:
     """Verdicts that could not be read."""
 
     def __str__(self) -> str:
-        share = f"{format_percent(self.inconsistent.value)}{_ends(self.inconsistent, format_percent)}"
-        value = share if self.pairs else "not known"
+        value = _format_share(self.inconsistent) if self.pairs else "not known"
         unread = f"; {self.unformed:,} verdicts could not be read" if self.unformed else ""
         return (
             f"{self.judge}: verdicts that change with the position: {value}, n = {self.pairs:,} pairs; the answer "
@@ -99,13 +97,11 @@ class CorrectedShare:
 
     def __str__(self) -> str:
         judged = f"{self.first} over {self.second}: {format_percent(self.judged)} by the judge"
+        prompts = format_count(self.corrected.clusters, "prompt")
         if math.isnan(self.corrected.value):
-            prompts = format_count(self.corrected.clusters, "prompt")
             fewest = stats.min_values(self.corrected.level)
             return f"{judged}, not corrected: people voted on {prompts} of these; {fewest} are the fewest"
-        value = f"{format_percent(self.corrected.value)}{_ends(self.corrected, format_percent)}"
-        prompts = format_count(self.corrected.clusters, "prompt")
-        return f"{judged}, {value} corrected by people's votes on {prompts}"
+        return f"{judged}, {_format_share(self.corrected)} corrected by people's votes on {prompts}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,17 +113,12 @@ class JudgeAgreement:
     """People's votes on pairs of which the judge has a verdict; a tie is one, unless the answers are equal."""
     rate: stats.Interval
     """The share of them in which the judge says the same, for new prompts."""
-    kappa: stats.Interval
-    """Cohen's kappa, which is 0 where they agree as often as chance has it."""
     shares: tuple[CorrectedShare, ...] = ()
     """What the judge says of each two variants, corrected."""
 
     def __str__(self) -> str:
         n = f"n = {format_count(self.votes, 'vote')} on {format_count(self.rate.clusters, 'prompt')}"
-        rate = f"{format_percent(self.rate.value)}{_ends(self.rate, format_percent)}"
-        is_known = not math.isnan(self.kappa.value)
-        kappa = f"{format_number(self.kappa.value)}{_ends(self.kappa, format_number)}" if is_known else "not known"
-        agreement = f"{self.judge}: agrees with {rate} of people's votes, Cohen's kappa {kappa}, {n}"
+        agreement = f"{self.judge}: agrees with {_format_share(self.rate)} of people's votes, {n}"
         return "; ".join([agreement, *map(str, self.shares)])
 
 
@@ -300,15 +291,14 @@ def agree_with_people(
     outcomes = {(duel.first.key, duel.second.key): duel.outcome for duel in verdicts}
     # On equal answers all agree, which says nothing of the judge.
     shared = [duel for duel in people if (duel.first.key, duel.second.key) in outcomes and not duel.equal]
-    result = stats.agreement(
-        [outcomes[duel.first.key, duel.second.key] for duel in shared],
-        [duel.outcome for duel in shared],
+    rate = stats.share(
+        [outcomes[duel.first.key, duel.second.key] == duel.outcome for duel in shared],
         clusters=[duel.first.prompt.id for duel in shared],
         level=level,
     )
     compared = dict.fromkeys((duel.first.variant.label, duel.second.variant.label) for duel in verdicts)
     shares = tuple(_correct_share(names, verdicts, people, level=level) for names in compared) if shared else ()
-    return JudgeAgreement(judge, len(shared), result.rate, result.kappa, shares)
+    return JudgeAgreement(judge, len(shared), rate, shares)
 
 
 def _correct_share(
@@ -320,48 +310,36 @@ def _correct_share(
     these prompts, is added to the judge's mean over all prompts; both vary with the prompts (Angelopoulos and others,
     Prediction-powered inference, Science 2023, for means).
     """
-    judged, voted = (
-        {
-            key: (duels[0].first.prompt.id, sum((duel.outcome + 1) / 2 for duel in duels) / len(duels))
-            for key, duels in _by_pair(source, names).items()
-        }
-        for source in (verdicts, people)
-    )
-    by_prompt: dict[str, list[float]] = defaultdict(list)
-    gaps: dict[str, list[float]] = defaultdict(list)
-    for key, (prompt, points) in judged.items():
-        by_prompt[prompt].append(points)
-        if key in voted:
-            gaps[prompt].append(voted[key][1] - points)
-    judge_means = {prompt: statistics.fmean(points) for prompt, points in by_prompt.items()}
-    gap_means = {prompt: statistics.fmean(points) for prompt, points in gaps.items()}
-    share, n = statistics.fmean(judge_means.values()), len(gap_means)
-    unknown = stats.Interval(math.nan, math.nan, math.nan, level=level, n=sum(map(len, gaps.values())), clusters=n)
+
+    def mean_points(duels: Iterable[Duel]) -> pd.Series[float]:
+        """The points of the first variant in each pair of answers, by the prompt and the answers' keys."""
+        rows = [
+            (duel.first.prompt.id, duel.first.key, duel.second.key, (duel.outcome + 1) / 2)
+            for duel in duels
+            if (duel.first.variant.label, duel.second.variant.label) == names
+        ]
+        table = pd.DataFrame(rows, columns=["prompt", "first", "second", "points"]).astype({"points": float})
+        return table.groupby(["prompt", "first", "second"])["points"].mean()
+
+    judged = mean_points(verdicts)
+    gaps = (mean_points(people) - judged).dropna()
+    judge_means, gap_means = (points.groupby(level="prompt").mean() for points in (judged, gaps))
+    share, n, all_prompts = float(judge_means.mean()), len(gap_means), len(judge_means)
+    unknown = stats.Interval(math.nan, math.nan, math.nan, level=level, n=len(gaps), clusters=n)
     if n < stats.min_values(level):
         return CorrectedShare(*names, share, unknown)
-    value = share + statistics.fmean(gap_means.values())
-    all_prompts = len(judge_means)
     # The prompts that people voted on are among those that the judge's mean is of.
-    covariance = statistics.covariance([judge_means[prompt] for prompt in gap_means], [*gap_means.values()])
-    variance = statistics.variance(gap_means.values()) / n + 2 * covariance / all_prompts
-    variance += statistics.variance(judge_means.values()) / all_prompts
+    covariance = float(judge_means[gap_means.index].cov(gap_means))
+    variance = float(gap_means.var()) / n + (2 * covariance + float(judge_means.var())) / all_prompts
     margin = float(stdtrit(n - 1, (1 + level) / 2)) * math.sqrt(max(variance, 0.0))
-    if not any(gap_means.values()):
+    if not gap_means.any():
         # Where the judge never differed from people it may still do so, on as many prompts as n would not have shown.
         margin += 1 - (1 - level) ** (1 / n)
-    value = min(max(value, 0.0), 1.0)
+    value = min(max(share + float(gap_means.mean()), 0.0), 1.0)
     corrected = dataclasses.replace(
         unknown, value=value, low=max(value - margin, 0.0), high=min(value + margin, 1.0), method="prediction-powered"
     )
     return CorrectedShare(*names, share, corrected)
-
-
-def _by_pair(duels: Iterable[Duel], names: tuple[str, str]) -> dict[tuple[str, str], list[Duel]]:
-    groups: dict[tuple[str, str], list[Duel]] = defaultdict(list)
-    for duel in duels:
-        if (duel.first.variant.label, duel.second.variant.label) == names:
-            groups[duel.first.key, duel.second.key].append(duel)
-    return groups
 
 
 def duels_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> list[Duel]:
@@ -374,9 +352,7 @@ def duels_of_grades(grades: Mapping[str, float], cells: Sequence[Cell]) -> list[
     return verdicts
 
 
-def _ends(interval: stats.Interval, format_value: Callable[[float], str]) -> str:
-    """The interval in words, empty where n carries none."""
-    if not interval.known:
-        return ""
-    low, high = format_value(interval.low), format_value(interval.high)
-    return f" ({format_level(interval.level)} interval {low} to {high})"
+def _format_share(share: stats.Interval) -> str:
+    """A share with its interval, if n carries one."""
+    value, low, high = map(format_percent, (share.value, share.low, share.high))
+    return f"{value} ({format_level(share.level)} interval {low} to {high})" if share.known else value

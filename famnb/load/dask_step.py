@@ -17,8 +17,9 @@ from typing import Any
 from famnb.client.client import BaseClient
 from famnb.client.dask_worker import read_credential
 from famnb.errors import Interrupted, InvalidRequest
+from famnb.experiment.budget import Budget
 from famnb.experiment.dask_executor import worker_settings
-from famnb.load.step import EndReason, MakeRequest, SpendingLimit, Step, run_step
+from famnb.load.step import EndReason, MakeRequest, Step, run_step
 from famnb.record.ledger import Ledger
 from famnb.request import Request
 
@@ -53,7 +54,7 @@ def run_step_on_workers(
     make_request: MakeRequest,
     client: BaseClient,
     labels: dict[str, str],
-    budget: SpendingLimit,
+    budget: Budget,
     dask_client: Any,
     key: Callable[[], str] | None,
 ) -> EndReason:
@@ -116,7 +117,7 @@ def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
     Returns why it ended early, what it counts for in USD, and its calls, as a ledger file; no bytes if there are none.
     """
     worst = dict(zip(map(id, share.requests), share.worst, strict=False))
-    budget = SpendingLimit(share.limit, lambda request: worst[id(request)])
+    budget = Budget(share.limit, lambda request: worst[id(request)])
     credential = read_credential(share.variable, share.key, share.settings)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "share.sqlite")

@@ -20,7 +20,7 @@ from famnb.client.batch import is_watched
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
 from famnb.errors import BudgetExceeded, InvalidRequest
-from famnb.experiment.budget import parse_budget, worst_case
+from famnb.experiment.budget import Budget, parse_budget, worst_case
 from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import Source, parse_prompts
 from famnb.formatting import (
@@ -41,11 +41,10 @@ from famnb.load.measure import (
     StepResult,
     add_load_columns,
     measure_step,
-    step_frame,
     step_rows,
 )
 from famnb.load.search import search_peak
-from famnb.load.step import EndReason, MakeRequest, SpendingLimit, Step, run_step
+from famnb.load.step import EndReason, MakeRequest, Step, run_step
 from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.validation import check_integer, check_number
@@ -273,11 +272,13 @@ class Load:
         self._check_objective()
         steps = self._steps()
         budget = self._make_budget(budget_usd)
-        measured = {} if again else self._find_measured(steps)
-        for step in steps:
-            if step.label not in measured and self._carry(step, budget, progress, on, key) == "budget":
-                break
         frame = self.frame()
+        measured = set() if again else self._find_measured(steps, frame)
+        todo = [step for step in steps if step.label not in measured]
+        for step in todo:
+            if self._carry(step, budget, progress, on, key) == "budget":
+                break
+        frame = self.frame() if todo else frame
         results = tuple(self._measure(step, frame) for step in steps if (frame["step"] == step.label).any())
         return LoadReport(
             self.name, results, self.objective, len(measured), budget.counted, bool(frame["simulated"].any())
@@ -352,12 +353,6 @@ class Load:
                 recorded[column] = pd.array([], dtype="Float64")
         return add_load_columns(pd.DataFrame(recorded), self.slo)
 
-    def steps(self) -> pd.DataFrame:
-        """One row a step that has calls, with what `run` reports of it."""
-        frame = self.frame()
-        steps = [step for step in self._steps() if (frame["step"] == step.label).any()]
-        return step_frame([self._measure(step, frame) for step in steps])
-
     def __repr__(self) -> str:
         steps = format_count(len(self.rates), "step") if self.trace is None else "a trace"
         return f"<Load {self.name}: {steps} of {self.duration_s:g} s, {self.arrivals}>"
@@ -383,7 +378,7 @@ class Load:
         return Step(f"{amount:.6g}{self._unit}", amount, due, self.duration_s, self.warmup_s, self.drain_s)
 
     def _carry(
-        self, step: Step, budget: SpendingLimit, progress: bool | None, on: Any, key: Callable[[], str] | None
+        self, step: Step, budget: Budget, progress: bool | None, on: Any, key: Callable[[], str] | None
     ) -> EndReason:
         recorded = calls(self.client.ledger, experiment=self.name, variant=step.label, columns=["repeat"])["repeat"]
         attempt = 0 if recorded.empty else int(recorded.max()) + 1
@@ -467,7 +462,7 @@ class Load:
                 "take e2e_s, or let them stream"
             )
 
-    def _make_budget(self, budget_usd: float | str | Decimal | None) -> SpendingLimit:
+    def _make_budget(self, budget_usd: float | str | Decimal | None) -> Budget:
         limit = None if budget_usd is None else parse_budget(budget_usd)
         known: dict[int, Decimal] = {}
         # Those sent again and again are priced once; the id of one made for its call alone is soon another's.
@@ -482,11 +477,11 @@ class Load:
                 known[id(request)] = worst
             return worst
 
-        return SpendingLimit(limit, worst_of)
+        return Budget(limit, worst_of)
 
-    def _find_measured(self, steps: Sequence[Step]) -> set[str]:
-        """The labels of the steps that an earlier run has measured whole, or ended early because of the service."""
-        frame, done = self.frame(), set()
+    def _find_measured(self, steps: Sequence[Step], frame: pd.DataFrame) -> set[str]:
+        """The labels of the steps that earlier runs have measured whole."""
+        done: set[str] = set()
         for step in steps:
             rows = frame[frame["step"] == step.label]
             if rows.empty:
@@ -499,13 +494,13 @@ class Load:
             # Before the time that its last calls have, nothing but an interrupt stops a call.
             stopped = rows["end_s"][rows["status"].eq("cancelled")]
             is_whole = is_whole and not (stopped < step.duration_s + step.drain_s).any()
-            if is_whole or self._measure(step, frame).verdict == "growing":
+            if is_whole or self._ends.get(step.label) == "growing":
                 done.add(step.label)
         return done
 
     def _measure(self, step: Step, frame: pd.DataFrame) -> StepResult:
         rows = frame[frame["step"] == step.label]
-        return measure_step(step, rows, has_slo=bool(self.slo), wanted=self.share, end=self._ends.get(step.label))
+        return measure_step(step, rows, has_slo=bool(self.slo), wanted=self.share, end=self._ends.get(step.label, ""))
 
 
 def _parse_from_zero(name: str, value: float | str) -> float:

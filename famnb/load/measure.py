@@ -18,7 +18,6 @@ import pandas as pd
 from famnb import stats
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_number, format_share
-from famnb.load.arrivals import LIKELY_Z, is_growing
 from famnb.load.step import EndReason, Step
 
 Verdict: TypeAlias = Literal["met", "missed", "unclear", "measured", "growing", "invalid"]
@@ -89,12 +88,10 @@ class StepResult:
         return self.verdict == "met" or (self.verdict == "unclear" and not self.note)
 
 
-def measure_step(
-    step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: float, end: EndReason | None = None
-) -> StepResult:
+def measure_step(step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: float, end: EndReason = "") -> StepResult:
     """Return what a step's recorded calls say of it; `wanted` is the share that is to keep the objective.
 
-    `end` is why it ended early; None if only its calls can tell, as those of another process.
+    `end` is why it ended early, if it did.
     """
     counted = calls[(calls["due_s"] >= step.warmup_s)]
     answered = counted["status"].isin(ANSWERED)
@@ -111,7 +108,7 @@ def measure_step(
         rarest = min(len(set(blocks[met])), len(set(blocks[~met])))
         share = stats.share(met, clusters=blocks if rarest >= MIN_BLOCKS else None)
         goodput = float(met.sum()) / span_s
-    verdict, note = _judge(_find_end(step, calls) if end is None else end, step, calls, share, wanted, late_share)
+    verdict, note = _judge(end, step, calls, share, wanted, late_share)
     return StepResult(
         label=step.label,
         amount=step.amount,
@@ -133,18 +130,6 @@ def _quantiles(values: pd.Series[Any]) -> tuple[float, float]:
     present = values.dropna().astype(float).to_numpy()
     median, high = (stats.percentile(present, p).value for p in (0.5, 0.95))
     return median, high
-
-
-def _find_end(step: Step, calls: pd.DataFrame) -> EndReason:
-    """Why a step ended early, as far as its recorded calls tell."""
-    stopped = calls["status"].eq("cancelled")
-    if step.due is None or not stopped.any():
-        return ""
-    if len(calls) >= len(step.due):
-        return "drain"
-    now = float(calls.loc[stopped, "end_s"].min())
-    begun, ended = (np.sort(calls[name].dropna().to_numpy(dtype=np.float64)) for name in ("due_s", "end_s"))
-    return "growing" if is_growing(begun[begun < now], ended[ended < now], now, LIKELY_Z) else "connections"
 
 
 def _judge(
@@ -170,30 +155,6 @@ def _judge(
     if share.high < wanted:
         return "missed", ""
     return "unclear", "" if share.value >= wanted else "fewer than wanted, by a difference that may be chance"
-
-
-def step_frame(results: Sequence[StepResult]) -> pd.DataFrame:
-    """Return a row a step, under its label: numbers as they are, intervals and percentiles a column each."""
-    rows = [
-        {
-            "offered": result.amount,
-            "verdict": result.verdict,
-            "calls": result.n,
-            "failed": result.failed,
-            "answered_per_s": result.answered_per_s,
-            "goodput_per_s": math.nan if result.goodput_per_s is None else result.goodput_per_s,
-            **{
-                f"share{end}": math.nan if result.share is None else getattr(result.share, name)
-                for end, name in (("", "value"), ("_low", "low"), ("_high", "high"))
-            },
-            **dict(zip(("first_p50_s", "first_p95_s"), result.first_s, strict=True)),
-            **dict(zip(("latency_p50_s", "latency_p95_s"), result.latency_s, strict=True)),
-            "own_share": result.own_share,
-            "note": result.note,
-        }
-        for result in results
-    ]
-    return pd.DataFrame(rows, index=pd.Index([result.label for result in results], name="step"))
 
 
 STEP_COLUMNS = (

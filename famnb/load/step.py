@@ -26,7 +26,8 @@ from famnb.client.client import BaseClient
 from famnb.client.live_call import Stream
 from famnb.client.retry import Retries
 from famnb.errors import Interrupted
-from famnb.experiment.budget import CallOutcome, counted_cost
+from famnb.experiment.budget import Budget
+from famnb.experiment.runner import outcome_of
 from famnb.load.arrivals import LIKELY_Z, Times, is_growing
 from famnb.record.serialize import PROMPT_TAGS
 from famnb.request import Request
@@ -68,41 +69,12 @@ class Step:
         return self.due is not None
 
 
-class SpendingLimit:
-    """What the calls of a load may cost at most, against what has ended and what is in flight at its worst."""
-
-    def __init__(self, limit: Decimal | None, worst_of: Callable[[Request], Decimal]) -> None:
-        self.limit = limit
-        self.counted = Decimal()
-        """What ended calls count for, in USD."""
-        self.worst_of = worst_of
-        """The most that a request can cost, in USD."""
-        self._reserved = Decimal()
-
-    def reserve(self, request: Request) -> Decimal | None:
-        """Set aside the most that a call can cost; None if that would pass the limit."""
-        if self.limit is None:
-            return Decimal()
-        worst = self.worst_of(request)
-        if self.counted + self._reserved + worst > self.limit:
-            return None
-        self._reserved += worst
-        return worst
-
-    def settle(self, worst: Decimal, stream: Stream) -> None:
-        """Count an ended call instead of what was reserved for it."""
-        exchange = stream.exchange
-        outcome = CallOutcome.from_reply(exchange.reply, http_status=exchange.http_status, attempts=exchange.attempts)
-        self._reserved -= worst
-        self.counted += counted_cost(outcome, worst) if self.limit is not None else outcome.high or Decimal()
-
-
 def run_step(
     step: Step,
     make_request: MakeRequest,
     client: BaseClient,
     labels: dict[str, str],
-    budget: SpendingLimit,
+    budget: Budget,
     *,
     progress: bool,
     start: float | None = None,
@@ -114,7 +86,7 @@ def run_step(
     An interrupt stops the calls in flight, waits until they are recorded, and is raised as Interrupted.
     """
     over: queue.SimpleQueue[int] = queue.SimpleQueue()
-    running: dict[int, tuple[Stream, Decimal]] = {}
+    running: dict[int, tuple[Stream, Decimal | None]] = {}
     begun, ended = array.array("d"), array.array("d")
     reason: EndReason = ""
     connections = client.engine.connections
@@ -123,19 +95,19 @@ def run_step(
     start = now() if start is None else start
     next_look, growing_since = LOOK_S, math.inf
 
-    def begin(at: float, request: Request, worst: Decimal) -> None:
+    def begin(at: float, request: Request) -> None:
         number, late_s = len(begun), now() - start - at
         tags = json.dumps({"due_s": round(at, 6), "late_s": round(late_s, 6)})
         warmup = "true" if at < step.warmup_s else "false"
         stream = client.engine.start(request, labels={**labels, "warmup": warmup, PROMPT_TAGS: tags}, retries=ONCE)
         begun.append(at)
-        running[number] = stream, worst
+        running[number] = stream, budget.reserve(request)
         stream.add_done_callback(lambda _: over.put(number))
 
     def end(number: int) -> None:
         stream, worst = running.pop(number)
         ended.append(now() - start)
-        budget.settle(worst, stream)
+        budget.settle(worst, outcome_of(stream.exchange))
 
     total = None if step.due is None else len(step.due)
     try:
@@ -145,11 +117,11 @@ def run_step(
                 # One at a time: where starting them takes longer than they are apart, what ends is seen all the same.
                 if next_due <= passed:
                     request = make_request(len(begun))
-                    if (worst := budget.reserve(request)) is None:
-                        reason = "budget"
-                    else:
-                        begin(next_due if step.is_open else passed, request, worst)
+                    if budget.fits(request):
+                        begin(next_due if step.is_open else passed, request)
                         next_due = next(due, math.inf)
+                    else:
+                        reason = "budget"
                 if passed >= next_look:
                     next_look = passed + LOOK_S
                     bar.set_postfix_str(f"{len(running):,} in flight", refresh=False)
@@ -186,13 +158,13 @@ def run_step(
     return reason
 
 
-def _slots(step: Step, running: dict[int, tuple[Stream, Decimal]]) -> Iterator[float]:
+def _slots(step: Step, running: dict[int, tuple[Stream, Decimal | None]]) -> Iterator[float]:
     """Yield 0, due at once, while a closed load has fewer calls in flight than it is to have; else infinity."""
     while True:
         yield 0.0 if len(running) < step.amount else math.inf
 
 
-def _stop(running: dict[int, tuple[Stream, Decimal]]) -> None:
+def _stop(running: dict[int, tuple[Stream, Decimal | None]]) -> None:
     # Backwards, so that no call that waits for a connection gets that of one that was stopped.
     for stream, _ in reversed(list(running.values())):
         stream.stop()

@@ -17,7 +17,6 @@ Pure functions of numbers. They take anything that pandas takes for numbers, dro
 left), and raise ValueError for infinite ones.
 """
 
-from famnb.stats.agreement import Agreement, agreement
 from famnb.stats.bradley_terry import Ranking, bradley_terry
 from famnb.stats.differences import (
     Difference,
@@ -44,12 +43,10 @@ from famnb.stats.sample_size import sample_size
 from famnb.stats.sequential import Look, look
 
 __all__ = [
-    "Agreement",
     "Difference",
     "Interval",
     "Look",
     "Ranking",
-    "agreement",
     "bradley_terry",
     "carries",
     "holm",

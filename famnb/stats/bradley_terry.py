@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import sparse, special
+from scipy import linalg, sparse, special
 
 from famnb.errors import InvalidRequest
-from famnb.stats.intervals import MIN_CLUSTERS, NEW_PROMPTS, Interval, Values, check_share
+from famnb.stats.intervals import MIN_CLUSTERS, NEW_PROMPTS, Interval, Values, check_share, clustered_floats
 
 # The usual half count: as little as one tie would say, and enough to keep every strength finite.
 MAX_STEPS = 200
@@ -55,11 +55,6 @@ class Ranking:
     """Davidson's ν: of two alike, neither is chosen in ν / (2 + ν) of the votes."""
     notes: tuple[str, ...] = ()
     """What to know of the intervals, a clause each."""
-
-    def probability(self, first: str, second: str) -> float:
-        """Return the probability that the first is chosen over the second, if one of the two is."""
-        strength = self.frame["strength"]
-        return float(special.expit(strength[first] - strength[second]))
 
     def gap(self, first: str, second: str) -> Interval:
         """Return how much stronger the first is than the second, in log odds, with its interval."""
@@ -102,38 +97,59 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
     """
     check_share("level", level)
     checked_votes = list(map(_check_vote, votes))
-    names = list(dict.fromkeys(name for first, second, _ in checked_votes for name in (first, second)))
     if not checked_votes:
         raise InvalidRequest("there are no votes yet: vote on some pairs first")
-    codes = _cluster_codes(clusters, len(checked_votes))
-    groups = 0 if clusters is None else int(codes.max()) + 1
-    tally = _Tally.count(checked_votes, {name: index for index, name in enumerate(names)}, codes)
-    wins, ties = tally.tables()
+    _, codes = clustered_floats(np.zeros(len(checked_votes)), None if clusters is None else list(clusters))
+    groups = 0 if codes is None else int(codes.max()) + 1
+    names = list(dict.fromkeys(name for first, second, _ in checked_votes for name in (first, second)))
+    index = {name: number for number, name in enumerate(names)}
+    sides = np.array([(index[first], index[second]) for first, second, _ in checked_votes])
+    outcomes = np.array([2 if winner is None else int(winner == second) for _, second, winner in checked_votes])
+    size, rows = len(index), np.arange(len(sides))
+    wins, ties = np.zeros((2, size, size))
+    is_tie = outcomes == 2
+    np.add.at(wins, (sides[rows, outcomes % 2][~is_tie], sides[rows, 1 - outcomes % 2][~is_tie]), 1)
+    np.add.at(ties, tuple(sides[is_tie].T), 1)
+    ties += ties.T
     _check_connected(wins + ties, names)
     bounded = _is_bounded(wins, ties)
-    counted = tally if bounded else tally.with_prior()
-    fit = _Fit.of(counted)
-    if not groups:
-        covariance = fit.model_covariance(counted)
-    elif bounded and groups >= MIN_CLUSTERS:
-        covariance = fit.cluster_covariance(counted)
+    counts = np.eye(3)[outcomes]
+    if not bounded:
+        prior = np.unique(np.sort(sides, axis=1), axis=0)
+        sides = np.concatenate([sides, prior])
+        counts = np.concatenate([counts, np.tile([PRIOR, PRIOR, 0.0], (len(prior), 1))])
+    features = _features(sides, size)
+    if not is_tie.any():
+        counts, features = counts[:, :2], features[:, :2, :-1]
+    parameters = _fit(features, counts)
+    strength = np.concatenate([[0.0], parameters[: size - 1]])
+    strength -= strength.mean()
+    if codes is not None and bounded and groups >= MIN_CLUSTERS:
+        covariance = _jackknife(*_derivatives(parameters, features, counts), codes)
     else:
-        single = tally.one_vote_a_cluster()
-        covariance = fit.model_covariance(single if bounded else single.with_prior())
+        if codes is not None:
+            # The votes of a prompt on two count as one.
+            met = np.column_stack([np.sort(sides[rows], axis=1), codes])
+            _, same, sizes = np.unique(met, axis=0, return_inverse=True, return_counts=True)
+            counts[rows] /= sizes[same.ravel()][:, None]
+        covariance = np.linalg.inv(_derivatives(parameters, features, counts)[1].sum(axis=0))
+    # Of the strengths around their mean; that of the first is fixed.
+    centring = np.eye(size) - 1 / size
+    covariance = centring @ np.pad(covariance[: size - 1, : size - 1], ((1, 0), (1, 0))) @ centring
     margin = _quantile(level, groups) * np.sqrt(np.diag(covariance))
     frame = pd.DataFrame(
         {
-            "strength": fit.strength,
-            "low": fit.strength - margin,
-            "high": fit.strength + margin,
-            "better": special.expit(fit.strength),
+            "strength": strength,
+            "low": strength - margin,
+            "high": strength + margin,
+            "better": special.expit(strength),
             "wins": wins.sum(axis=1).astype(int),
             "ties": ties.sum(axis=1).astype(int),
             "votes": (wins + wins.T + ties).sum(axis=1).astype(int),
         },
         index=pd.Index(names),
     )
-    order = np.argsort(-fit.strength, kind="stable")
+    order = np.argsort(-strength, kind="stable")
     return Ranking(
         frame.iloc[order],
         len(checked_votes),
@@ -141,7 +157,7 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
         bounded,
         covariance[np.ix_(order, order)],
         groups,
-        fit.ties,
+        float(np.exp(parameters[-1])) if is_tie.any() else 0.0,
         tuple(_notes(groups, bounded=bounded, decided=bool(wins.any()))),
     )
 
@@ -177,157 +193,56 @@ def _check_vote(vote: Any) -> Vote:
             )
 
 
-def _cluster_codes(clusters: Iterable[Any] | None, votes: int) -> npt.NDArray[np.intp]:
-    """The cluster of each vote as a number from 0."""
-    if clusters is None:
-        return np.zeros(votes, dtype=np.intp)
-    names = pd.Series(list(clusters))
-    if len(names) != votes:
-        raise InvalidRequest(f"clusters: expected the prompt of each of {votes} votes; got {len(names)}")
-    if names.isna().any():
-        raise InvalidRequest(f"clusters: expected the prompt of each vote; {int(names.isna().sum())} have none")
-    return pd.factorize(names)[0]
+def _features(sides: npt.NDArray[np.intp], size: int) -> Values:
+    """What each outcome of each vote (first, second, tie) has of each parameter.
+
+    The parameters are the strength of each but the first, which is 0, and the logarithm of ties. The outcomes of a vote
+    are as likely as the exponentials of these sums are to one another (a conditional logit).
+    """
+    picks = np.eye(size)[sides]
+    outcomes = np.concatenate([picks, picks.mean(axis=1, keepdims=True)], axis=1)
+    is_tie = np.broadcast_to([[[0.0], [0.0], [1.0]]], (len(sides), 3, 1))
+    return np.concatenate([outcomes[:, :, 1:], is_tie], axis=2)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Tally:
-    """How often each two met and how it ended, a row for each two of a cluster."""
-
-    size: int
-    """How many are voted on."""
-    first: npt.NDArray[np.intp]
-    second: npt.NDArray[np.intp]
-    cluster: npt.NDArray[np.intp]
-    """−1: no cluster's, but the prior's."""
-    won: Values
-    lost: Values
-    tied: Values
-
-    @classmethod
-    def count(cls, votes: list[Vote], indices: dict[str, int], codes: npt.NDArray[np.intp]) -> _Tally:
-        sides = np.array([(indices[first], indices[second]) for first, second, _ in votes])
-        winners = np.array([-1 if winner is None else indices[winner] for _, _, winner in votes])
-        first, second = sides.min(axis=1), sides.max(axis=1)
-        # Numbers, since pandas takes ten times as long to group some thousand rows of Python objects.
-        shape = len(indices), len(indices), int(codes.max()) + 1
-        rows, keys = pd.factorize(np.ravel_multi_index((first, second, codes), shape))
-        a, b, cluster = np.unravel_index(keys, shape)
-        outcomes = (winners == first, winners == second, winners < 0)
-        won, lost, tied = (np.bincount(rows, outcome).astype(float) for outcome in outcomes)
-        return cls(len(indices), a, b, cluster, won, lost, tied)
-
-    @property
-    def met(self) -> Values:
-        return self.won + self.lost + self.tied
-
-    def tables(self) -> tuple[Values, Values]:
-        """How often each (row) won against each other (column), and how often they tied."""
-        wins, ties = np.zeros((2, self.size, self.size))
-        np.add.at(wins, (self.first, self.second), self.won)
-        np.add.at(wins, (self.second, self.first), self.lost)
-        np.add.at(ties, (self.first, self.second), self.tied)
-        return wins, ties + ties.T
-
-    def with_prior(self) -> _Tally:
-        """The tally with half a win both ways for each two that met."""
-        a, b = np.unique(np.column_stack([self.first, self.second]), axis=0).T
-        half, none = np.full(len(a), PRIOR), np.zeros(len(a))
-        added = (a, b, np.full(len(a), -1), half, half, none)
-        columns = (self.first, self.second, self.cluster, self.won, self.lost, self.tied)
-        return _Tally(self.size, *(np.concatenate(pair) for pair in zip(columns, added, strict=True)))
-
-    def one_vote_a_cluster(self) -> _Tally:
-        """The tally in which the votes of a cluster on two count as one."""
-        met = self.met
-        return dataclasses.replace(self, won=self.won / met, lost=self.lost / met, tied=self.tied / met)
+def _derivatives(parameters: Values, features: Values, counts: Values) -> tuple[Values, Values]:
+    """The score and the information of each vote."""
+    shares = special.softmax(features @ parameters, axis=1)
+    apart = features - np.einsum("vo,vop->vp", shares, features)[:, None]
+    weights = counts.sum(axis=1, keepdims=True) * shares
+    return np.einsum("vo,vop->vp", counts, apart), np.einsum("vop,voq->vpq", weights[:, :, None] * apart, apart)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Fit:
-    """The strengths that make a tally most likely, and the covariances of them."""
-
-    parameters: Values
-    """The strength of each but the first, which is 0, and the logarithm of `ties` if there are any."""
-    size: int
-
-    @classmethod
-    def of(cls, tally: _Tally) -> _Fit:
-        """Fit by Newton's method: the log-likelihood is concave, and its maximum finite."""
-        fit = cls(np.zeros(tally.size - 1 + bool(tally.tied.any())), tally.size)
-        for _ in range(MAX_STEPS):
-            scores, information = fit.derivatives(tally)
-            step = np.linalg.solve(information.sum(axis=0), scores.sum(axis=0))
-            # Far from the maximum a full step can overshoot it without end.
-            step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-300))
-            fit = cls(fit.parameters + step, tally.size)
-            if np.abs(step).max() < 1e-10:
-                break
-        return fit
-
-    @property
-    def strength(self) -> Values:
-        """Around a mean of 0."""
-        strength = np.concatenate([[0.0], self.parameters[: self.size - 1]])
-        return np.asarray(strength - strength.mean())
-
-    @property
-    def ties(self) -> float:
-        return float(np.exp(self.parameters[self.size - 1])) if len(self.parameters) == self.size else 0.0
-
-    def derivatives(self, tally: _Tally) -> tuple[Values, Values]:
-        """The score and the information of each row of the tally."""
-        has_ties = len(self.parameters) == self.size
-        strength = np.concatenate([[0.0], self.parameters[: self.size - 1]])
-        half = (strength[tally.first] - strength[tally.second]) / 2
-        weights = np.stack([half, -half, np.full(len(half), self.parameters[-1] if has_ties else -np.inf)])
-        win, _, tie = special.softmax(weights, axis=0)
-        # An exponential family: the observed less the expected of two counts, and their variances.
-        share, met = win + tie / 2, tally.met
-        rows = np.arange(len(half))
-        design = np.zeros((len(half), len(self.parameters), 2))
-        for side, sign in ((tally.first, 1.0), (tally.second, -1.0)):
-            is_free = side > 0
-            design[rows[is_free], side[is_free] - 1, 0] = sign
-        design[:, self.size - 1 :, 1] = 1.0
-        counts = np.stack([tally.won + tally.tied / 2 - met * share, tally.tied - met * tie], axis=1)
-        across = tie / 2 - share * tie
-        spread = np.stack([win + tie / 4 - share**2, across, across, tie * (1 - tie)], axis=1).reshape(-1, 2, 2)
-        scores = (design @ counts[:, :, None])[:, :, 0]
-        return scores, design @ (met[:, None, None] * spread) @ design.transpose(0, 2, 1)
-
-    def model_covariance(self, tally: _Tally) -> Values:
-        """Of the strengths, if all votes are independent."""
-        _, information = self.derivatives(tally)
-        return self._of_strengths(np.linalg.inv(information.sum(axis=0)))
-
-    def cluster_covariance(self, tally: _Tally) -> Values:
-        """Of the strengths, by leaving out one cluster after the other, each in one step of Newton's method."""
-        scores, information = self.derivatives(tally)
-        groups, total = int(tally.cluster.max()) + 1, information.sum(axis=0)
-        own_scores = np.zeros((groups, scores.shape[1]))
-        own_information = np.zeros((groups, *total.shape))
-        np.add.at(own_scores, tally.cluster, scores)
-        np.add.at(own_information, tally.cluster, information)
-        # Where the others alone do not bound a strength the pseudo-inverse leaves it where it is.
-        moves = (np.linalg.pinv(total - own_information, hermitian=True) @ own_scores[:, :, None])[:, :, 0]
-        jackknife = (groups - 1) / groups * moves.T @ moves
-        return self._of_strengths(_at_least(jackknife, np.linalg.inv(total)))
-
-    def _of_strengths(self, covariance: Values) -> Values:
-        """The covariance of the strengths around their mean."""
-        free = self.size - 1
-        whole = np.zeros((self.size, self.size))
-        whole[1:, 1:] = covariance[:free, :free]
-        centring = np.eye(self.size) - 1 / self.size
-        return np.asarray(centring @ whole @ centring)
+def _fit(features: Values, counts: Values) -> Values:
+    """The parameters that make the votes most likely, by Newton's method: the log-likelihood is concave."""
+    parameters = np.zeros(features.shape[2])
+    for _ in range(MAX_STEPS):
+        scores, information = _derivatives(parameters, features, counts)
+        step = np.linalg.solve(information.sum(axis=0), scores.sum(axis=0))
+        # Far from the maximum a full step can overshoot it without end.
+        step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-300))
+        parameters += step
+        if np.abs(step).max() < 1e-10:
+            break
+    return parameters
 
 
-def _at_least(covariance: Values, floor: Values) -> Values:
-    """The covariance, in no direction smaller than the floor."""
-    root = np.linalg.cholesky(floor)
-    inverse = np.linalg.inv(root)
-    values, vectors = np.linalg.eigh(inverse @ covariance @ inverse.T)
-    return np.asarray(root @ (vectors * np.maximum(values, 1.0)) @ vectors.T @ root.T)
+def _jackknife(scores: Values, information: Values, codes: npt.NDArray[np.intp]) -> Values:
+    """The covariance by leaving out one cluster after the other, each in one step of Newton's method.
+
+    In no direction it is smaller than that of independent votes.
+    """
+    groups, total = int(codes.max()) + 1, information.sum(axis=0)
+    cluster_scores, cluster_information = np.zeros((groups, len(total))), np.zeros((groups, *total.shape))
+    np.add.at(cluster_scores, codes, scores)
+    np.add.at(cluster_information, codes, information)
+    # Where the others alone do not bound a strength the pseudo-inverse leaves it where it is.
+    moves = np.linalg.pinv(total - cluster_information, hermitian=True) @ cluster_scores[:, :, None]
+    covariance = (groups - 1) / groups * moves[:, :, 0].T @ moves[:, :, 0]
+    floor = np.linalg.inv(total)
+    ratios, directions = linalg.eigh(covariance, floor)
+    basis = floor @ directions
+    return np.asarray((basis * np.maximum(ratios, 1.0)) @ basis.T)
 
 
 def _components(table: npt.NDArray[Any], *, strong: bool) -> tuple[int, npt.NDArray[Any]]:

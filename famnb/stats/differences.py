@@ -94,25 +94,25 @@ class Difference:
         )
 
 
-def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: float = 0.95) -> Difference:
+def paired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     """Return the difference of the means of two variants that answered the same prompts.
 
-    Series are matched by their index, anything else by position; `by` names each position's prompt instead. Repeats of
-    a prompt are averaged first, since they are no further prompts; a prompt that one side lacks is left out. The
-    interval is that of `mean`, over prompts, and takes six of them at 95 %; the p-value is of the same tests.
+    Series are matched by their index, the prompt, anything else by position. Repeats of a prompt are averaged first,
+    since they are no further prompts; a prompt that one side lacks is left out. The interval is that of `mean`, over
+    prompts, and takes six of them at 95 %; the p-value is of the same tests.
     """
     level = check_share("level", level)
-    return _mean_difference(*_Calls.of(*_match(first, second, by)).means, level)
+    return _mean_difference(*_Calls.of(first, second).means, level)
 
 
-def paired_median(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: float = 0.95) -> Difference:
+def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     """Return the median of the differences of two variants that answered the same prompts, matched as in `paired`.
 
     The interval is between two of the differences, the p-value the sign test's: neither assumes anything of how the
     values are distributed. `share` is the share of prompts with less on the second side, `share_more` that with more.
     """
     level = check_share("level", level)
-    a, b = _Calls.of(*_match(first, second, by)).means
+    a, b = _Calls.of(first, second).means
     gaps, n = b - a, len(a)
     if n:
         # Differences that come of rounding are none.
@@ -189,7 +189,7 @@ def paired_bounds(
     a, b = _check_bounds("first", first), _check_bounds("second", second)
     compare = of or paired
     middle = compare(a["value"], b["value"], level=level)
-    if all((side["low"] == side["high"]).all() for side in (a, b)):
+    if math.isnan(middle.value) or all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
     least, most = (
@@ -225,36 +225,32 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
     Both sides are as for `paired_bounds`. `ratio` has the ratio with its interval, `value`, `low` and `high` its
     logarithm; each prompt counts as far as it moves that (the linearised ratio). NaN unless both means are above 0.
     """
-    level = check_share("level", level)
-    a, b = _check_bounds("first", first), _check_bounds("second", second)
+    return paired_bounds(first, second, level=level, of=_compare_totals)
 
-    unknown = Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, "ratio")
 
-    def compare(end_a: str, end_b: str) -> Difference:
-        if np.isinf(a[end_a]).any() or np.isinf(b[end_b]).any():
-            end = -math.inf if np.isinf(a[end_a]).any() else math.inf
-            return dataclasses.replace(middle, value=end, low=end, high=end, ratio=_NO_LIMIT, p_value=0.0)
-        sides = _Calls.of(*_match(a[end_a], b[end_b], None)).means
-        totals = [float(np.mean(side)) if len(side) else math.nan for side in sides]
-        if not min(totals) > 0:
-            return dataclasses.replace(unknown, n=len(sides[0]))
-        moves = sides[1] / totals[1] - sides[0] / totals[0]
-        # Equal ratios differ by rounding.
-        logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > 1e-12 else np.zeros(len(moves)))
-        gap = mean(logs, level=level)
-        p_value, sd = (
-            mean_p_value(logs) if gap.known else math.nan,
-            float(np.std(logs, ddof=1)) if len(logs) > 1 else math.nan,
-        )
-        return Difference(
-            gap.value, gap.low, gap.high, gap.n, level, _exponential(gap), p_value, "ratio", sd,
-            gap.method, gap.caution,
-        )  # fmt: skip
-
-    middle = compare("value", "value")
-    if math.isnan(middle.value) or all((side["low"] == side["high"]).all() for side in (a, b)):
-        return middle
-    return _enclose(middle, compare("high", "low"), compare("low", "high"))
+def _compare_totals(first: pd.Series[float], second: pd.Series[float], *, level: float) -> Difference:
+    """The ratio of two means, as `paired_ratio` has it."""
+    sides = _Calls.of(first, second).means
+    n, totals = len(sides[0]), [float(np.mean(side)) if len(side) else math.nan for side in sides]
+    if not min(totals) > 0:
+        return Difference(math.nan, math.nan, math.nan, n, level, _UNKNOWN, math.nan, "ratio")
+    moves = sides[1] / totals[1] - sides[0] / totals[0]
+    # Equal ratios differ by rounding.
+    logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > ROUNDING else np.zeros(n))
+    gap = mean(logs, level=level)
+    return Difference(
+        gap.value,
+        gap.low,
+        gap.high,
+        n,
+        level,
+        _exponential(gap),
+        mean_p_value(logs) if gap.known else math.nan,
+        "ratio",
+        sd=float(np.std(logs, ddof=1)) if n > 1 else math.nan,
+        method=gap.method,
+        caution=gap.caution,
+    )
 
 
 def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float = 0.95) -> Difference:
@@ -373,10 +369,11 @@ class _Calls:
 
     @classmethod
     def of(cls, first: Any, second: Any) -> _Calls:
-        """Match two Series by their index."""
-        if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
-            raise InvalidRequest("expected two Series, a value a call, with the prompt as their index")
-        (a, index_a), (b, index_b) = map(_present_calls, (first, second))
+        """Match two Series by their index, anything else by position; ValueError unless these are as many."""
+        sides = [side if isinstance(side, pd.Series) else pd.Series(as_floats(side)) for side in (first, second)]
+        if sides[0] is not first and sides[1] is not second and len(sides[0]) != len(sides[1]):
+            raise InvalidRequest(f"expected as many values on both sides, got {len(sides[0])} and {len(sides[1])}")
+        (a, index_a), (b, index_b) = map(_present_calls, sides)
         both = index_a.unique().intersection(index_b.unique())
         codes_a, codes_b = both.get_indexer(index_a), both.get_indexer(index_b)
         # −1: a prompt that the other side lacks.
@@ -425,23 +422,6 @@ def _flip_p_value(gaps: Values) -> float:
 def _combine(margin: float, other: float, correlation: float) -> float:
     """The margin of a difference from those of its two sides."""
     return math.sqrt(max(margin**2 + other**2 - 2 * correlation * margin * other, 0.0))
-
-
-def _match(first: Any, second: Any, by: Iterable[Any] | None) -> tuple[pd.Series[float], pd.Series[float]]:
-    """Both samples with the prompt as their index."""
-    if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        return first, second
-    a, b = as_floats(first), as_floats(second)
-    names = pd.RangeIndex(len(a)) if by is None else pd.Index(list(by))
-    if not len(a) == len(b) == len(names):
-        raise InvalidRequest(
-            f"paired: expected as many values on both sides, got {len(a)} and {len(b)}"
-            + (f" for {len(names)} prompts" if by is not None else "")
-            + "; Series with the prompt as their index are matched by it"
-        )
-    # By position a repeat is a pair, too: one that a side lacks counts on neither.
-    is_known = ~(np.isnan(a) | np.isnan(b))
-    return pd.Series(a[is_known], index=names[is_known]), pd.Series(b[is_known], index=names[is_known])
 
 
 def _exponential(logs: Interval) -> Interval:

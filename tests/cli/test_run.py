@@ -166,7 +166,7 @@ def test_an_experiment_of_a_notebook_is_the_same_from_its_file(client: famnb.Cli
     exp = famnb.Experiment(
         [{"prompt": "Name a dish of Lyon.", "id": "l", "expected": "quenelle"}],
         {"cold": {"temperature": 0}, "warm": {"temperature": 0.7}},
-        scorers=[famnb.scorers.exact(casefold=True), famnb.scorers.latency(2)],
+        scorers=[famnb.scorers.exact(casefold=True), famnb.scorers.numeric(tolerance=2)],
         name="dishes",
         client=client,
         **settings,

@@ -7,14 +7,14 @@ import pytest
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.experiment.baseline import compare_experiments, read_baseline, save_baseline
+from famnb.experiment.baseline import compare_frames, read_baseline, save_baseline
 from tests.support.experiment_frames import frame, spread
 
 
 def test_each_variant_is_compared_with_itself_over_time():
     old = frame(40, e2e_s=(spread(40, 1, 0.1), spread(40, 2, 0.1, 1)))
     new = frame(40, e2e_s=(spread(40, 1.5, 0.1, 2), spread(40, 2, 0.1, 3)))
-    found = compare_experiments(old, new, metrics=["e2e_s"])
+    found = compare_frames([old], [new], metrics=["e2e_s"])
     assert found.pairs[["first", "second", "clear"]].to_numpy().tolist() == [
         ["A, before", "A, after", True],
         ["B, before", "B, after", False],
@@ -26,7 +26,7 @@ def test_each_variant_is_compared_with_itself_over_time():
 
 def test_two_single_variants_are_paired_whatever_they_are_called():
     old, new = (frame(20, variants=(name,), e2e_s=(spread(20, 1, 0.1),)) for name in ("old-model", "new-model"))
-    assert compare_experiments(old, new).pairs[["first", "second"]].drop_duplicates().to_numpy().tolist() == [
+    assert compare_frames([old], [new]).pairs[["first", "second"]].drop_duplicates().to_numpy().tolist() == [
         ["before", "after"]
     ]
 
@@ -34,7 +34,7 @@ def test_two_single_variants_are_paired_whatever_they_are_called():
 def test_only_prompts_with_the_same_text_are_compared():
     old = frame(20, variants=("A",), e2e_s=(1.0,)).assign(prompt_hash=[f"h{number}" for number in range(20)])
     new = old.assign(prompt_hash=["other", *old["prompt_hash"][1:]])
-    found = compare_experiments(old.iloc[:15], new)
+    found = compare_frames([old.iloc[:15]], [new])
     assert found.pairs["n"].tolist()[0] == 14
     assert "1 prompt had another text before and are left out." not in found.notes
     assert "1 prompt had another text before and is left out." in found.notes
@@ -43,7 +43,7 @@ def test_only_prompts_with_the_same_text_are_compared():
 
 def test_variants_of_only_one_of_the_two_are_named():
     old = frame(10, variants=("A", "B"), e2e_s=(1.0, 1.0))
-    found = compare_experiments(old, frame(10, variants=("A", "C"), e2e_s=(1.0, 1.0)))
+    found = compare_frames([old], [frame(10, variants=("A", "C"), e2e_s=(1.0, 1.0))])
     assert found.table.index.tolist() == ["before", "after"]
     assert {"Only before, and not compared: B.", "Only after, and not compared: C."} <= set(found.notes)
 
@@ -56,21 +56,22 @@ def test_a_saved_baseline_gives_the_same_figures(tmp_path):
     old.loc[3, ["e2e_s", "status", "error"]] = [pd.NA, "failed", "ServerError"]
     path = save_baseline(old, tmp_path / "baseline.json")
     pd.testing.assert_frame_equal(read_baseline(path), old, check_dtype=False)
-    pd.testing.assert_frame_equal(compare_experiments(path, old).pairs, compare_experiments(old, old).pairs)
+    pd.testing.assert_frame_equal(
+        compare_frames([read_baseline(path)], [old]).pairs, compare_frames([old], [old]).pairs
+    )
 
 
-def test_what_is_no_experiment_is_refused(tmp_path):
+def test_what_has_nothing_in_common_or_is_no_baseline_is_refused(tmp_path):
     rows = frame(6, e2e_s=(1.0, 1.0))
-    (tmp_path / "other.json").write_text('{"a": 1}')
     for old, message in (
         (rows.assign(prompt_id="other"), "they have no prompt in common"),
         (frame(6, variants=("C", "D"), e2e_s=(1.0, 1.0)), "they have no variant in common: C, D before, A, B after"),
-        (rows.drop(columns="variant"), "old: expected the frame of an experiment; it has no column variant"),
-        (tmp_path / "other.json", "expected a file that Experiment.save_baseline wrote"),
-        ("first", r'old: expected an Experiment, .*; got \'first\'; exp.against\("name"\) finds'),
     ):
         with pytest.raises(InvalidRequest, match=message):
-            compare_experiments(old, rows)
+            compare_frames([old], [rows])
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    with pytest.raises(InvalidRequest, match="expected a file that Experiment"):
+        read_baseline(tmp_path / "other.json")
 
 
 def test_an_experiment_is_compared_with_an_earlier_one_of_its_ledger(server, tmp_path):
@@ -94,7 +95,12 @@ def test_an_experiment_is_compared_with_an_earlier_one_of_its_ledger(server, tmp
         baseline = earlier.save_baseline(tmp_path / "baseline.json")
         for source in (earlier, earlier.frame(), baseline):
             pd.testing.assert_frame_equal(later.against(source).pairs, by_name.pairs)
-        with pytest.raises(InvalidRequest, match="the ledger has no call of an experiment 'never'"):
-            later.against("never")
+        for source, message in (
+            ("never", "the ledger has no call of an experiment 'never'"),
+            (earlier.frame().drop(columns="variant"), "expected the frame of an experiment; it has no column variant"),
+            (5, "against: expected the name of an experiment, .*; got 5"),
+        ):
+            with pytest.raises(InvalidRequest, match=message):
+                later.against(source)
         assert later.check(max={"output_tokens": 100}, min={"success": 0.5})
         assert later.check(max={"output_tokens": 1}).outcome == "fail"

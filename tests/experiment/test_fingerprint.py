@@ -22,7 +22,7 @@ def key(call: Callable[..., Any]) -> str:
 
 @given(text=st.text(max_size=50), pattern=st.sampled_from(["a", "b+", "^$", r"\d"]))
 def test_two_scorers_have_one_key_exactly_when_they_score_alike(text: str, pattern: str):
-    keys = [scorers.exact(text), scorers.exact(text), scorers.exact(text + "!"), scorers.exact(text, strip=False)]
+    keys = [scorers.exact(text), scorers.exact(text), scorers.exact(text + "!"), scorers.exact(text, casefold=True)]
     assert len({scorer.key for scorer in keys}) == 3
     assert scorers.regex(pattern).key == scorers.regex(pattern).key != scorers.regex(pattern, flags=2).key
     assert scorers.exact(text, name="same").key != scorers.contains(text or "x", name="same").key

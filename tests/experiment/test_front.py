@@ -88,13 +88,6 @@ def test_a_variant_without_a_value_has_no_place() -> None:
 
 
 @pytest.mark.full
-def test_alike_variants_are_seldom_claimed_to_be_anything() -> None:
-    """Three of one kind, over 12 prompts: none of them is beaten, and none is better than another."""
-    frames = [answers((1, 1), (1, 1), (1, 1), seed=seed, prompts=12, repeats=2) for seed in range(60)]
-    assert claims_are_rare(set(standings(frame)) != {"possible"} for frame in frames)
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("prompts", [6, 60])
 def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten(prompts: int) -> None:
     """A and b trade cost for time, c is a little worse than a in both: a, b clear or possible, c possible or beaten."""

@@ -71,14 +71,13 @@ def test_what_is_the_same_in_every_pair_is_said_as_such():
     assert rest.startswith("Time to the end of the answer: the same in all 8 pairs (")
 
 
-def test_each_variant_and_metric_has_a_sentence_and_all_pairs_only_when_asked():
+def test_each_variant_and_metric_has_a_sentence():
     times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2, 2))]
     rows = frame(20, variants="ABCDEF", e2e_s=times, ttft_s=times[::-1])
     found = summary(rows)
     assert [line.split(": ")[1].split()[0] for line in found.verdict] == ["B", "20", "D", "20", "20"]
     assert "B typically answers 0.89 s sooner than A (1.05 s against 1.95 s" in found.verdict[0]
     assert len(found.findings) == 10
-    assert len(summary(rows, pairs="all").findings) == 30
 
 
 def test_failed_calls_are_counted_named_and_left_out_of_times():
@@ -120,7 +119,6 @@ def test_means_that_n_or_tails_do_not_carry_are_not_compared_and_said_to_be_unsu
         ({"slo": {"e2e_s": -1}}, r"slo\['e2e_s'\]: expected the most that is allowed, such as .*, got -1"),
         ({"slo": {}}, "slo: expected a mapping of columns to the most that is allowed, such as .*; got {}"),
         ({"failed": "ignore"}, "failed: expected one of 'zero', 'drop', got 'ignore'"),
-        ({"pairs": "some"}, "pairs: expected one of 'baseline', 'all', got 'some'"),
         ({"level": 95}, "level: expected a number between 0 and 1, such as 0.95; got 95"),
     ],
 )  # fmt: skip

@@ -21,9 +21,7 @@ def running():
     def start(executor, *, concurrency=4, limit=None, warmup=0):
         variants = parse_variants([{}, {"top_p": 0.5}], shared={})
         cells = plan_cells(parse_prompts(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
-        budget = None
-        if limit is not None:
-            budget = Budget(Decimal(limit), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
+        budget = Budget(None if limit is None else Decimal(limit), lambda _: Decimal(2))
         report = RunReport(name="s", planned=len(cells))
         runs.append(Run(cells, report, executor, concurrency=concurrency, budget=budget))
         return runs[-1]

@@ -57,7 +57,7 @@ def test_an_open_load_measures_what_the_law_of_the_queue_says(make_load: Callabl
     assert len(frame) == len(famnb.calls(load.client, experiment=load.name))
     assert (frame["latency_s"] >= frame["e2e_s"]).all()
     assert (frame["late_s"] >= 0).all()
-    assert load.steps().loc["40/s", "calls"] == step.n == int((~frame["warmup"]).sum())
+    assert step.n == int((~frame["warmup"]).sum())
 
 
 def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[..., famnb.Load]):

@@ -80,18 +80,6 @@ def test_an_experiment_counts_each_service_s_own_price(prices: None, clients: di
     assert (costs["openrouter"], costs["gemini"]) == (3.0, 1.0)
 
 
-def test_a_call_is_scored_by_the_price_of_its_service(clients: dict[str, famnb.Client]):
-    calls = {name: client.compose("chat", "Hello", model=MODEL, stream=False) for name, client in clients.items()}
-    replies = {name: clients[name].send(request) for name, request in calls.items()}
-    famnb.prices.set(MODEL, input=1, output=1)
-    famnb.prices.set(MODEL, input=3, output=3, service="openrouter")
-    prompt = famnb.Experiment(["Hello"], famnb.grid(model=MODEL), name="p", client=clients["gemini"]).prompts[0]
-    scores = {name: famnb.scorers.cost(2).score(reply, prompt).value for name, reply in replies.items()}
-    famnb.prices.unset(MODEL)
-    assert {name: reply.profile for name, reply in replies.items()} == {"openrouter": "openrouter", "gemini": "gemini"}
-    assert scores == {"openrouter": 0.0, "gemini": 1.0}
-
-
 def ask(client: famnb.Client, prompt: str) -> Any:
     return client.send(client.compose("chat", prompt, model=MODEL, stream=False, max_tokens=500))
 

@@ -72,8 +72,7 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
     def start(*, name: str = "trip", limit: int | None = None, concurrency: int = 2, **variants: Any) -> ShownRun:
         made = parse_variants(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
         cells = plan_cells(parse_prompts(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
-        worst = {cell.key: Decimal(2) for cell in cells}
-        budget = None if limit is None else Budget(Decimal(limit), worst=worst, spent=Decimal(3))
+        budget = Budget(None if limit is None else Decimal(limit), lambda _: Decimal(2), spent=Decimal(3))
         report = RunReport(name=name, planned=len(cells) + 4, skipped=4)
         runs.append(ShownRun(cells, report, script, concurrency=concurrency, budget=budget))
         return runs[-1]
