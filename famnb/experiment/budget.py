@@ -183,7 +183,8 @@ class Budget:
     def check_fits(self, call: Any) -> None:
         """Raise BudgetExceeded if a call does not fit."""
         if not self.fits(call):
-            worst, counted, limit = map(format_usd, (self.worst_of(call), self.counted, self.limit))
+            amounts = (self.worst_of(call), self.counted, self.limit)
+            worst, counted, limit = (format_usd(amount or _NOTHING) for amount in amounts)
             raise BudgetExceeded(
                 f"not even one more call fits: it may cost {worst}, and {counted} of "
                 f"{limit} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"

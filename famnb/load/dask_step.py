@@ -38,7 +38,7 @@ class Share:
     requests: tuple[Request, ...]
     """In their order, to be begun again at the end."""
     labels: Mapping[str, str]
-    worst: tuple[Decimal, ...]
+    worst: tuple[Decimal | None, ...]
     """The most that each request can cost, in USD; empty without a limit."""
     limit: Decimal | None
     """The most that all of them may cost, in USD."""
