@@ -27,7 +27,7 @@ _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoin
 def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
     target = parser.add_mutually_exclusive_group()
-    csv_help = "write all calls as CSV, for famnb.frame.read_csv; - is standard output"
+    csv_help = "write all calls as CSV; - is standard output"
     target.add_argument("--csv", metavar="FILE", help=csv_help)
     target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
     add_ledger(parser)

@@ -214,10 +214,6 @@ class ResponseReader:
 
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
         self._chunks.clear()
-        if data and not self.is_finished and (deltas := self._dialect_reader.read_texts(data)):
-            self.events += deltas
-            self.builder.add_texts(deltas)
-            return
         for event_data in data:
             # What follows in the same read means as little as what follows in a later one, which is not read.
             if self.is_finished:

@@ -2,7 +2,6 @@
 
 from famnb.frame.calls import calls
 from famnb.frame.columns import CALLS, DELTAS, RUNS, SPEND, Column, describe
-from famnb.frame.csv_file import read_csv
 from famnb.frame.deltas import deltas
 from famnb.frame.runs import runs
 from famnb.frame.spend import spend
@@ -17,7 +16,6 @@ __all__ = [
     "calls",
     "deltas",
     "describe",
-    "read_csv",
     "runs",
     "spend",
     "sql",

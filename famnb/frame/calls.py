@@ -14,13 +14,12 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from famnb import endpoints
@@ -32,12 +31,11 @@ from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_colum
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, fill_counts
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
-from famnb.profiles import DEFAULT, names_deployments
+from famnb.profiles import names_deployments
 from famnb.record import Ledger, prices
-from famnb.record.costs import cost_columns
+from famnb.record.costs import CountColumns, cost_columns, services_of
 from famnb.record.filters import Filters, Moment, OneOrMore, where
 from famnb.record.ledger import HasLedger, ledger_of
-from famnb.record.price import ServiceNames, service_names
 from famnb.record.serialize import EPOCH
 from famnb.validation import check_integer
 from famnb.wire import lenient_json
@@ -183,24 +181,12 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     counts = {name: arrays[name].copy() for name in _PRICED_COUNTS}
     written = counts["cache_write_tokens"]
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
-    models = _priced_models(arrays)
-    costs = {name: np.array(arrays[name]) for name in _COSTS}
-    for model in {price.model for price in prices}.intersection(models.categories):
-        calls_of_model = np.flatnonzero(models == model)
-        for service, rows in _by_service(model, calls_of_model, arrays):
-            model_costs = cost_columns(
-                prices,
-                model,
-                arrays["started_us"][rows],
-                {name: column[rows] for name, column in counts.items()},
-                low={name: low[rows] for name, (low, _) in bounds.items()},
-                high={name: high[rows] for name, (_, high) in bounds.items()},
-                service=service,
-            )
-            has_price = ~np.isnan(model_costs[0])
-            for name, column in zip(_COSTS, model_costs, strict=True):
-                costs[name][rows[has_price]] = column[has_price]
-            _price_billed_items(arrays, rows, model, service, counts, bounds, costs)
+    arrays = {**arrays, "model": _priced_models(arrays)}
+    low, high = ({name: ends[index] for name, ends in bounds.items()} for index in (0, 1))
+    priced = cost_columns(prices, arrays, counts, low=low, high=high)
+    has_price = ~np.isnan(priced[0])
+    costs = {name: np.where(has_price, column, arrays[name]) for name, column in zip(_COSTS, priced, strict=True)}
+    _price_billed_items(arrays, counts, low, high, costs)
     reported = arrays[_REPORTED_COST]
     is_reported = ~np.isnan(reported)
     for column in costs.values():
@@ -222,52 +208,25 @@ def _priced_models(arrays: ColumnArrays) -> pd.Categorical:
 
 
 def _price_billed_items(
-    arrays: ColumnArrays,
-    rows: npt.NDArray[np.intp],
-    model: str,
-    service: ServiceNames,
-    counts: Mapping[str, npt.NDArray[np.float64]],
-    bounds: CountBounds,
-    costs: dict[str, npt.NDArray[np.float64]],
+    arrays: ColumnArrays, counts: CountColumns, low: CountColumns, high: CountColumns, costs: ColumnArrays
 ) -> None:
-    """Price those of a model's calls one by one that are billed for more than their tokens."""
-    billing = arrays["billing"]
-    for row in rows[~billing.isna()[rows]]:
-        known, low, high = (
+    """Price those calls one by one that are billed for more than their tokens."""
+    billing, models = arrays["billing"], arrays["model"]
+    for row in np.flatnonzero(~billing.isna() & models.isin({price.model for price in prices})):
+        known, lowest, highest = (
             {name: int(value) if np.isfinite(value := column[row]) else None for name, column in columns.items()}
-            for columns in (counts, *({name: ends[n] for name, ends in bounds.items()} for n in (0, 1)))
+            for columns in (counts, low, high)
         )
         usage = Usage(
             **known,  # type: ignore[arg-type]
             billing=msgspec.json.decode(billing[row], type=Billing),
-            estimated=tuple(name for name in BOUNDED_COUNTS if low[name] != high[name]),
+            estimated=tuple(name for name in BOUNDED_COUNTS if lowest[name] != highest[name]),
         )
         started = EPOCH + timedelta(microseconds=int(arrays["started_us"][row]))
-        between = (Usage(**low), Usage(**high))  # type: ignore[arg-type]
-        cost = prices.cost(model, usage, started, between=between, service=service)
+        between = (Usage(**lowest), Usage(**highest))  # type: ignore[arg-type]
+        cost = prices.cost(models[row], usage, started, between=between, service=services_of(arrays, row))
         for name, end in zip(_COSTS, ("usd", "low", "high"), strict=True):
             costs[name][row] = np.nan if cost is None else float(getattr(cost, end))
-
-
-def _by_service(
-    model: str, rows: npt.NDArray[np.intp], arrays: ColumnArrays
-) -> Iterator[tuple[ServiceNames, npt.NDArray[np.intp]]]:
-    """Yield these calls of a model by the services that have prices of their own for it."""
-    services = {price.service for price in prices if price.model == model} - {None}
-    if not services:
-        yield (), rows
-        return
-    url_codes, urls = arrays["url"].codes[rows], arrays["url"].categories
-    profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].categories
-    rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
-    for url, profile in {*zip(url_codes.tolist(), profile_codes.tolist(), strict=True)}:
-        # A call that was not sent has no address.
-        address = urls[url] if url >= 0 else None
-        names = service_names(address, profiles[profile] if profile >= 0 else DEFAULT)
-        calls_there = rows[(url_codes == url) & (profile_codes == profile)]
-        rows_of.setdefault(tuple(name for name in names if name in services), []).append(calls_there)
-    for names, parts in rows_of.items():
-        yield names, np.concatenate(parts)
 
 
 def _peer_latencies(

@@ -2,118 +2,97 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from famnb.record.price import MILLION, Price, ServiceNames, TokenCounts, TokenRates, cost_bounds
+from famnb.profiles import DEFAULT
+from famnb.record.price import MILLION, Price, ServiceNames, TokenCounts, TokenRates, cost_bounds, service_names
 from famnb.record.price_book import PriceBook
-from famnb.record.serialize import EPOCH, microseconds
+from famnb.record.serialize import microseconds
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 CountColumns: TypeAlias = Mapping[str, FloatColumn]
 """Token counts by name, arrays with one element per call, NaN where missing."""
+CallColumns: TypeAlias = Mapping[str, Any]
+"""Columns of calls: `started_us`, in microseconds since 1970, UTC, and Categoricals of `model` and, where services have
+prices of their own, of `url` and `profile`."""
 
 
 def cost_columns(
-    book: PriceBook,
-    model: str,
-    started_us: npt.NDArray[np.int64],
-    counts: CountColumns,
-    *,
-    low: CountColumns,
-    high: CountColumns,
-    service: ServiceNames = (),
+    book: PriceBook, calls: CallColumns, counts: CountColumns, *, low: CountColumns, high: CountColumns
 ) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
-    """Return the best, low and high cost in USD of each of one model's calls, NaN where no price or count is known.
+    """Return the best, low and high cost in USD of each call, NaN where no price or count is known.
 
-    They are calls of one service, by whose names its prices are found.
-    `started_us` is in microseconds since 1970, UTC. `low` and `high` hold the lowest and highest input and output
-    counts of calls whose usage was estimated, and the counts themselves of all others.
+    `low` and `high` hold the lowest and highest input and output counts of calls whose usage was estimated, and the
+    counts themselves of all others.
     """
-    ends = [
-        _cost_of_counts(
-            book,
-            model,
-            started_us,
-            TokenCounts(
-                input=bound["input_tokens"],
-                output=bound["output_tokens"],
-                cached=counts["cached_tokens"],
-                cache_write=counts["cache_write_tokens"],
-            ),
-            service,
-        )
-        for bound in (counts, low, high)
-    ]
-    lowest = np.minimum.reduce([end_low for _, end_low, _ in ends])
-    highest = np.maximum.reduce([end_high for _, _, end_high in ends])
-    # The lowest and the highest count may lie in a tier that has no price; then there is no interval, so no cost.
-    is_known = ~np.isnan(lowest) & ~np.isnan(highest)
+    best, lowest, highest = _cost_of_counts(book, calls, counts)
+    is_estimated = (low["input_tokens"] != high["input_tokens"]) | (low["output_tokens"] != high["output_tokens"])
+    rows = np.flatnonzero(is_estimated & ~np.isnan(best))
+    calls = {name: calls[name][rows] for name in ("started_us", "model", "url", "profile") if name in calls}
+    for end in (low, high):
+        end_counts = {name: column[rows] for name, column in {**counts, **end}.items()}
+        _, end_low, end_high = _cost_of_counts(book, calls, end_counts)
+        lowest[rows], highest[rows] = np.minimum(lowest[rows], end_low), np.maximum(highest[rows], end_high)
     # As in `PriceBook.cost`: who reports no input has not counted it, or bills it elsewhere.
-    highest = np.where(counts["input_tokens"] == 0, np.inf, highest)
-    return (
-        np.where(is_known, ends[0][0], np.nan),
-        np.where(is_known, lowest, np.nan),
-        np.where(is_known, highest, np.nan),
-    )
+    highest[counts["input_tokens"] == 0] = np.inf
+    # The lowest and the highest count may lie in a tier that has no price; then there is no interval, so no cost.
+    is_unknown = np.isnan(lowest) | np.isnan(highest)
+    for column in (best, lowest, highest):
+        column[is_unknown] = np.nan
+    return best, lowest, highest
 
 
 def _cost_of_counts(
-    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], counts: TokenCounts, service: ServiceNames
+    book: PriceBook, calls: CallColumns, counts: CountColumns
 ) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
     """Best, low and high cost of each call by the price that holds for it, in USD."""
-    best, low, high = (np.full(len(started_us), np.nan) for _ in range(3))
-    for price, mask in _prices_in_use(book, model, started_us, counts.input, service):
+    count_columns = [counts[f"{name}_tokens"] for name in TokenCounts._fields]
+    best, low, high = (np.full(len(count_columns[0]), np.nan) for _ in range(3))
+    moments = [datetime.min.replace(tzinfo=UTC), *sorted({price.since for price in book if price.since is not None})]
+    contexts = [0, *sorted({price.until_context for price in book if price.until_context is not None})]
+    is_known = calls["model"].isin({price.model for price in book})
+    known = np.flatnonzero(is_known & ~np.isnan(counts["input_tokens"]) & ~np.isnan(counts["output_tokens"]))
+    # Calls that are alike in all that decides on the price and on the formula are priced together.
+    kinds = pd.DataFrame(
+        {name: calls[name].codes[known] for name in ("model", "url", "profile") if "url" in calls or name == "model"}
+        | {
+            "moment": np.searchsorted([microseconds(at) for at in moments[1:]], calls["started_us"][known], "right"),
+            "context": np.searchsorted(contexts[1:], counts["input_tokens"][known], "right"),
+            "has_cached": ~np.isnan(counts["cached_tokens"][known]),
+            "has_cache_write": ~np.isnan(counts["cache_write_tokens"][known]),
+        }
+    )
+    groups = kinds.groupby(list(kinds), sort=False).indices
+    for (*_, moment, context, has_cached, has_cache_write), positions in groups.items():
+        rows = known[positions]
+        services = services_of(calls, rows[0])
+        price = book.price(calls["model"][rows[0]], at=moments[moment], context=contexts[context], service=services)
+        if price is None:
+            continue
         rates, unit = _whole_rates(price)
-        # Calls that lack the same cache counts are priced together, since those decide which rates bound the cost.
-        for has_cached, has_cache_write in itertools.product((True, False), repeat=2):
-            rows = np.flatnonzero(
-                mask
-                & ~np.isnan(counts.output)
-                & (np.isnan(counts.cached) != has_cached)
-                & (np.isnan(counts.cache_write) != has_cache_write)
-            )
-            if not len(rows):
-                continue
-            selected = TokenCounts(*(np.nan_to_num(column[rows], posinf=0.0) for column in counts))
-            bounds = cost_bounds(rates, selected, has_cached=has_cached, has_cache_write=has_cache_write)
-            # Tokens without a limit may cost anything, unless they cost nothing.
-            is_open = np.isinf(counts.output[rows]) & (rates.output > 0)
-            for column, bound in zip((best, low, high), bounds, strict=True):
-                column[rows] = np.where(is_open, np.inf, bound / unit)
+        selected = TokenCounts(*(np.nan_to_num(column[rows], posinf=0.0) for column in count_columns))
+        bounds = cost_bounds(rates, selected, has_cached=has_cached, has_cache_write=has_cache_write)
+        # Tokens without a limit may cost anything, unless they cost nothing.
+        is_open = np.isinf(counts["output_tokens"][rows]) & (rates.output > 0)
+        for column, bound in zip((best, low, high), bounds, strict=True):
+            column[rows] = np.where(is_open, np.inf, bound / unit)
     return best, low, high
 
 
-def _prices_in_use(
-    book: PriceBook,
-    model: str,
-    started_us: npt.NDArray[np.int64],
-    input_tokens: FloatColumn,
-    service: ServiceNames,
-) -> Iterator[tuple[Price, npt.NDArray[np.bool_]]]:
-    """Every price that holds for some of the calls, with the mask of those calls.
-
-    Which price holds is decided by `PriceBook.price`, asked once for each span between two dates and each tier.
-    """
-    prices = [price for price in book if price.model == model]
-    dates = sorted({price.since for price in prices if price.since is not None})
-    tiers = sorted({price.until_context for price in prices if price.until_context is not None})
-    starts = np.array([microseconds(date) for date in dates], dtype=np.int64)
-    span_of_call = np.searchsorted(starts, started_us, side="right")
-    tier_of_call = np.searchsorted(np.array(tiers, dtype=float), input_tokens, side="right")
-    has_input = ~np.isnan(input_tokens)
-    for span, tier in itertools.product(range(len(dates) + 1), range(len(tiers) + 1)):
-        before_all = dates[0] - timedelta(days=1) if dates else EPOCH
-        at, context = dates[span - 1] if span else before_all, tiers[tier - 1] if tier else 0
-        price = book.price(model, at=at, context=context, service=service)
-        if price is not None:
-            yield price, (span_of_call == span) & (tier_of_call == tier) & has_input
+def services_of(calls: CallColumns, row: int) -> ServiceNames:
+    """Return the names by which prices may mean the service of a call; none where no service has prices of its own."""
+    if "url" not in calls:
+        return ()
+    url, profile = calls["url"][row], calls["profile"][row]
+    # A call that was not sent has no address.
+    return service_names(url if isinstance(url, str) else None, profile if isinstance(profile, str) else DEFAULT)
 
 
 def _whole_rates(price: Price) -> tuple[TokenRates, float]:

@@ -1,8 +1,8 @@
 """The one thread that writes a ledger file: jobs in, batched transactions out; its errors never reach a call.
 
 submit ── queue ── prepare (encode, compress) ── backlog ── one short transaction for all that waited ── future done
-                   └ by a second thread while    └ the file cannot be written: warn once, keep the records,
-                     the first waits for the disk  try again every RETRY_S, and when the ledger is read
+                   └ by whoever submits while    └ the file cannot be written: warn once, keep the records,
+                     the thread waits for the disk try again every RETRY_S, and when the ledger is read
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRY_LOCK_S = 0.1
 RETRY_S = 2.0
 """Seconds from a failure to the next attempt, unless somebody asks for one."""
 STUCK_S = 0.25
-"""Seconds after which a transaction is taken for stuck: a second thread takes the jobs then, and nobody waits."""
+"""Seconds after which a transaction is taken for stuck: jobs are prepared where they are submitted then."""
 # Longer than a lock is waited for, which is trouble of another kind.
 HANG_S = 8.0
 """Seconds after which the user is warned of a transaction that does not end."""
@@ -76,7 +76,6 @@ class LedgerWriter:
         self._preparing = threading.Lock()
         """Held while records are made and kept, so that two threads keep the order."""
         self._thread: threading.Thread | None = None
-        self._second_thread: threading.Thread | None = None
         self._closing = False
         self._connection: sqlite3.Connection | None = None
         self._file_id: tuple[int, int] | None = None
@@ -100,11 +99,15 @@ class LedgerWriter:
             self._jobs.append(job)
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = _start_thread(self._run)
-            if self.is_stuck and self._second_thread is None:
-                self._second_thread = _start_thread(self._stand_in)
+                self._thread = self._start_thread()
         if self._thread is None:  # the interpreter is shutting down
             self._work()
+        elif self.is_stuck:
+            # So nobody waits for the disk, and what waits is counted as memory.
+            self._prepare()
+            self._finish([job for job in self._jobs if job.is_prepared and not job.urgent])
+            if self._busy_s() > HANG_S:
+                self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
         return job.future
 
     @property
@@ -130,6 +133,7 @@ class LedgerWriter:
         future = self.submit(lambda: (), urgent=True)
         while futures.wait([future], PATIENCE_S).not_done:
             if self._busy_s() >= PATIENCE_S:
+                self._warn_of_trouble(f"the file system has not answered for {PATIENCE_S:g} s")
                 raise LedgerError(
                     f"the file system of the ledger {self.path} has not answered for {PATIENCE_S:g} s: "
                     f"{self.behind:,} records wait in memory, calls go on. Bring it back, or choose another file with "
@@ -148,10 +152,7 @@ class LedgerWriter:
 
     def save_backlog(self) -> None:
         """Put what could not be written into a ledger elsewhere, since the process ends, and warn where it is."""
-        # Not for ever: the second thread may wait for a disk that does not answer, too.
-        if self._preparing.acquire(timeout=1):
-            self._preparing.release()
-            self._prepare()
+        self._prepare()
         if not self._backlog:
             return
         count = len(self._backlog)
@@ -162,6 +163,16 @@ class LedgerWriter:
         else:
             message = f"could not be written to {self.path}; they are in a ledger of their own, {files}"
         self._warn_once("end", f"{count:,} records of calls {message}")
+
+    def _start_thread(self) -> threading.Thread | None:
+        """Start the thread; return None if the interpreter is shutting down and starts no more."""
+        # A daemon: a disk that does not answer must not keep the process from ending.
+        thread = threading.Thread(target=self._run, name="famnb-ledger", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return None
+        return thread
 
     def _run(self) -> None:
         """Work off jobs until there were none for IDLE_S, or `close` asks to end."""
@@ -202,21 +213,8 @@ class LedgerWriter:
                     job.then()
         self._finish(jobs)
 
-    def _stand_in(self) -> None:
-        """Prepare jobs in the place of the thread that is stuck, so that nobody waits and memory is counted."""
-        while self.is_stuck:
-            self._prepare()
-            self._finish([job for job in self._jobs if job.is_prepared and not job.urgent])
-            if self._busy_s() > HANG_S:
-                self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
-            with self._changed:
-                if all(job.is_prepared for job in self._jobs):
-                    self._changed.wait(STUCK_S)
-        with self._changed:
-            self._second_thread = None
-
     def _finish(self, jobs: list[_WriteJob]) -> None:
-        """Set the futures of jobs, which another thread may have done."""
+        """Set the futures of jobs, which another thread may have done, too."""
         with self._changed:
             for job in jobs:
                 if not job.future.done():
@@ -313,17 +311,6 @@ class LedgerWriter:
         # Where warnings are errors there is no caller on this thread to raise to.
         with contextlib.suppress(RuntimeWarning):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-
-def _start_thread(run: Callable[[], object]) -> threading.Thread | None:
-    """Start a thread; return None if the interpreter is shutting down and starts no more."""
-    # A daemon: a disk that does not answer must not keep the process from ending.
-    thread = threading.Thread(target=run, name="famnb-ledger", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        return None
-    return thread
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:

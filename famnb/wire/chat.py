@@ -81,40 +81,6 @@ _FOREIGN_FIELDS = ("audio", "executed_tools")
 _SOURCES = ("citations", "search_results")
 """The fields beside the choices that name the sources of the answer."""
 
-
-# Nearly all chunks of a stream hold one piece of text. A decoder for just these is several times faster than one that
-# makes dictionaries, and unknown fields make it fail, so that nothing that means something is passed over.
-class _TextDelta(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A delta with text and nothing else; other fields may be there, but are null."""
-
-    content: str
-    role: str | None = None
-    refusal: None = None
-    tool_calls: None = None
-    function_call: None = None
-    reasoning_content: None = None
-    reasoning: None = None
-
-
-class _TextChoice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    delta: _TextDelta
-    index: int
-    finish_reason: None = None
-    logprobs: None = None
-
-
-class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    choices: tuple[_TextChoice]
-    id: str = ""
-    object: str = ""
-    created: int | float = 0
-    model: str = ""
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
-    usage: None = None
-
-
-_TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
 _ONE_CHOICE = Noted("the service sent more than one choice; only that of index 0 is read, `reply.raw` has all")
 
 
@@ -152,8 +118,6 @@ class ChatReader(StreamReader):
         self._started = Started()
         self._has_identity = False
         """Whether the reply's id and model are known, which later chunks only repeat."""
-        self._are_texts_plain = True
-        """Whether each text so far was a `_TextChunk`: a server that adds a field adds it to every chunk."""
         self._has_noted_choice = False
         self._choice: int | None = -1
         """The index of the choice that is read; -1 before it is known, None if the server numbers none."""
@@ -161,23 +125,6 @@ class ChatReader(StreamReader):
         """The choices of other indices that came before one of index 0."""
         self._sources: dict[str, Any] = {}
         """The sources of the answer, of which every chunk has the whole list."""
-
-    def read_texts(self, data: Sequence[bytes]) -> list[Delta]:
-        if not self._are_texts_plain or self._content.kind != "text" or not self._has_identity:
-            return []
-        try:
-            chunks = _TEXT_CHUNKS.decode_lines(b"\n".join(data))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self._are_texts_plain = False
-            return []
-        at, index = self._content.at, self._choice
-        deltas = [
-            Delta(at, "text", choice.delta.content)
-            for chunk in chunks
-            if (choice := chunk.choices[0]).delta.content and choice.index == index and chunk.object != "error"
-        ]
-        # A line end within the data makes two lines of one.
-        return deltas if len(deltas) == len(chunks) == len(data) else []
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if errors.is_failure(chunk):
@@ -279,6 +226,11 @@ class _MessageReader:
         """Return the events of a message, or of one delta of it."""
         content = message.get("content")
         events: list[Event] = []
+        # Nearly all deltas are a piece of text and nothing else.
+        if type(content) is str and message.keys() <= {"content", "role"}:
+            for kind, piece in self.tags.split(content):
+                self._add_piece(events, kind, piece)
+            return events
         if thinking := next((text for name in _THINKING_FIELDS if (text := find_text(message.get(name)))), ""):
             # A server with a field for thinking writes no tags into the content.
             events += self.flush()

@@ -113,10 +113,6 @@ class StreamReader(ABC):
         event = lenient_json.decode_event(data)
         return self._read(event) if type(event) is dict else [Other()]
 
-    def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:  # noqa: ARG002 - for those who can
-        """Return the next pieces of an open text if all `data` are just these; else none, and `read` is for them."""
-        return []
-
     def end(self) -> list[Event]:
         """Return the events held back until the end of the stream was known."""
         return []
