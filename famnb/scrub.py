@@ -1,19 +1,15 @@
-"""Takes keys out of notebook files and leaves every other byte as it was.
-
-file ── string literals, each with its path ── texts ── (known keys, shapes of keys) ── masked ── written at once
-                                                └ a list of lines is one text
-"""
+"""Takes keys out of notebook files, which keep their form, so that a difference shows where a key was."""
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
-import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from famnb import secret_patterns
 from famnb.atomic_write import atomic_write
@@ -28,7 +24,6 @@ PASSES = 4
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character: JSON can have it as an escape, UTF-8 cannot have it at all."""
-_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 # Names of binary outputs, whose base64 may look like a key; SVG is text.
 _BINARY_TYPE = re.compile(r"(?:image/(?!svg)|audio/|video/|font/|application/(?:pdf|octet-stream|zip))")
 
@@ -52,111 +47,84 @@ def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None
     """Mask every key in a notebook file and return what was found; without `write`, leave the file as it is.
 
     `keys` are keys to look for beside the well-known shapes, each with a name for it; by default the environment's.
-    Everything but the keys stays as it was, byte by byte. Raises FamnbError for a file that is no notebook, OSError
-    for one that cannot be read or written.
+    Indentation, line ends and escapes stay as they were. Raises FamnbError for a file that is no notebook, OSError for
+    one that cannot be read or written.
     """
     file = Path(path).resolve()
     try:
-        text = file.read_bytes().decode()
-        tree = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_Pairs)
-        strings = list(_strings(tree))
+        data = file.read_bytes()
+        text = data.decode("utf-8-sig")
+        tree = json.loads(text)
+        clean, findings = _mask_tree(tree, secret_patterns.known_keys() if keys is None else keys)
     except (ValueError, RecursionError) as fault:
         raise FamnbError(f"{path}: not a notebook: expected JSON in UTF-8 ({type(fault).__name__}: {fault})") from None
-    if not isinstance(tree, _Pairs) or "nbformat" not in dict(tree):
+    if not isinstance(tree, dict) or "nbformat" not in tree:
         raise FamnbError(f"{path}: not a notebook: expected a JSON object with `nbformat`")
-    clean, findings = _mask_strings(text, strings, secret_patterns.known_keys() if keys is None else keys)
     if write and findings:
-        atomic_write(file, clean.encode(), keep_mode=True)
+        mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        atomic_write(file, mark + _encode(clean, text).encode(), keep_mode=True)
     return findings
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it stands in the file, repeated names included, which a dict would drop."""
-
-
-class _String(NamedTuple):
-    """One string literal of the file."""
-
-    path: JSONPath
-    value: str
-    name: bool = False
-    """Whether it is a name in an object."""
-    secret: bool = False
-    """Whether it is a secret whatever it looks like: the value of a password field."""
-
-
-def _strings(value: Any, path: JSONPath = (), *, password: bool = False) -> Iterator[_String]:
-    """Every string of a JSON value in the order of the file."""
-    match value:
-        case str():
-            yield _String(path, value)
-        case _Pairs():
-            # ipywidgets saves the state of a Password widget with its value, under `_model_name` in the state or
-            # `model_name` beside it.
-            password = password or ("_model_name", "PasswordModel") in value
-            holder = ("model_name", "PasswordModel") in value
-            for name, inner in value:
-                yield _String((*path, name), name, name=True)
-                if password and name == "value" and isinstance(inner, str):
-                    yield _String((*path, name), inner, secret=inner not in ("", MASK))
-                else:
-                    yield from _strings(inner, (*path, name), password=holder and name == "state")
-        case list():
-            for number, inner in enumerate(value):
-                yield from _strings(inner, (*path, number))
-        case _:
-            pass
-
-
-def _mask_strings(text: str, strings: Sequence[_String], keys: Mapping[str, str]) -> tuple[str, list[Finding]]:
-    """The file's text without keys, and what they were; literals without one are not touched."""
-    # Literals and strings are in the same order, so the n-th of one is the n-th of the other.
-    literals = list(_LITERAL.finditer(text))
+def _mask_tree(value: Any, keys: Mapping[str, str]) -> tuple[Any, list[Finding]]:
+    """Return a notebook's JSON without keys, and what they were."""
     findings: list[Finding] = []
-    pieces: list[str] = []
-    copied = first = 0
-    for _, group in itertools.groupby(strings, _text_key):
-        members = list(group)
-        values, masked = _mask_text(members, keys)
-        for member, value, literal in zip(members, values, literals[first:], strict=False):
-            if value != member.value:
-                pieces += [text[copied : literal.start()], _literal(value, like=literal[0])]
-                copied = literal.end()
-        findings += [Finding(_describe(members[0].path), kind, length) for kind, length in masked]
-        first += len(members)
-    return "".join([*pieces, text[copied:]]), findings
+
+    def mask(value: Any, path: JSONPath, *, is_secret: bool = False) -> Any:
+        match value:
+            case str():
+                return mask_lines([value], path, is_secret=is_secret)[0]
+            case dict():
+                # ipywidgets saves the state of a Password widget with its value, under `_model_name` in the state or
+                # `model_name` beside it.
+                holder = value.get("model_name") == "PasswordModel"
+                has_secret = is_secret or value.get("_model_name") == "PasswordModel"
+                return {
+                    mask(name, (*path, name)): mask(
+                        inner,
+                        (*path, name),
+                        is_secret=(holder and name == "state")
+                        or (has_secret and name == "value" and inner not in ("", MASK)),
+                    )
+                    for name, inner in value.items()
+                }
+            # Notebooks save a text as a list of lines, and a key may go over two.
+            case [str(), *_] if all(isinstance(item, str) for item in value):
+                return mask_lines(value, path)
+            case list():
+                return [mask(inner, (*path, number)) for number, inner in enumerate(value)]
+            case _:
+                return value
+
+    def mask_lines(lines: list[str], path: JSONPath, *, is_secret: bool = False) -> list[str]:
+        if is_secret:
+            findings.append(Finding(_describe(path), "value of a password field", len(lines[0])))
+            return [MASK]
+        if any(isinstance(part, str) and (_BINARY_TYPE.match(part) or part == "buffers") for part in path):
+            return lines
+        # Lines of a source end with their line end; those of a traceback have none.
+        separator = "\n" if "traceback" in path else ""
+        for _ in range(PASSES):
+            matches = secret_patterns.find_keys(separator.join(lines), keys)
+            if not matches:
+                break
+            place = _describe(path)
+            findings.extend(Finding(place, kind, sum(end - start for start, end in spans)) for kind, spans in matches)
+            lines = secret_patterns.mask_spans(lines, [spans for _, spans in matches], gap=len(separator))
+        return lines
+
+    return mask(value, ()), findings
 
 
-def _text_key(string: _String) -> tuple[JSONPath, bool]:
-    """Equal for the strings of one text: notebooks save a text as a list of lines, and a key may go over two."""
-    is_line = isinstance(string.path[-1], int)
-    return string.path[:-1] if is_line else string.path, string.name
-
-
-def _mask_text(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[list[str], list[tuple[str, int]]]:
-    """The strings of one text without keys, and the kind and length of each key."""
-    values = [member.value for member in members]
-    if members[0].secret:
-        return [MASK], [("value of a password field", len(values[0]))]
-    path = members[0].path
-    if any(isinstance(part, str) and (_BINARY_TYPE.match(part) or part == "buffers") for part in path):
-        return values, []
-    found: list[tuple[str, int]] = []
-    # Lines of a source end with their line end; those of a traceback have none.
-    separator = "\n" if "traceback" in path else ""
-    for _ in range(PASSES):
-        matches = secret_patterns.find_keys(separator.join(values), keys)
-        if not matches:
-            break
-        found += [(kind, sum(end - start for start, end in spans)) for kind, spans in matches]
-        values = secret_patterns.mask_spans(values, [spans for _, spans in matches], gap=len(separator))
-    return values, found
-
-
-def _literal(value: str, *, like: str) -> str:
-    """A string as JSON, in ASCII if the literal that it replaces is."""
-    text = json.dumps(value, ensure_ascii=like.isascii())
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+def _encode(tree: Any, like: str) -> str:
+    """Return JSON in the form of another text: its indentation, line ends and escapes, as Jupyter and others write."""
+    indent = re.search(r"\{\r?\n([ \t]+)", like)
+    separators = None if indent or ": " in like else (",", ":")
+    text = json.dumps(tree, indent=indent and indent[1], separators=separators, ensure_ascii=like.isascii())
+    text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if "\r\n" in like:
+        text = text.replace("\n", "\r\n")
+    return f"{text}{like[len(like.rstrip()) :]}"
 
 
 def _describe(path: JSONPath) -> str:

@@ -163,7 +163,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_everything_else_stays_byte_for_byte(tmp_path, form):
+def test_everything_else_keeps_its_form(tmp_path, form):
     notebook = {"zzz": 1.50, **book(cell(f"é \U0001f600 \ud83d {KEY} \u2028"), cell("other \t \x7f"), title="é")}
     path = tmp_path / "note.ipynb"
     text = FORMS[form](notebook).replace("\ud83d ", "\\ud83d ")
