@@ -69,7 +69,7 @@ def _cost_of_counts(
             "has_cache_write": ~np.isnan(counts["cache_write_tokens"][known]),
         }
     )
-    groups = kinds.groupby(list(kinds), sort=False).indices
+    groups: dict[Any, Any] = kinds.groupby(list(kinds), sort=False).indices
     for (*_, moment, context, has_cached, has_cache_write), positions in groups.items():
         rows = known[positions]
         services = services_of(calls, rows[0])
@@ -86,7 +86,7 @@ def _cost_of_counts(
     return best, low, high
 
 
-def services_of(calls: CallColumns, row: int) -> ServiceNames:
+def services_of(calls: CallColumns, row: Any) -> ServiceNames:
     """Return the names by which prices may mean the service of a call; none where no service has prices of its own."""
     if "url" not in calls:
         return ()
