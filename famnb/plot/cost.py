@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import matplotlib.figure
@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from famnb.errors import InvalidRequest
-from famnb.formatting import format_count, format_sum
+from famnb.formatting import format_count, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
@@ -112,7 +112,7 @@ def cost(
         elif rows["x"].iloc[0] == rows["x"].iloc[-1]:
             canvas.axes.set_xticks(rows["x"].iloc[:1])
     canvas.axes.set_ylim(bottom=0)
-    canvas.axes.yaxis.set_major_formatter(FuncFormatter(_tick_formatter(canvas.axes)))
+    canvas.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_usd(value)))
     chart.add_legend(entries, _subtitle(rows))
     return chart.finish()
 
@@ -211,18 +211,6 @@ def _subtitle(rows: pd.DataFrame) -> str:
     # The footnotes say why the others have none.
     amount = _format_sum(rows).partition(" (")[0]
     return f"{amount} for {format_count(known, 'call')} of {len(rows):,}"
-
-
-def _tick_formatter(axes: Axes) -> Callable[[float, int], str]:
-    """Ticks with as many decimals as their distance needs, at least two: $0.05, $0.0025."""
-
-    def format_tick(value: float, _: int) -> str:
-        ticks = axes.get_yticks()
-        step = abs(ticks[1] - ticks[0]) if len(ticks) > 1 else value
-        decimals = len(f"{step:.9f}".rstrip("0").partition(".")[2])
-        return f"${value:,.{min(max(decimals, 2), 9)}f}"
-
-    return format_tick
 
 
 def _missing_notes(frame: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from famnb.errors import InvalidRequest
-from famnb.formatting import ESTIMATE_MARK, format_count, format_number
+from famnb.formatting import ESTIMATE_MARK, format_count, format_duration, format_number
 from famnb.plot.canvas import UNITS_OF_TIME, Canvas, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_points
@@ -82,11 +82,7 @@ def throughput(
     canvas = chart.create_canvas()
     entries = _draw_rates(canvas, groups, rows, edges, unit_s, of)
     stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
-    seconds = float(edges[1])
-    # In two digits, in a unit that needs no power of ten.
-    steps = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (0.0, "s"))
-    limit, short_unit = next((limit, short_unit) for limit, short_unit in steps if seconds >= limit)
-    step = f"{seconds / (limit or 1):.2g} {short_unit}"
+    step = format_duration(float(edges[1]))
     chart.add_legend(entries, f"{format_count(len(rows), 'call')}; each step is {step}{stacking}")
     return chart.finish()
 

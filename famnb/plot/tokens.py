@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import EngFormatter
 
 from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.model_colours import PART_COLOURS
@@ -102,7 +102,7 @@ def tokens(
     ]
     _draw_bars(canvas, sums, guessed, texts)
     canvas.axes.set_ylim(len(groups) - 0.4, -0.6)
-    canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
+    canvas.axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     chart.details += [f"{name}: {full}." for name, (full, _) in zip(names, texts, strict=True)]
     entries, all_tokens = [], float(sums.to_numpy().sum())
     for kind in used:
@@ -184,9 +184,3 @@ def _draw_bars(canvas: Canvas, sums: pd.DataFrame, guessed: pd.DataFrame, texts:
     # The axis ends where the text after the longest bar does.
     room = 1 / max(1 - max(canvas.text_width(text, NOTE_PT) for text in shown) - 0.06, 0.3)
     canvas.axes.set_xlim(0, max(canvas.axes.get_xlim()[1], left.max() * room, 1))
-
-
-def format_tick(value: float) -> str:
-    """A number of tokens as ticks show it: 2M, 15k, 300."""
-    size = abs(value)
-    return f"{value / 1e6:g}M" if size >= 1e6 else f"{value / 1e3:g}k" if size >= 1e4 else f"{value:,g}"

@@ -74,11 +74,6 @@ class Timeline:
         start = self.start + index * self.step
         return start, start + self.step
 
-    def find(self, span: tuple[datetime, datetime]) -> int | None:
-        """Return the index of a span of time; None if it is not one of these."""
-        index = round((span[0] - self.start) / self.step)
-        return index if 0 <= index < self.count and self.span(index) == span else None
-
     def words(self) -> tuple[str, ...]:
         """Return each span in words."""
         return tuple(describe_span(*self.span(index)) for index in range(self.count))

@@ -1,7 +1,7 @@
 """The dashboard: spend, calls, latency and errors over time, kept up to date, and the latest calls to open.
 
 thread ── Overview ── ledger                    what the calls say
-page ── filters, a chosen span ── Dashboard ── CallPages, the call that is open
+page ── filters ── Dashboard ── CallPages, the call that is open
 
 The page shows the filters at once, and that the calls are being read; the thread reads them after the cell has ended.
 """
@@ -63,8 +63,6 @@ class Dashboard(CallTool):
         self._overview: Overview | None = None
         """None until the first look at the ledger has succeeded."""
         self._filters = DashboardFilters()
-        self._span: tuple[datetime, datetime] | None = None
-        """The span of time whose calls are listed; None lists the latest of all."""
         self.pages = None
         self._shown: OverviewView | str = _READING
         """What the calls say, or why there is nothing to say."""
@@ -128,19 +126,9 @@ class Dashboard(CallTool):
         if value not in self._choices()[name]:
             raise InvalidArgument(f"{LABELS[name]}: no calls are known of {value!r}; choose again")
         self._filters = dataclasses.replace(self._filters, **{name: value})
-        self._span = None
         if name == "range" and self._overview is not None:
             self._overview = self._read(self._filters)
         self._update()
-
-    @intent
-    def choose_span(self, index: int | None) -> None:
-        """List the calls of a span of the charts, or of all; the only call of a span is opened."""
-        timeline = self._overview and self._overview.timeline
-        self._span = timeline.span(index) if timeline and index is not None else None
-        self._update()
-        if self._span and isinstance(self._shown, OverviewView) and len(self._shown.calls.rows) == 1:
-            self.show_call(self._shown.calls.rows[0].key)
 
     @intent
     def set_price(self, model: str, input: str, output: str) -> None:
@@ -176,7 +164,7 @@ class Dashboard(CallTool):
     def _choices(self) -> dict[str, tuple[str, ...]]:
         models = sorted({*(self._overview.models if self._overview else ()), self._filters.model} - {""})
         return {
-            "range": tuple(RANGES),
+            "range": RANGES,
             "model": ("", *models),
             "endpoint": ("", *ENDPOINTS),
             "by": ("model", "endpoint"),
@@ -187,7 +175,7 @@ class Dashboard(CallTool):
         if self._overview is None:
             shown: OverviewView | str = _UNREADABLE if self._is_unreadable else _READING
         else:
-            shown = self._overview.view(self._filters, self._span)
+            shown = self._overview.view(self._filters)
         if shown != self._shown:
             self._shown, self._is_saved = shown, False
         self.refresh()

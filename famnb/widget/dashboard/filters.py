@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import psutil
 
 from famnb.record.filters import parse_moment
 
-SESSION, TODAY, YESTERDAY, ALL = "this session", "today", "yesterday", "all calls"
-RANGES: dict[str, timedelta | None] = {
-    SESSION: None,
-    "last 15 minutes": timedelta(minutes=15),
-    "last hour": timedelta(hours=1),
-    "last 24 hours": timedelta(days=1),
-    "last 7 days": timedelta(days=7),
-    TODAY: None,
-    YESTERDAY: None,
-    ALL: None,
-}
-"""Since when calls are shown; with a length where it moves with the clock."""
+SESSION, YESTERDAY, ALL = "this session", "yesterday", "all calls"
+RANGES = (SESSION, "last 15 minutes", "last hour", "last 24 hours", "last 7 days", "today", YESTERDAY, ALL)
+"""Since when calls are shown."""
 
 
 @dataclasses.dataclass
@@ -36,22 +27,16 @@ class DashboardFilters:
     @property
     def is_moving(self) -> bool:
         """Whether the range of time ends now, and so moves with the clock."""
-        return RANGES[self.range] is not None
+        return self.range.startswith("last ")
 
     @property
     def since(self) -> datetime | None:
         """Since when calls are shown; None for all of them."""
-        if (length := RANGES[self.range]) is not None:
-            return datetime.now(UTC) - length
-        match self.range:
-            case "this session":
-                return datetime.fromtimestamp(psutil.Process().create_time(), UTC)
-            case "today" | "yesterday" as day:
-                return parse_moment("since", day)
-            case _:
-                return None
+        if self.range == SESSION:
+            return datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        return None if self.range == ALL else parse_moment("since", self.range)
 
     @property
     def until(self) -> datetime | None:
         """Before when calls are shown; None if there is no end."""
-        return parse_moment("until", TODAY) if self.range == YESTERDAY else None
+        return parse_moment("until", "today") if self.range == YESTERDAY else None

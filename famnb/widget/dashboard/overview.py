@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
@@ -21,13 +21,12 @@ from famnb.formatting import format_count, format_duration, format_estimate, for
 from famnb.frame.calls import calls
 from famnb.frame.spend import is_unpriced
 from famnb.record import Ledger
-from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_charts
+from famnb.widget.dashboard.charts import Groups, Timeline, draw_charts
 from famnb.widget.dashboard.filters import ALL, DashboardFilters
 from famnb.widget.dashboard.views import CallGroupView, OverviewView
 from famnb.widget.html import sanitize
 from famnb.widget.tables import ColumnView, FigureView, RowsView, RowView
 
-Span: TypeAlias = tuple[datetime, datetime]
 COLUMNS = (
     ColumnView(name="started", kind="word"),
     ColumnView(name="endpoint", kind="word", is_minor=True),
@@ -64,23 +63,20 @@ class Overview:
         self.frame = frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
         self.models: tuple[str, ...] = tuple(sorted(self.frame["model"].dropna().unique()))
         """The models of these calls, by name."""
-        self.timeline: Timeline | None = None
-        """The spans of time of the charts that were drawn last; None if there was nothing to draw."""
 
-    def view(self, filters: DashboardFilters, span: Span | None) -> OverviewView | str:
-        """Return what the calls say that the filters let through, or why there is none; a `span` narrows the list."""
+    def view(self, filters: DashboardFilters) -> OverviewView | str:
+        """Return what the calls say that the filters let through, or why there is none."""
         since, chosen = filters.since, self.frame
         for column, value in (("model", filters.model), ("endpoint", filters.endpoint)):
             if value:
                 chosen = chosen[chosen[column] == value]
         if not len(chosen):
-            self.timeline = None
             return self._explain_nothing(len(self.frame))
         started_at = chosen["started_at"]
         if filters.is_moving and since is not None:
-            self.timeline = Timeline.over(since, datetime.now(UTC))
+            timeline = Timeline.over(since, datetime.now(UTC))
         else:
-            self.timeline = Timeline.over(started_at.iloc[0].to_pydatetime(), started_at.max().to_pydatetime())
+            timeline = Timeline.over(started_at.iloc[0].to_pydatetime(), started_at.max().to_pydatetime())
         groups = Groups.of(chosen, filters.by)
         names = ENDPOINTS if filters.by == "endpoint" else self.models
         simulated = chosen["simulated"].fillna(False)
@@ -90,9 +86,9 @@ class Overview:
             figures=headlines(chosen),
             note=f"{share} calls were simulated: nothing was billed for them." if simulated.any() else "",
             unpriced=tuple(sorted(map(str, unpriced.dropna().unique()))),
-            spans=self.timeline.words(),
-            ticks=self.timeline.ticks(),
-            charts=draw_charts(chosen, self.timeline, groups),
+            spans=timeline.words(),
+            ticks=timeline.ticks(),
+            charts=draw_charts(chosen, timeline, groups),
             head=(filters.by, *TABLE_HEAD),
             groups=tuple(
                 CallGroupView(
@@ -103,9 +99,7 @@ class Overview:
                 )
                 for code, (label, style) in enumerate(zip(groups.labels, groups.styles, strict=True))
             ),
-            calls=self._list_calls(filters, since, span),
-            has_span=span is not None,
-            span=None if span is None else self.timeline.find(span),
+            calls=self._list_calls(filters, since),
         )
 
     def _explain_nothing(self, others: int) -> str:
@@ -116,13 +110,12 @@ class Overview:
         earlier = f" Earlier ones are under “{ALL}”." if len(self._ledger) else ""
         return f"No calls yet. They appear here as soon as they start.{earlier}"
 
-    def _list_calls(self, filters: DashboardFilters, since: datetime | None, span: Span | None) -> RowsView:
+    def _list_calls(self, filters: DashboardFilters, since: datetime | None) -> RowsView:
         """Return the latest calls, those that run first."""
-        start, end = span or (since, filters.until)
         frame = calls(
             self._ledger,
-            since=start,
-            until=end,
+            since=since,
+            until=filters.until,
             model=filters.model or None,
             endpoint=filters.endpoint or None,
             limit=LIST_LENGTH,
@@ -131,8 +124,7 @@ class Overview:
         latest = frame.iloc[::-1]
         is_running = latest["status"] == "running"
         rows = [_view_row(row) for _, row in pd.concat([latest[is_running], latest[~is_running]]).iterrows()]
-        what = f"Latest {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else "Calls" if span else "Latest calls"
-        title = f"{what} of {describe_span(*span)}" if span else what
+        title = f"Latest {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else "Latest calls"
         return RowsView(title=title, columns=COLUMNS, rows=tuple(rows))
 
 

@@ -63,10 +63,6 @@ class OverviewView(View, frozen=True):
     """The head of the table of groups, whose first cell is the filter that they are values of."""
     groups: tuple[CallGroupView, ...]
     calls: RowsView
-    has_span: bool
-    """Whether the calls of a span are listed, not the latest of all."""
-    span: int | None
-    """Which of the spans that is, if it is among them."""
 
 
 class DashboardView(View, frozen=True):

@@ -1,5 +1,5 @@
 // A small chart over time: stacked bars, or a line a group. Each span of time has its words when it is pointed at or
-// reached by arrow keys, and a click or Enter chooses it.
+// reached by arrow keys.
 
 import { html, useRef, useState } from "../vendor/preact.js";
 import { memo, useWidth } from "../runtime/tool.js";
@@ -82,15 +82,14 @@ function Axes({ chart, times, wide, width }) {
   </g>`;
 }
 
-/** @param {{chart: ChartView, overview: OverviewView, choose: (index: number) => void}} props `choose` gets a span's index */
-export function Chart({ chart, overview: { spans, ticks, groups, span }, choose }) {
+/** @param {{chart: ChartView, overview: OverviewView}} props */
+export function Chart({ chart, overview: { spans, ticks, groups } }) {
   const svg = useRef(/** @type {any} */ (null));
   const wide = useWidth(svg);
   const [pointed, setPointed] = useState(-1);
   const isReached = useRef(false); // by keys, so that it stays where the pointer leaves
   const last = spans.length - 1;
   const index = Math.min(pointed, last);
-  const marked = index >= 0 ? index : span;
   const width = Math.max(wide - EDGES.left - EDGES.right, 0) / spans.length;
   const spanAt = ({ clientX }) => {
     const found = Math.floor((clientX - svg.current.getBoundingClientRect().left - EDGES.left) / width);
@@ -101,13 +100,12 @@ export function Chart({ chart, overview: { spans, ticks, groups, span }, choose 
     setPointed(spanAt(event));
   };
   const onKeyDown = (event) => {
-    const start = index >= 0 ? index : (span ?? spans.length);
+    const start = index >= 0 ? index : spans.length;
     const next = { ArrowLeft: Math.max(start - 1, 0), ArrowRight: Math.min(start + 1, last), Home: 0, End: last }[event.key];
-    if (next === undefined && event.key !== "Enter" && event.key !== " ") return;
+    if (next === undefined) return;
     event.preventDefault();
     isReached.current = true;
-    if (next !== undefined) setPointed(next);
-    else if (index >= 0) choose(index);
+    setPointed(next);
   };
   return html`<figure class="famnb-chart">
     <figcaption>
@@ -118,15 +116,14 @@ export function Chart({ chart, overview: { spans, ticks, groups, span }, choose 
       height=${HEIGHT}
       role="img"
       tabindex="0"
-      aria-label=${`${chart.key} over time, ${spans[0]} until ${spans[last]}; arrow keys read it, Enter lists the calls`}
+      aria-label=${`${chart.key} over time, ${spans[0]} until ${spans[last]}; arrow keys read it`}
       onPointerMove=${onPointerMove}
       onPointerLeave=${() => !isReached.current && setPointed(-1)}
       onBlur=${() => setPointed(-1)}
-      onClick=${(event) => spanAt(event) >= 0 && choose(spanAt(event))}
       onKeyDown=${onKeyDown}
     >
       ${wide > 0 && html`<${Axes} chart=${chart} times=${ticks} wide=${wide} width=${width} /><${Values} chart=${chart} groups=${groups} width=${width} />`}
-      ${marked !== null && html`<rect class="famnb-mark" x=${EDGES.left + marked * width} width=${width} y=${EDGES.top} height=${PLOT_PX} />`}
+      ${index >= 0 && html`<rect class="famnb-mark" x=${EDGES.left + index * width} width=${width} y=${EDGES.top} height=${PLOT_PX} />`}
     </svg>
   </figure>`;
 }

@@ -62,18 +62,15 @@ function Groups({ overview: { head, groups } }) {
 /** @param {{overview: OverviewView, opened: string | null}} props */
 function Overview({ overview, opened }) {
   const { outbox } = useTool();
-  const choose = (index) => outbox.press("choose_span", { index });
   return html`
     <${Headline} figures=${overview.figures} />
     ${overview.note && html`<p class="famnb-help">${overview.note}</p>`}
     ${overview.unpriced.length > 0 && html`<div><${PriceEntry} models=${overview.unpriced} /></div>`}
     <div class="famnb-charts">
-      ${overview.charts.map((chart) => html`<${Chart} key=${chart.key} chart=${chart} overview=${overview} choose=${choose} />`)}
+      ${overview.charts.map((chart) => html`<${Chart} key=${chart.key} chart=${chart} overview=${overview} />`)}
     </div>
     <${Groups} overview=${overview} />
-    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${(call) => outbox.press("open_call", { call }, call)}>
-      ${overview.hasSpan && html`<${IntentButton} class="famnb-small" label="Show all" intent="choose_span" args=${{ index: null }} />`}
-    <//>
+    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${(call) => outbox.press("open_call", { call }, call)} />
   `;
 }
 
