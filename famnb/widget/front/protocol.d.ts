@@ -266,8 +266,6 @@ export interface OverviewView {
   head: (string)[];
   groups: (CallGroupView)[];
   calls: RowsView;
-  hasSpan: boolean;
-  span: number | null;
 }
 
 export interface PairView {
@@ -483,7 +481,6 @@ export interface ComposerIntents {
 }
 
 export interface DashboardIntents {
-  choose_span: { index: number | null };
   close_call: {};
   draw_timeline: { dark: boolean };
   open_call: { call: string };
