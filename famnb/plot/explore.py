@@ -38,7 +38,6 @@ def explore(
     list. Rows without a value of `x` or `y`, and warm-ups, are left out with a note. By keyboard, arrows go from call
     to call, Enter opens one, Space marks two corners of what is chosen, Escape chooses all again.
     A click opens the call as an `Inspector` does, from `ledger`: unless given, that of the latest `famnb.connect()`.
-    Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
     KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
     """
     return cast("Explorer", show_points(frame, x=x, y=y, by=by, log=log, ledger=ledger))

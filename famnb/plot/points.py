@@ -28,10 +28,6 @@ from famnb.plot.palette import palette_of_style
 Floats: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
 """The two ends of a part of an axis, both included, in the axis' unit."""
-# A plot has no more pixels to tell points apart, and this many reach the page and are drawn in well under a second.
-MAX_DRAWN = 200_000
-"""The most points that are drawn; of more, a sample is."""
-SAMPLE_SEED = 7
 MIN_BULK = 8
 """Of fewer values none is far from the others."""
 AXES_HEIGHT_IN = 3.8
@@ -113,15 +109,6 @@ class Points:
     def looks(self) -> dict[str, Any]:
         """What decides how its groups look; see `group_looks`."""
         return group_looks(self.by, self.groups)
-
-    def sample(self) -> npt.NDArray[np.int64]:
-        """Return which points are drawn, in order: all, or MAX_DRAWN drawn by lot, always the same."""
-        count = len(self.frame)
-        if count <= MAX_DRAWN:
-            return np.arange(count)
-        drawn: npt.NDArray[np.int64] = np.random.default_rng(SAMPLE_SEED).choice(count, MAX_DRAWN, replace=False)
-        drawn.sort()
-        return drawn
 
     def within(self, x: Span | None, y: Span | None, hidden: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
         """Return for each point whether it lies in these parts of the axes and in no hidden group."""
@@ -216,9 +203,7 @@ def draw(points: Points) -> matplotlib.figure.Figure:
         return chart.finish_empty(points.empty)
     canvas = chart.create_canvas()
     entries = _paint(canvas, points)
-    count = min(len(points.frame), MAX_DRAWN)
-    few = "" if count == len(points.frame) else f"{count:,} of {len(points.frame):,} drawn, by lot"
-    chart.add_legend(entries, few)
+    chart.add_legend(entries)
     return chart.finish()
 
 
@@ -248,15 +233,14 @@ def draw_axes(
 
 def _paint(canvas: Canvas, points: Points, hidden: Sequence[int] = ()) -> list[LegendEntry]:
     """Draw the points on a canvas, those of some groups hidden; returns the legend of all groups."""
-    drawn = points.sample()
-    x, y = (axis.values[drawn] / _unit(axis) for axis in (points.x, points.y))
+    x, y = (axis.values / _unit(axis) for axis in (points.x, points.y))
     sizes = np.bincount(points.codes, minlength=len(points.groups))
     entries = []
     for code, group in enumerate(points.groups):
         # Groups of one colour differ in shape.
         marker, colour = "oDs"[min(canvas.palette.cycle(code), 2)], canvas.palette.line_style(code)["color"]
-        mask = (points.codes[drawn] == code) & (code not in hidden)
-        size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
+        mask = (points.codes == code) & (code not in hidden)
+        size = 5 if len(x) < 1000 else 3 if len(x) < 10_000 else 1.5
         style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour, "markeredgewidth": 0}
         canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
         (handle,) = canvas.axes.plot([], [], markersize=6, **style)

@@ -97,7 +97,7 @@ Zoom: TypeAlias = Literal["Zoom in", "Zoom out", "Show outliers", "Hide outliers
 
 
 class PlotView(View, frozen=True):
-    """The points that are drawn."""
+    """The points."""
 
     label: str
     by: str
@@ -117,7 +117,7 @@ class PointView(View, frozen=True):
     """What is said of a point."""
 
     point: int
-    """Its index among those that are drawn."""
+    """Its row."""
     title: str
     text: str
     facts: tuple[tuple[str, str], ...]
@@ -157,8 +157,6 @@ class Explorer(CallTool):
         self.points = points
         self.pages = None
         self._ledger = ledger
-        self._drawn = points.sample()
-        """The positions of the rows that are drawn."""
         self._pointed: PointView | None = None
         self._spans: tuple[Span, Span] | None = None
         """The brushed parts of x and y, in the units of the axes."""
@@ -195,12 +193,12 @@ class Explorer(CallTool):
 
     @intent
     def describe_point(self, point: int) -> None:
-        """Say what the frame has of a point that is drawn."""
-        frame, row = self.points.frame, int(self._drawn[point])
+        """Say what the frame has of a point."""
+        frame = self.points.frame
         titles, texts = dict.fromkeys([*HEAD_COLUMNS, self.points.by]), self._text_columns
 
         def read(columns: Iterable[str]) -> list[tuple[str, str]]:
-            cells = [(_short_name(column), self._format_cell(row, column)) for column in columns if column in frame]
+            cells = [(_short_name(column), self._format_cell(point, column)) for column in columns if column in frame]
             return [(name, cell) for name, cell in cells if cell]
 
         columns = dict.fromkeys([self.points.x.column, self.points.y.column, *FACT_COLUMNS])
@@ -264,13 +262,8 @@ class Explorer(CallTool):
         self._choose()
 
     @intent
-    def open_point(self, point: int) -> None:
-        """Open the call of a point that is drawn."""
-        self.show_row(int(self._drawn[point]))
-
-    @intent
     def open_row(self, row: str) -> None:
-        """Open the call of a row of the list."""
+        """Open the call of a row, of the list or a point."""
         self.show_row(int(row))
 
     @intent
@@ -335,8 +328,7 @@ class Explorer(CallTool):
 
     def _draw(self) -> None:
         """Make anew what is shown of the points."""
-        points, total, drawn = self.points, len(self.points.frame), len(self._drawn)
-        few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
+        points = self.points
         sizes = np.bincount(points.codes, minlength=len(points.groups)).tolist()
         looks = points.looks
         styles = [
@@ -354,7 +346,7 @@ class Explorer(CallTool):
                 PointGroupView(key=sanitize.visible(group), count=f"{size:,}", **style)
                 for group, size, style in zip(points.groups, sizes, styles, strict=True)
             ),
-            notes=tuple(note for note in (few, *points.notes) if note),
+            notes=tuple(points.notes),
             picture=self._draw_picture(),
             xs=xs,
             ys=ys,
@@ -375,10 +367,10 @@ class Explorer(CallTool):
         return AxesView(url=url, left=left, top=top, width=width, height=height)
 
     def _encode_places(self) -> tuple[bytes, bytes]:
-        """Return where the points that are drawn lie from the left and from the top of the axes."""
+        """Return where the points lie from the left and from the top of the axes."""
         axes = zip((self.points.x, self.points.y), self._ends, strict=True)
-        x, y = (axis.shares(axis.values[self._drawn], ends) for axis, ends in axes)
-        is_shown = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1) & ~np.isin(self.points.codes[self._drawn], self._hidden)
+        x, y = (axis.shares(axis.values, ends) for axis, ends in axes)
+        is_shown = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1) & ~np.isin(self.points.codes, self._hidden)
         xs, ys = (np.where(is_shown, np.rint(shares * WHOLE), UNSHOWN).astype("<u2").tobytes() for shares in (x, y))
         return xs, ys
 

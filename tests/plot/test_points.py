@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from famnb.errors import InvalidRequest, UnknownName
-from famnb.plot import points as points_module
 from famnb.plot.points import Axis, draw, read_axis, read_points
 from tests.plot.plot_figures import FRAMES, figure_text
 from tests.support.plot_frames import START_US, calls, many_calls
@@ -49,15 +48,6 @@ def test_what_cannot_be_drawn_is_refused_in_words():
         read_points(frame, x="prompt", y="e2e_s", by="model")
     with pytest.raises(InvalidRequest, match="expected a DataFrame"):
         read_points([1, 2], x="a", y="b", by=None)  # type: ignore[arg-type]
-
-
-def test_of_very_many_points_a_sample_is_drawn(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(points_module, "MAX_DRAWN", 10)
-    points = read_points(many_calls(100), x="input_tokens", y="e2e_s", by="model")
-    drawn = points.sample()
-    assert len(set(drawn)) == 10
-    assert list(drawn) == sorted(drawn) == list(points.sample())
-    assert "10 of 100 drawn, by lot" in figure_text(draw(points))
 
 
 @pytest.mark.parametrize("name", FRAMES)

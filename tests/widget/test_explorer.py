@@ -156,7 +156,7 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
     for prompt in ("one", "two", "three"):
         client.ask(prompt, model="fam-mini", endpoint="chat", max_tokens=50)
     explorer = famnb.plot.explore(famnb.calls(client), ledger=client.ledger)
-    ask(explorer, "open_point", point=1)
+    ask(explorer, "open_row", row="1")
     assert view_of(explorer).opened == "1"
     assert "two" in view_of(explorer).call.transcript
     ask(explorer, "open_row", row="2")
@@ -167,12 +167,12 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
 
 def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Client):
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
-    ask(explorer, "open_point", point=0)
+    ask(explorer, "open_row", row="0")
     assert "give that one as `ledger=`" in explorer.error
     ask(explorer, "close_call")
     assert explorer.error == ""
     nameless = famnb.plot.explore(many_calls(3).drop(columns="call_id"), ledger=client)
-    ask(nameless, "open_point", point=0)
+    ask(nameless, "open_row", row="0")
     assert "names no call" in nameless.error
 
 

@@ -38,7 +38,7 @@ function Plot({ view, plot }) {
       plot=${plot}
       spans=${spans}
       brush=${brush}
-      open=${(point) => outbox.press("open_point", { point }, String(point))}
+      open=${(point) => outbox.press("open_row", { row: String(point) }, String(point))}
       described=${view.pointed}
     />
     ${plot.notes.map((note) => html`<p class="famnb-help">${note}</p>`)}
