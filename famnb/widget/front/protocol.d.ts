@@ -496,7 +496,6 @@ export interface ExplorerIntents {
   draw: { width: number; dark: boolean };
   draw_timeline: { dark: boolean };
   hide_groups: { groups: (number)[] };
-  open_point: { point: number };
   open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
   sort_rows: { column: number };
