@@ -8,6 +8,8 @@ import sys
 from operator import attrgetter
 from pathlib import Path
 
+import pytest
+
 import famnb
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +30,7 @@ def test_readme_and_ci_give_the_same_commands():
     assert command in README
 
 
+@pytest.mark.full
 def test_the_tour_runs_as_it_is_written(tmp_path: Path):
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     script = tmp_path / "tour.py"

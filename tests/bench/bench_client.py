@@ -12,23 +12,18 @@ import harness
 from harness import Goal, Result, Table, median, ratio
 
 TITLE = "famnb's client beside the SDKs and plain HTTP clients"
-PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec", "aiohttp+json")
+PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec")
 FAST = "aiohttp+msgspec"
 """The peer that famnb is compared with where the others cannot keep up."""
 PER_SECOND = 50
 STREAMS = 256
-"""How many live streams at once famnb and the fast peer read, and how many famnb must."""
-CONNECTED = 64
-"""How many streams are connected at once beside a cell that holds the interpreter's lock."""
+"""How many live streams at once famnb and the fast peer read."""
 CLIENT = "a first famnb.Client(...)"
 IMPORTS = {
     "import famnb": "import famnb",
     CLIENT: "import famnb; famnb.Client(base_url='http://127.0.0.1:9', api_key='k', ledger='/dev/null')",
     "import openai": "import openai",
-    "a first openai.AsyncOpenAI(...)": "import openai; openai.AsyncOpenAI(api_key='k').chat.completions",
     "import anthropic": "import anthropic",
-    "import httpx_sse": "import httpx_sse",
-    "import aiohttp": "import aiohttp",
 }
 
 
@@ -41,25 +36,13 @@ def run(quick: bool) -> Result:
         bulk = _measure(peers, f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
         events = 10 if quick else 100
         live_url = f"{url}/live/{{}}/{PER_SECOND}"
-        few = {} if quick else {n: _measure(peers, live_url, n, events, 1) for n in (1, 32)}
         many = {
             cores: _measure(live_peers, live_url, streams, events, repeats, one_core=cores == "one")
             for cores in (("all", "one") if hasattr(os, "sched_setaffinity") and not quick else ("all",))
         }
-        connected = [_connect(peer, url, 4 if quick else CONNECTED) for peer in live_peers]
     imports = _imports(list(IMPORTS)[:2], 0) if quick else _imports(list(IMPORTS), 5)
     return Result(
-        tables=[
-            _bulk_table(bulk),
-            *(
-                []
-                if quick
-                else [_live_table(f"Live: {PER_SECOND} events a second", "streams", few, "famnb", "lag_p50_ms")]
-            ),
-            _live_table(f"Live, recorded: {streams} streams", "cores", many, FAST, "cpu_us_per_event"),
-            Table("Streams connected at once beside a cell that holds the lock for 20 ms", connected),
-            _import_table(imports),
-        ],
+        tables=[_bulk_table(bulk), _live_table(streams, many), _import_table(imports)],
         goals=_goals(bulk, many, imports),
         notes=[
             "famnb's CPU includes decoding, folding, timing and recording in a ledger file; the others only decode. In "
@@ -97,22 +80,6 @@ def _measure(
     return figures
 
 
-def _connect(peer: str, url: str, streams: int) -> dict[str, Any]:
-    """Connect streams at once beside the holds, and return the row of what that cost."""
-    events, per_second = 30, 30
-    target = f"{url}/live/{events}/{per_second}"
-    command = [sys.executable, str(harness.HERE / "timing_peers.py"), peer, target, str(streams), str(events), "holds"]
-    figures = harness.run_child(command).json
-    return {
-        "streams": streams,
-        "client": peer,
-        "until each has an event ms": figures["connected_ms"],
-        "lag p50 ms": figures["lag_p50_ms"],
-        "lag p99 ms": figures["lag_p99_ms"],
-        "held ms": figures["held_p50_ms"],
-    }
-
-
 def _imports(names: list[str], repeats: int) -> dict[str, float | None]:
     """The CPU time that a fresh interpreter needs for each statement, in seconds."""
     seconds: dict[str, list[float]] = collections.defaultdict(list)
@@ -136,22 +103,22 @@ def _bulk_table(bulk: Figures) -> Table:
     return Table("In bulk: one stream, as fast as it comes", rows)
 
 
-def _live_table(title: str, column: str, live: Mapping[Any, Figures], base: str, compared: str) -> Table:
-    """A row for each load, which `column` names, and peer; ratios of the figure `compared` are to the peer `base`."""
+def _live_table(streams: int, live: Mapping[str, Figures]) -> Table:
+    """A row for each number of cores and peer."""
     rows = [
         {
-            column: load,
+            "cores": cores,
             "client": peer,
             "CPU µs/event": figures[peer]["cpu_us_per_event"],
             "lag p50 ms": figures[peer]["lag_p50_ms"],
-            f"× {base}": ratio(figures[peer][compared], figures.get(base, {}).get(compared)),
+            f"× {FAST}": ratio(figures[peer]["cpu_us_per_event"], figures.get(FAST, {}).get("cpu_us_per_event")),
             "lag p99 ms": figures[peer]["lag_p99_ms"],
             "peak RSS MB": figures[peer]["peak_rss_mb"],
         }
-        for load, figures in live.items()
+        for cores, figures in live.items()
         for peer in figures
     ]
-    return Table(title, rows)
+    return Table(f"Live, recorded: {streams} streams", rows)
 
 
 def _import_table(imports: dict[str, float | None]) -> Table:

@@ -1,4 +1,4 @@
-"""A long experiment, here and on Dask, beside the same calls sent by hand: throughput, CPU per call, and memory."""
+"""A long experiment, here and on Dask, beside `send_many`: throughput, CPU per call, and memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 import harness
 from harness import Goal, Result, Table, ratio
 
-TITLE = "An experiment of many calls, here and on two Dask workers, beside send_many and a bare httpx loop"
+TITLE = "An experiment of many calls, here and on two Dask workers, beside send_many"
 WAYS = {
     "Experiment.run": "experiment",
     "client.send_many": "send_many",
-    "bare httpx loop": "httpx",
     "run(on=), 2 workers": "dask",
 }
 GROWTH_MB = 16.0
@@ -22,7 +21,7 @@ NOTES = (
     "Memory is the process's own, less what it was before the first call, when so many calls are over. An "
     "experiment keeps no reply; send_many returns all of them.",
     "The service runs on the same machine and is what limits the calls a second; CPU is the caller's alone.",
-    "famnb decodes, times and records every event, the experiment keeps a budget; the loop drops the bytes.",
+    "famnb decodes, times and records every event, the experiment keeps a budget.",
     "On Dask the workers decode and time; this process, which is Dask's scheduler too, counts and records. "
     "All of it shares the machine with the service: calls a second on a cluster are others.",
 )
@@ -41,13 +40,7 @@ def run(quick: bool) -> Result:
             figures = harness.run_child([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900).json
             rows[name] = _row(name, figures, calls)
     return Result(
-        tables=[
-            Table(f"{calls:,} streamed calls, {concurrency} at once", [*rows.values()]),
-            Table(
-                "The same as ratios, × Experiment.run",
-                [_ratios(row, rows["Experiment.run"]) for row in rows.values()],
-            ),
-        ],
+        tables=[Table(f"{calls:,} streamed calls, {concurrency} at once", [*rows.values()])],
         goals=_goals(rows, calls),
         notes=NOTES,
     )
@@ -83,18 +76,6 @@ def _row(name: str, figures: dict[str, Any], calls: int) -> dict[str, Any]:
         "answered": figures["answered"],
         "cells once": figures.get("once"),
         "rows": figures.get("recorded"),
-    }
-
-
-def _ratios(row: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """How many times the figures of `base` those of a way are."""
-    every = row["CPU ms/call"] + (row["workers' CPU ms/call"] or 0)
-    return {
-        "way": row["way"],
-        "× calls/s": ratio(row["calls/s"], base["calls/s"]),
-        "× CPU, this process": ratio(row["CPU ms/call"], base["CPU ms/call"]),
-        "× CPU, workers too": ratio(every, base["CPU ms/call"]),
-        "× MB at the end": ratio(row["MB at the end"], base["MB at the end"]),
     }
 
 

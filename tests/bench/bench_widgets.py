@@ -1,4 +1,4 @@
-"""Streams in a real notebook: what a board costs websocket, kernel and page, beside the usual ways to show text.
+"""Streams in a real notebook: what a board costs websocket, kernel and page, beside `HTML.value +=`.
 
 Every way shows the same streams of the same client in a JupyterLab page in Chromium; only the showing differs.
 """
@@ -22,7 +22,7 @@ import harness
 import psutil
 from harness import Goal, Result, Table, ratio
 
-TITLE = "a board of streams in JupyterLab beside the usual ways to show them"
+TITLE = "a board of streams in JupyterLab beside `HTML.value +=`"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 SETTLE_S = 1.0
 """After the last word is on screen, until the figures are taken: what still follows counts too."""
@@ -31,7 +31,6 @@ PATIENCE_S = 45.0
 
 SETUP = """
 import os, pathlib, threading, famnb, ipywidgets
-from IPython.display import Markdown, display
 client = famnb.Client(base_url="{url}", api_key="benchmark-key", ledger="{ledger}")
 requests = [famnb.compose("messages", f"pane {{n}}", stream=True, max_tokens=10_000) for n in range({panes})]
 def follow(show):
@@ -51,15 +50,6 @@ WAYS: Mapping[str, tuple[str, str]] = {
     "HTML.value +=": (
         "boxes = [ipywidgets.HTML() for _ in requests]\nipywidgets.VBox(boxes)",
         "def show(n):\n  def add(text): boxes[n].value += text\n  return add\nfollow(show)",
-    ),
-    "Output.append_stdout": (
-        "boxes = [ipywidgets.Output() for _ in requests]\nipywidgets.VBox(boxes)",
-        "follow(lambda n: boxes[n].append_stdout)",
-    ),
-    "display().update()": (
-        "boxes = [display(Markdown(''), display_id=True) for _ in requests]\ntexts = [''] * len(requests)",
-        "def show(n):\n  def add(text):\n    texts[n] += text\n    boxes[n].update(Markdown(texts[n]))\n  return add\n"
-        "follow(show)",
     ),
     # The base line: what reading and recording cost without any widget.
     "nothing shown": ("None", "streams = [client.stream(request) for request in requests]"),

@@ -138,36 +138,32 @@ def httpx_sse(url: str) -> tuple[Reader, Callable[[], Any]]:
     return read, client.aclose
 
 
-def aiohttp_with(decoder: str) -> Callable[[str], tuple[Reader, Callable[[], Any]]]:
-    """Plain aiohttp, events cut at blank lines, decoded by `json` or `msgspec`."""
+def aiohttp_msgspec(url: str) -> tuple[Reader, Callable[[], Any]]:
+    """Plain aiohttp, events cut at blank lines and decoded by msgspec."""
+    import aiohttp
+    import msgspec
 
-    def reader(url: str) -> tuple[Reader, Callable[[], Any]]:
-        import aiohttp
-        import msgspec
+    decode = msgspec.json.Decoder().decode
+    sessions: list[aiohttp.ClientSession] = []
 
-        decode = json.loads if decoder == "json" else msgspec.json.Decoder().decode
-        sessions: list[aiohttp.ClientSession] = []
+    async def events(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+        rest = b""
+        while data := await content.readany():
+            *whole, rest = (rest + data).split(b"\n\n")
+            for event in whole:
+                yield event.removeprefix(b"data: ")
 
-        async def events(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-            rest = b""
-            while data := await content.readany():
-                *whole, rest = (rest + data).split(b"\n\n")
-                for event in whole:
-                    yield event.removeprefix(b"data: ")
+    async def read() -> Arrivals:
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        async with sessions[0].post(f"{url}/v1/chat/completions", json=CHAT) as response:
+            return [(time.monotonic_ns(), text_of(data, decode)) async for data in events(response.content)]
 
-        async def read() -> Arrivals:
-            if not sessions:
-                sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
-            async with sessions[0].post(f"{url}/v1/chat/completions", json=CHAT) as response:
-                return [(time.monotonic_ns(), text_of(data, decode)) async for data in events(response.content)]
+    async def close() -> None:
+        for session in sessions:
+            await session.close()
 
-        async def close() -> None:
-            for session in sessions:
-                await session.close()
-
-        return read, close
-
-    return reader
+    return read, close
 
 
 PEERS = {
@@ -175,8 +171,7 @@ PEERS = {
     "openai": run_loop(openai_sdk),
     "anthropic": run_loop(anthropic_sdk),
     "httpx-sse": run_loop(httpx_sse),
-    "aiohttp+msgspec": run_loop(aiohttp_with("msgspec")),
-    "aiohttp+json": run_loop(aiohttp_with("json")),
+    "aiohttp+msgspec": run_loop(aiohttp_msgspec),
 }
 
 

@@ -4,12 +4,10 @@ usage: runs.py WAY URL KEY CALLS CONCURRENCY
     experiment   famnb.Experiment.run: recorded, within a budget, no reply kept
     dask         the same, carried by two Dask workers on this machine, a process with one thread each
     send_many    famnb's client: recorded, every reply kept
-    httpx        a bare loop: a semaphore, and the bytes of each answer read and dropped; nothing decoded or recorded
 """
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import json
 import os
@@ -125,33 +123,6 @@ def cpu_s(pids: list[int]) -> float:
     return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
 
 
-async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
-    import httpx
-
-    bodies = [cell.request.body() for cell in experiment(None, calls).cells]
-    semaphore, count = asyncio.Semaphore(concurrency), 0
-
-    async def call(client: httpx.AsyncClient, body: dict[str, Any]) -> None:
-        nonlocal count
-        async with semaphore, client.stream("POST", f"{url}/v1/messages", json=body) as response:
-            response.raise_for_status()
-            async for _ in response.aiter_bytes():
-                pass
-        count += 1
-
-    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    headers = {"Authorization": f"Bearer {key}"}
-    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
-        with measure(calls, lambda: count) as figures:
-            await asyncio.gather(*(call(client, body) for body in bodies))
-    return {**figures, "answered": count}
-
-
 if __name__ == "__main__":
     way, url, key, calls, concurrency = sys.argv[1:]
-    if way == "httpx":
-        import uvloop
-
-        print(json.dumps(uvloop.run(by_httpx(url, key, int(calls), int(concurrency)))))
-    else:
-        print(json.dumps(by_famnb(way, url, key, int(calls), int(concurrency))))
+    print(json.dumps(by_famnb(way, url, key, int(calls), int(concurrency))))

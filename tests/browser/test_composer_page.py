@@ -223,15 +223,6 @@ def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):
     expect(chat.prompt).to_have_value("And?")
 
 
-def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(chat: Chat):
-    chat.prompt.fill("Why?")
-    chat.page.evaluate("window.isShutDown = true")
-    chat.prompt.press("Enter")
-    expect(chat.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
-    expect(chat.prompt).to_have_value("Why?")
-    expect(chat.button("Compare")).to_be_disabled()
-
-
 GIVE_IMAGE = """gesture => {
   const bytes = Uint8Array.from([137, 80, 78, 71, 13, 10, 26, 10, 0]);
   const data = new DataTransfer();

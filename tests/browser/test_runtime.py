@@ -207,7 +207,7 @@ def test_long_words_tables_and_code_do_not_widen_the_page(live: Bridge, stream: 
 def test_a_reader_at_the_end_stays_there_and_one_who_scrolled_up_is_left_alone(live: Bridge, stream: ScriptedStream):
     box = live.page.locator(".famnb-thinking")
     distance = "each => each.scrollHeight - each.scrollTop - each.clientHeight"
-    for number in range(100):
+    for number in range(40):
         stream.add(Delta(TEXT, "thinking", f"word {number}\n\n"))
         live.flush()
         assert box.evaluate(distance) < 24
@@ -215,7 +215,7 @@ def test_a_reader_at_the_end_stays_there_and_one_who_scrolled_up_is_left_alone(l
     live.page.mouse.wheel(0, -500)
     wait_until(lambda: box.evaluate(distance) > 400)
     top = box.evaluate("each => each.scrollTop")
-    for number in range(100):
+    for number in range(40):
         stream.add(Delta(TEXT, "thinking", f"word {number}\n\n"))
         live.flush()
     assert box.evaluate("each => each.scrollTop") == top

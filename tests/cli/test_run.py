@@ -13,6 +13,7 @@ import pytest
 import famnb
 from famnb.cli import main
 from famnb.cli.run_file import RunFile, make_experiment, read_run_file
+from famnb.experiment import schedule
 from famnb.service import Server
 from tests.support.experiment_fixtures import client, connect, prices
 from tests.support.queue_server import serve_queue
@@ -85,7 +86,8 @@ def test_a_run_is_held_against_its_baseline(run, capsys, tmp_path):
     assert "fail    default: score_has_e" in capsys.readouterr().out
 
 
-def test_a_service_that_is_down_is_no_pass(run: Callable[..., int], capsys: pytest.CaptureFixture[str]):
+def test_a_service_that_is_down_is_no_pass(run, capsys, monkeypatch):
+    monkeypatch.setattr(schedule, "PAUSE_S", 0.01)
     status = run(EXPERIMENT.replace("URL", "http://127.0.0.1:9").replace("repeats = 2", "repeats = 1"))
     assert status == 2
     assert "none of 8 calls was answered" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """Each client of the field, unmodified, at the simulation and at a real engine behind the gateway.
 
     pytest -m conformance                    all of them, each installed from its registry
-    pytest tests/conformance                 those that are installed anyway, at the simulation
+    pytest -m "not conformance"              those that are installed anyway
 
 A client is kept in pytest's cache, or in the folder that CONFORMANCE_CACHE names.
 """
@@ -46,7 +46,7 @@ def cases() -> list[Any]:
                 reason = client.not_offered.get((service, case))
                 marks = [
                     *([pytest.mark.conformance] if client.packages or service == "smollm2" else []),
-                    *([pytest.mark.full] if service != "simulation" else []),
+                    pytest.mark.full,
                     *([pytest.mark.xfail(reason=reason, strict=True)] if reason else []),
                 ]
                 rows.append(pytest.param(client, service, case, marks=marks, id=f"{service}-{client}-{case}"))

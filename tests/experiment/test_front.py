@@ -88,16 +88,15 @@ def test_a_variant_without_a_value_has_no_place() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("prompts", [6, 60])
-def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten(prompts: int) -> None:
+def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten() -> None:
     """A and b trade cost for time, c is a little worse than a in both: a, b clear or possible, c possible or beaten."""
-    found = [standings(answers((1, 1.3), (1.3, 1), (1.15, 1.45), seed=seed, prompts=prompts)) for seed in range(100)]
+    found = [standings(answers((1, 1.3), (1.3, 1), (1.15, 1.45), seed=seed)) for seed in range(100)]
     assert claims_are_rare("beaten" in (a, b) or c == "clear" for a, b, c in found)
 
 
 @pytest.mark.full
 def test_what_is_true_is_found_with_many_prompts() -> None:
-    found = [standings(answers((1, 1.6), (1.6, 1), (1.6, 2.4), seed=seed, prompts=60)) for seed in range(60)]
+    found = [standings(answers((1, 1.6), (1.6, 1), (1.6, 2.4), seed=seed, prompts=60)) for seed in range(20)]
     assert np.mean([one == ["clear", "clear", "beaten"] for one in found]) > 0.8
 
 

@@ -7,7 +7,9 @@ import pytest
 
 import famnb
 from famnb.errors import InvalidRequest
+from famnb.service import Server
 
+KEY = "sk-abcdefghijklmnop123456"
 SCORERS = [
     famnb.scorers.contains("a"),
     famnb.scorers.function(lambda reply, _: len(reply.text), name="length"),
@@ -19,7 +21,7 @@ SCORERS = [
 def experiment(client: famnb.Client) -> famnb.Experiment:
     """An experiment of eight cells, scored and voted on, which a note and a key of somebody are in."""
     experiment = famnb.Experiment(
-        [{"id": "sky", "prompt": "Why is the sky blue?", "expected": "a"}, "Is sk-abcdefghijklmnop123456 a key?"],
+        [{"id": "sky", "prompt": "Why is the sky blue?", "expected": "a"}, f"Is {KEY} a key?"],
         famnb.grid(model=["fam-2-5-pro", "fam-mini"]),
         repeats=2,
         scorers=SCORERS,
@@ -35,11 +37,13 @@ def experiment(client: famnb.Client) -> famnb.Experiment:
     return experiment
 
 
-def test_an_experiment_is_opened_as_it_was_and_not_run(experiment: famnb.Experiment, tmp_path: Path, monkeypatch):
-    experiment.report(tmp_path / "report.html")
+def test_an_experiment_is_opened_as_it_was_and_not_run(
+    experiment: famnb.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+):
+    file = experiment.report(tmp_path / "report.html")
     frame, summary, votes = experiment.frame(), str(experiment.summary()), experiment.votes()
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "another.sqlite"))
-    opened = famnb.open(tmp_path / "report.html")
+    opened = famnb.open(file)
     private = ["url", "request_id", "prompt"]
     pd.testing.assert_frame_equal(opened.frame().drop(columns=private), frame.drop(columns=private))
     assert opened.frame()["note"].dropna().tolist() == ["good"]
@@ -48,19 +52,9 @@ def test_an_experiment_is_opened_as_it_was_and_not_run(experiment: famnb.Experim
     assert famnb.calls().empty
     with pytest.raises(InvalidRequest, match="opened from a file"):
         opened.run()
-    opened.report(tmp_path / "again.html")
-    assert str(famnb.open(tmp_path / "again.html").summary()) == summary
-
-
-def test_no_key_and_no_address_is_in_the_file(experiment: famnb.Experiment, tmp_path: Path, server):
-    experiment.report(tmp_path / "report.html")
-    template = (tmp_path / "report.html").read_text().partition("<template")[2]
-    assert "sk-abcdefghijklmnop123456" not in template
-    assert server.key not in template
-    assert server.url not in template
-    opened = famnb.open(tmp_path / "report.html")
-    replies = [call.reply for call in opened.ledger.each(opened.frame()["call_id"])]
-    assert not any("sk-abcdefghijklmnop123456" in reply.text for reply in replies)
+    data = file.read_text().partition("<template")[2]
+    assert [text for text in (KEY, server.key, server.url) if text in data] == []
+    assert not any(KEY in call.reply.text for call in opened.ledger.each(opened.frame()["call_id"]))
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,6 @@ def test_the_mean_of_what_has_no_long_tail_holds(prompts):
     assert intervals_hold(holds([stats.mean(np.log(values), clusters=names) for values in times], 0.0))
 
 
-@pytest.mark.parametrize("prompts", [3, 5])
-def test_fewer_than_six_prompts_carry_no_interval_of_a_mean(prompts):
-    names, times, _ = samples(prompts)
-    assert not any(stats.mean(values, clusters=names).known for values in times)
-
-
 def test_calls_that_count_one_by_one_do_not_hold():
     _, times, right = samples(20)
     assert not intervals_hold(holds([stats.median(values) for values in times], 1.0))
