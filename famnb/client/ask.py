@@ -94,17 +94,12 @@ def _perform(step: Perform) -> Any:
     value = step.work()
     if not inspect.isawaitable(value):
         return value
-    # `asyncio.run` takes coroutines alone; `wait_for`, which is one, takes anything that can be awaited.
-    coroutine = asyncio.wait_for(value, None)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        # No loop runs in this thread: a plain program.
-        return asyncio.run(coroutine)
-    # In a notebook a loop runs already, and it waits for this very cell; so another thread gets a loop of its own.
-    # With the caller's context variables, as `asyncio.to_thread` does.
+    # In a notebook a loop runs already, and it waits for this very cell; so another thread gets a loop of its own, with
+    # the caller's context variables, as `asyncio.to_thread` does. `asyncio.run` takes coroutines alone; `wait_for`,
+    # which is one, takes anything that can be awaited.
     with concurrent.futures.ThreadPoolExecutor(1) as executor:
-        return executor.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
+        context, coroutine = contextvars.copy_context(), asyncio.wait_for(value, None)
+        return executor.submit(context.run, asyncio.run, coroutine).result()
 
 
 async def _aperform(step: Perform) -> Any:

@@ -79,8 +79,6 @@ STARVED_PERIODS = 5
 # A disk in trouble must not keep an answer from its caller; one in order takes a few milliseconds.
 DURABLE_S = 0.05
 """How many seconds a call waits for its record to be durable."""
-UNFINISHED_S = 10.0
-"""After how many seconds more a record that is not durable is a warning."""
 
 T = TypeVar("T")
 Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
@@ -209,14 +207,10 @@ class SafeRecorder:
         future = asyncio.wrap_future(recording)
         future.add_done_callback(self._check)
         await asyncio.wait({future}, timeout=DURABLE_S)
-        if not future.done():
-            asyncio.get_running_loop().call_later(UNFINISHED_S, self._check, future)
 
     def _check(self, recording: asyncio.Future[None]) -> None:
-        """Warn if a record is not durable."""
-        if not recording.done():
-            self._warn(f"the recorder did not finish within {DURABLE_S + UNFINISHED_S:g} s")
-        elif not recording.cancelled() and (failure := recording.exception()):
+        """Warn if a record could not be kept."""
+        if not recording.cancelled() and (failure := recording.exception()):
             self._warn(f"{type(failure).__name__}: {failure}")
 
     def _try(self, method: Callable[[Exchange], T], exchange: Exchange) -> T | None:

@@ -24,7 +24,7 @@ _SEARCHED = 4_000
 _COUNT_DEMAND = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
 _LENGTH_DEMAND = re.compile(
     r"\b(?:write|give|generate|produce|print|output|tell|say|in)\b[^.?!\n]{0,40}?"
-    r"\b(\d[\d,]*)[\s-]+(word|line|sentence|paragraph)s?\b",
+    r"\b(\d[\d,]*)[\s-]+(word|sentence)s?\b",
     re.IGNORECASE,
 )
 _BRIEF_DEMAND = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
@@ -128,16 +128,8 @@ def _count_to(end: int) -> Iterator[str]:
 
 def _text_of_length(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
     sentences = itertools.chain([_DISCLOSURE], _shuffle_forever(_SENTENCES, rng))
-    match unit:
-        case "word":
-            words = itertools.chain.from_iterable(sentence.split() for sentence in sentences)
-            return (word if index == 0 else f" {word}" for index, word in enumerate(itertools.islice(words, amount)))
-        case "line":
-            return (f"{number}. {next(sentences)}\n" for number in range(1, amount + 1))
-        case "sentence":
-            return (f"{next(sentences)} " for _ in range(amount))
-        case _:
-            return (f"{' '.join(itertools.islice(sentences, 4))}\n\n" for _ in range(amount))
+    words = sentences if unit == "sentence" else itertools.chain.from_iterable(map(str.split, sentences))
+    return (word if index == 0 else f" {word}" for index, word in enumerate(itertools.islice(words, amount)))
 
 
 def _describe(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random, *, is_long: bool) -> Iterator[str]:
