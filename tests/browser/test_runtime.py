@@ -140,13 +140,11 @@ def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(live: Bridg
     expect(live.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
 
 
-def test_a_page_without_an_answer_says_that_it_waits_and_then_that_none_comes(page: Page):
+def test_a_page_without_an_answer_says_that_it_waits(page: Page):
     page.evaluate(START, ["/tools/live.js", True])
     banner = page.get_by_role("alert").first
     page.clock.run_for(1100)
-    expect(banner).to_have_text("Waiting for the kernel …")
-    page.clock.run_for(10_000)
-    expect(banner).to_have_text("No kernel answers: run this cell again.")
+    expect(banner).to_have_text("Waiting for the kernel … If it does not answer, run this cell again.")
 
 
 def test_an_error_stands_under_the_tool(live: Bridge):

@@ -68,10 +68,6 @@ from famnb.widget.runtime.view import View
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_PANES = 8
-"""The panes up to which others can be added: more cannot be compared by eye."""
-
-
 class BoardView(View, frozen=True):
     """The board."""
 
@@ -84,8 +80,6 @@ class BoardView(View, frozen=True):
     meter_names: tuple[str, ...]
     is_busy: bool
     """Whether an answer is being written."""
-    is_full: bool
-    """Whether no pane can be added."""
     is_marked: bool
     """Whether the words are marked in which answers differ."""
     is_new: bool
@@ -641,7 +635,6 @@ class Board(RowsTool):
             rounds=tuple(board_round.view(labels, is_marked=self._is_marked) for board_round in self._rounds),
             meter_names=tuple(METER_NAMES),
             is_busy=self.is_busy,
-            is_full=len(self._panes) >= MAX_PANES,
             is_marked=self._is_marked,
             is_new=self._is_new,
             code=self._shown_code if self._has_code else None,

@@ -132,7 +132,7 @@ class PanelTool(RowsTool):
         except InvalidRequest as fault:
             reading = self._editor.reading
             code = json.dumps(reading.body, indent=2, ensure_ascii=False)
-            note = f"There is no code yet: {fault} · POST {reading.path}, not valid yet"
+            note = f"There is no code yet: {fault} · POST {self._editor.endpoint.path}, not valid yet"
         else:
             kinds = (*available_kinds(request, self._client.endpoints), BODY)
             # An SDK that does not speak the new endpoint gives way to the one that does.

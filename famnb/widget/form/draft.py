@@ -98,8 +98,6 @@ class Draft:
 class Reading:
     """A draft read as a request: the request, or the faults of its fields."""
 
-    path: str
-    """The endpoint's path."""
     request: Request | None
     """The request; None while there are faults."""
     faults: Mapping[FieldPath, str]
@@ -172,7 +170,6 @@ def read_draft(draft: Draft) -> Reading:
     request = None if faults else request
     prompt_field = endpoint.request.prompt_field
     return Reading(
-        path=endpoint.path,
         request=request,
         faults=faults,
         body=request.body() if request else body,

@@ -59,7 +59,6 @@ export interface BoardView {
   rounds: (RoundView)[];
   meterNames: (string)[];
   isBusy: boolean;
-  isFull: boolean;
   isMarked: boolean;
   isNew: boolean;
   code: CodeView | null;

@@ -174,13 +174,6 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
     assert "has what came of them" not in board.saved()["text/plain"]
 
 
-def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
-    board = Board(client, MIXED, prompt="Hi")
-    board.submit()
-    end_round(board)
-    assert "simulated" not in str(board.get_state())
-
-
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro", "temperature": 0.7}}
 
 

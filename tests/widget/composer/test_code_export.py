@@ -14,7 +14,6 @@ import pytest
 
 import famnb
 from famnb.endpoints import ENDPOINTS, compose
-from famnb.errors import InvalidRequest
 from famnb.profiles import NAMES, find_profile
 from famnb.reply import fold
 from famnb.request import Request
@@ -196,9 +195,3 @@ def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(na
         parameters = inspect.signature(method).parameters
         missing = {field for field in endpoint.request.model_fields if field not in parameters}
         assert {field for field in missing if not is_extra(endpoint, field)} == set(), endpoint.name
-
-
-def test_an_endpoint_has_no_cell_for_a_foreign_sdk():
-    """The error says which kinds there are."""
-    with pytest.raises(InvalidRequest, match="famnb, curl, anthropic"):
-        write_cell(make_request("messages", stream=False), kind="openai", target=Target("https://api.example.com"))

@@ -15,11 +15,7 @@ function Versions({ version, count, isLocked, show, name }) {
   const isOut = (to) => to < 0 || to >= count || isLocked;
   const arrow = (label, text, to) =>
     html`<${Button} class="famnb-small famnb-version" label=${label} text=${text} locked=${isOut(to)} press=${() => show(to)} />`;
-  const move = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step && !isOut(version + step)) show(version + step);
-  };
-  return html`<span class="famnb-place" onKeyDown=${move}>
+  return html`<span class="famnb-place">
     ${arrow(`Previous ${name}`, "‹", version - 1)}${`${version + 1} of ${count}`}${arrow(`Next ${name}`, "›", version + 1)}
   </span>`;
 }

@@ -2,10 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { useTool } from "../runtime/tool.js";
-import { CopyButton, IntentButton } from "./button.js";
+import { Button, CopyButton, IntentButton } from "./button.js";
 import { CellButton } from "./code.js";
 import { SafeHtml } from "./html.js";
-import { Tabs } from "./tabs.js";
 
 const MAX_EVENTS = 1000; // that are shown at once: more would take the browser a while
 
@@ -76,9 +75,12 @@ export function CallPages({ call }) {
     Response: () => html`<${Raw} part="response" raw=${call.response} />`,
     Events: () => html`<${Events} call=${call} />`,
   };
+  const [open, setOpen] = useState("Transcript");
+  const tab = (name) => html`<${Button} key=${name} class="famnb-tab" role="tab" label=${name} aria-selected=${String(name === open)} needsKernel=${false} press=${() => setOpen(name)} />`;
   const code = `import famnb\n\ncomposer = famnb.Composer()\ncomposer.load("${call.id}")\ncomposer`;
   return html`<div class="famnb-sheet">
-    <${Tabs} pages=${pages} />
+    <div class="famnb-tabs" role="tablist">${Object.keys(pages).map(tab)}</div>
+    <div role="tabpanel" aria-label=${open} key=${open}>${pages[open]()}</div>
     <div class="famnb-bar"><${CellButton} label="Continue this chat in a cell below" code=${code} /></div>
   </div>`;
 }

@@ -90,12 +90,9 @@ function Model({ field, text, edit, label }) {
 
 /** @param {ControlProps} props */
 function Text({ field, text, edit, label }) {
-  const { choices, kind } = field.control;
-  const list = useId();
+  const { kind } = field.control;
   const inputmode = kind === "integer" ? "numeric" : kind === "number" ? "decimal" : undefined;
-  const input = html`<${TextInput} ...${label} inputmode=${inputmode} list=${choices.length ? list : undefined} placeholder=${hintOf(field)} text=${text} edit=${edit} />`;
-  if (!choices.length) return input;
-  return html`<div>${input}<datalist id=${list}>${choices.map((choice) => html`<option value=${choice} />`)}</datalist></div>`;
+  return html`<${TextInput} ...${label} inputmode=${inputmode} placeholder=${hintOf(field)} text=${text} edit=${edit} />`;
 }
 
 /** @param {ControlProps} props */
@@ -132,8 +129,7 @@ export const Field = memo(({ field, intent = "set_field", args = {} }) => {
   const id = useId();
   const { control, fault, key } = field;
   const [text, edit] = useTyped(field.text, intent, (next) => ({ ...args, field: key, text: next }), `${Object.values(args)} ${key}`);
-  const { kind, takesText, choices } = control;
-  const Control = kind === "json" && takesText && choices.length ? Text : CONTROLS[kind];
+  const Control = CONTROLS[control.kind];
   const label = { id, "aria-describedby": `${id}-${fault ? "fault" : "help"}`, "aria-invalid": fault ? "true" : undefined };
   return html`<div class="famnb-item" data-kind=${control.kind}>
     <label class="famnb-name" for=${id}>${key}</label>

@@ -82,14 +82,13 @@ function usePrompt(box, { canSend, isBusy }) {
 
 /**
  * The box. Intents: send_prompt, set_prompt, set_rows, run_all_rows, add_image, remove_image, stop. Esc stops.
- * @param {{box: import("../protocol.js").PromptBoxView, isBusy: boolean, hasTurns: boolean, target?: string,
- *   write?: {current: (text?: string) => void}}} props
+ * @param {{box: import("../protocol.js").PromptBoxView, area: {current: any}, isBusy: boolean, hasTurns: boolean,
+ *   target?: string}} props
  *   `hasTurns`: whether there is something to go on from; `target` is appended to Send and Stop: "all";
- *   `write` is given a function that writes a prompt, as an example does, and goes to the box
+ *   `area` is given the element in which one writes
  */
-export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
+export function PromptBox({ box, area, isBusy, hasTurns, target = "" }) {
   const { isLost } = useTool();
-  const area = useRef(/** @type {any} */ (null));
   const { stop, trouble } = useStop();
   const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || box.hasConversation);
   const replacement = target ? "The panes' own prompts are sent" : "The conversation in the settings is sent instead";
@@ -100,16 +99,9 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
     stop();
   };
   useEscape(isBusy, stopAll);
-  const focus = () => area.current.focus();
-  if (write) {
-    write.current = (text) => {
-      if (text) prompt.write(text);
-      focus();
-    };
-  }
   const send = () => {
     prompt.send();
-    focus();
+    area.current.focus();
   };
   const isReady = canSend(prompt.text) && !prompt.isSending;
   const hint = prompt.isNext ? "Sent when the answer has ended" : prompt.isSending ? "Waiting for the kernel …" : isBusy ? "" : box.fault;
@@ -140,18 +132,6 @@ export function PromptBox({ box, isBusy, hasTurns, target = "", write }) {
       <${PictureAdder} add=${add} />
       <span class=${`famnb-hint ${box.fault ? "famnb-fault" : ""}`} role="status">${hint}</span>
       <span class="famnb-estimate" title=${box.estimateHelp} hidden=${isBusy || !isReady}>${box.estimate}</span>
-    </div>
-  </div>`;
-}
-
-/** What stands before the first prompt: a sentence, and prompts to begin with.
- * @param {{text: string, examples: string[], choose: (example: string) => void}} props
- */
-export function Empty({ text, examples, choose }) {
-  return html`<div class="famnb-empty">
-    <p>${text}</p>
-    <div class="famnb-bar">
-      ${examples.map((example) => html`<${Button} key=${example} class="famnb-example" label=${example} press=${() => choose(example)} />`)}
     </div>
   </div>`;
 }

@@ -6,7 +6,6 @@ import { interruptKernel } from "./kernel.js";
 import { Store } from "./store.js";
 
 const WAITING_MS = 1000; // before a page without a view says that it waits
-const SILENCE_MS = 10_000; // after which it says that no kernel answers
 const ACKNOWLEDGE_MS = 300; // a kernel that can read Stop has answered by then; after that it is interrupted
 
 export const LOST = "The kernel has ended: run this cell again.";
@@ -156,17 +155,14 @@ export function useStop() {
 
 // What a page says of its kernel; nothing while all is well.
 function Banner({ store }) {
-  const [silence, setSilence] = useState("");
+  const [isSilent, setSilent] = useState(false);
   const hasView = Boolean(store.view);
   useEffect(() => {
     if (hasView) return undefined;
-    const timers = [
-      setTimeout(() => setSilence("Waiting for the kernel …"), WAITING_MS),
-      setTimeout(() => setSilence("No kernel answers: run this cell again."), SILENCE_MS),
-    ];
-    return () => timers.forEach(clearTimeout);
+    const timer = setTimeout(() => setSilent(true), WAITING_MS);
+    return () => clearTimeout(timer);
   }, [hasView]);
-  const text = store.isLost ? LOST : hasView ? "" : silence;
+  const text = store.isLost ? LOST : hasView || !isSilent ? "" : "Waiting for the kernel … If it does not answer, run this cell again.";
   return html`<p class="famnb-banner" role="alert" hidden=${!text}>${text}</p>`;
 }
 

@@ -8,7 +8,7 @@ import { Field } from "../parts/field.js";
 import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
 import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.js";
-import { Empty, FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
+import { FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
 import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 /**
@@ -17,11 +17,6 @@ import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/to
  * @typedef {import("../protocol.js").RoundView} RoundView
  */
 
-const EXAMPLES = [
-  "Explain tides to a child in three sentences.",
-  "Compare bubble sort and quicksort in a table.",
-  "Is 9.11 or 9.9 larger? Say why in one line.",
-];
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
@@ -204,27 +199,27 @@ function useFollowRounds(ref, latest) {
 }
 
 // Brings a board into view that another tool has opened, where one writes.
-function useArrival(isNew, write) {
+function useArrival(isNew, area) {
   const { outbox, root } = useTool();
   useEffect(() => {
     if (!isNew) return;
     outbox.send("mark_as_seen", {});
     requestAnimationFrame(() => {
-      write.current();
+      area.current.focus();
       root.scrollIntoView({ block: "nearest" });
     });
   }, [isNew]);
 }
 
-function Top({ view, write }) {
-  const { panes, rounds, isBusy, isFull, isMarked, code } = view;
+function Top({ view, area }) {
+  const { panes, rounds, isBusy, isMarked, code } = view;
   const isEmpty = !rounds.length;
   return html`<header class="famnb-top">
     <strong class="famnb-title">${`Board · ${panes.length} ${panes.length === 1 ? "pane" : "panes"}`}</strong>
     <span class="famnb-space" />
-    <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => write.current()} />
+    <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => area.current.focus()} />
     <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
-    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isFull || isBusy} />
+    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isBusy} />
     <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
   </header>`;
 }
@@ -233,14 +228,14 @@ function Top({ view, write }) {
 function Board({ view }) {
   const { panes, rounds, isBusy } = view;
   const flow = useRef(/** @type {any} */ (null));
-  const write = useRef((/** @type {string} */ _text = "") => {});
-  const focusBox = useRef(() => write.current()).current;
+  const area = useRef(/** @type {any} */ (null)); // in which one writes
+  const focusBox = useRef(() => area.current.focus()).current;
   const { columns, classes } = arrange(useWidth(), panes.length);
   const keys = panes.map(({ key }) => key).join();
   useFollowRounds(flow, rounds.at(-1)?.key);
-  useArrival(view.isNew, write);
+  useArrival(view.isNew, area);
   return html`<div class=${`famnb-stage ${classes}`} style=${{ "--famnb-columns": columns }}>
-    <${Top} view=${view} write=${write} />
+    <${Top} view=${view} area=${area} />
     ${view.code && html`<div class="famnb-panel famnb-experiment"><${Code} code=${view.code} /></div>`}
     <div class="famnb-commons"><${SystemText} text=${view.system} /><${Shared} fields=${view.shared} /></div>
     <div class="famnb-row famnb-columns">
@@ -256,7 +251,7 @@ function Board({ view }) {
       )}
     </div>
     <div class="famnb-rounds" tabindex="0" role="region" aria-label="Answers" ref=${flow}>
-      ${!rounds.length && html`<${Empty} key="empty" text="The answers appear here side by side, and are saved with the notebook." examples=${EXAMPLES} choose=${(text) => write.current(text)} />`}
+      ${!rounds.length && html`<p key="empty" class="famnb-empty">The answers appear here side by side, and are saved with the notebook.</p>`}
       ${rounds.map(
         (round, index) => html`<${Round}
           key=${round.key}
@@ -269,7 +264,7 @@ function Board({ view }) {
         />`,
       )}
     </div>
-    <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${rounds.length > 0} target="all" write=${write} />
+    <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${rounds.length > 0} target="all" area=${area} />
   </div>`;
 }
 

@@ -5,7 +5,7 @@ import { Button, IntentButton } from "../parts/button.js";
 import { Code } from "../parts/code.js";
 import { Form } from "../parts/form.js";
 import { History, Presets } from "../parts/panels.js";
-import { Empty, PromptBox, SystemText } from "../parts/prompt.js";
+import { PromptBox, SystemText } from "../parts/prompt.js";
 import { Turn } from "../parts/turn.js";
 import { defineTool, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
@@ -13,11 +13,6 @@ import { defineTool, useFollowEnd, useTool, useWidth } from "../runtime/tool.js"
 
 const WIDE_PX = 540; // of the widget itself, which has about 430 px less than a JupyterLab page with its file list
 const PANELS = ["Settings", "Code", "History", "Presets"];
-const EXAMPLES = [
-  "Explain tides in two sentences.",
-  "Write a haiku about a {thing}.",
-  "Compare bubble sort and quicksort in a table.",
-];
 
 // Which panel is open, "" for none. A drawer that a narrow page opened stays; a page that becomes wide has the settings
 // beside the chat.
@@ -59,8 +54,8 @@ function Side({ view, open, close, write }) {
   </aside>`;
 }
 
-/** @param {{view: ComposerView, choose: (example: string) => void}} props */
-function Chat({ view, choose }) {
+/** @param {{view: ComposerView}} props */
+function Chat({ view }) {
   const { turns, isBusy } = view;
   const box = useRef(/** @type {any} */ (null));
   const follow = useFollowEnd(box);
@@ -69,7 +64,7 @@ function Chat({ view, choose }) {
   useEffect(() => follow(true), [last]);
   return html`<div class="famnb-chat" tabindex="0" role="region" aria-label="Chat" ref=${box}>
     ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isBusy=${isBusy} />`)}
-    ${!turns.length && html`<${Empty} text="Replies appear here, and are saved with the notebook." examples=${EXAMPLES} choose=${choose} />`}
+    ${!turns.length && html`<p class="famnb-empty">Replies appear here, and are saved with the notebook.</p>`}
   </div>`;
 }
 
@@ -77,7 +72,7 @@ function Chat({ view, choose }) {
 function Composer({ view }) {
   const { form, turns, isBusy } = view;
   const { isWide, open, show } = useSide();
-  const write = useRef((/** @type {string} */ _text = "") => {});
+  const area = useRef(/** @type {any} */ (null)); // in which one writes
   const settings = useRef(/** @type {any} */ (null));
   const hasTurns = turns.length > 0;
   const isFaulty = form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
@@ -96,17 +91,17 @@ function Composer({ view }) {
     <header class="famnb-top">
       <strong class="famnb-title">${[view.service, form.endpoint, view.model].filter(Boolean).join(" · ")}</strong>
       <span class="famnb-space" />
-      <${IntentButton} class="famnb-new" label="New chat" title="Begin another conversation; this one stays in the saved output" intent="new_talk" disabled=${!hasTurns || isBusy} then=${() => write.current()} />
+      <${IntentButton} class="famnb-new" label="New chat" title="Begin another conversation; this one stays in the saved output" intent="new_talk" disabled=${!hasTurns || isBusy} then=${() => area.current.focus()} />
       <${IntentButton} class="famnb-new" label="Compare" title="Open a board below: this request beside others, such as another model's" intent="compare" />
       <div class="famnb-tabs" ref=${settings}>${PANELS.map(tab)}</div>
     </header>
     <div class=${`famnb-shell ${isWide ? "famnb-wide" : ""}`} data-side=${open}>
       <div class="famnb-main">
         <${SystemText} text=${view.system} />
-        <${Chat} view=${view} choose=${(text) => write.current(text)} />
-        <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${hasTurns} write=${write} />
+        <${Chat} view=${view} />
+        <${PromptBox} box=${view.prompt} isBusy=${isBusy} hasTurns=${hasTurns} area=${area} />
       </div>
-      <${Side} view=${view} open=${open} close=${isWide ? null : close} write=${() => write.current()} />
+      <${Side} view=${view} open=${open} close=${isWide ? null : close} write=${() => area.current.focus()} />
     </div>
   </div>`;
 }
