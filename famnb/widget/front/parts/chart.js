@@ -13,7 +13,6 @@ const DASHES = ["none", "6 3", "2 3", "8 3 2 3"]; // distinguish lines of one co
 
 /**
  * @typedef {import("../protocol.js").ChartView} ChartView
- * @typedef {import("../protocol.js").OverviewView} OverviewView
  */
 
 const toY = (value, top) => EDGES.top + PLOT_PX * (1 - value / top);
@@ -82,7 +81,7 @@ function Axes({ chart, times, wide, width }) {
   </g>`;
 }
 
-/** @param {{chart: ChartView, overview: OverviewView}} props */
+/** @param {{chart: ChartView, overview: import("../protocol.js").OverviewView}} props */
 export function Chart({ chart, overview: { spans, ticks, groups } }) {
   const svg = useRef(/** @type {any} */ (null));
   const wide = useWidth(svg);

@@ -4,11 +4,6 @@ import { html } from "../vendor/preact.js";
 import { memo, useHeld, useTool } from "../runtime/tool.js";
 import { Field, Labelled, Select } from "./field.js";
 
-/**
- * @typedef {import("../protocol.js").FormView} FormView
- * @typedef {import("../protocol.js").GroupView} GroupView
- */
-
 const OPEN_AT_FIRST = "Sampling";
 
 /** @param {{box: import("../protocol.js").BoxView, args: object}} props */
@@ -21,7 +16,7 @@ function Box({ box, args }) {
   </label>`;
 }
 
-/** @param {{group: GroupView, args: object}} props */
+/** @param {{group: import("../protocol.js").GroupView, args: object}} props */
 const Group = memo(({ group: { key, boxes, fields }, args }) => {
   const content = html`${boxes.length > 0 &&
   html`<div class="famnb-boxes">${boxes.map((box) => html`<${Box} key=${box.key} box=${box} args=${args} />`)}</div>`}
@@ -40,7 +35,7 @@ const NO_ARGS = {};
 
 /**
  * The settings; `args` are those of every intent, such as the pane that is meant. Intents: choose_endpoint, set_field, tick.
- * @param {{form: FormView, args?: object, isBrief?: boolean}} props `isBrief`: endpoint and model alone
+ * @param {{form: import("../protocol.js").FormView, args?: object, isBrief?: boolean}} props `isBrief`: endpoint and model alone
  */
 export function Form({ form, args = NO_ARGS, isBrief = false }) {
   const { outbox } = useTool();

@@ -12,7 +12,6 @@ const REDRAW_PX = 40; // by so much the width changes before the picture is draw
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, -1], ArrowDown: [1, 1], Home: [0, -Infinity], End: [0, Infinity] };
 
 /**
- * @typedef {import("../protocol.js").PlotView} PlotView
  * @typedef {[number, number]} Place
  * @typedef {[number, number]} Span
  * @typedef {{xs: Float32Array, ys: Float32Array}} Places NaN where a point is not shown
@@ -70,7 +69,7 @@ function Marks({ area, rings }) {
 
 /**
  * @param {object} props
- * @param {PlotView} props.plot
+ * @param {import("../protocol.js").PlotView} props.plot
  * @param {Span[] | null} props.spans the brushed parts of x and y; null if all is chosen
  * @param {(spans: Span[] | null) => void} props.brush
  * @param {(index: number) => void} props.open

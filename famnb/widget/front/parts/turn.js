@@ -8,12 +8,6 @@ import { Button, CopyButton } from "./button.js";
 import { TextEditor } from "./editor.js";
 import { Block, PaneHead, PaneNotes, Prompts, paneClass } from "./pane.js";
 
-/**
- * @typedef {import("../protocol.js").TurnView} TurnView
- * @typedef {import("../protocol.js").TurnCallView} TurnCallView
- * @typedef {import("../protocol.js").ToolCallView} ToolCallView
- */
-
 // The prompt of a turn, with Copy and Edit.
 function TurnPrompt({ turn, prompts, isBusy }) {
   const { outbox } = useTool();
@@ -38,7 +32,7 @@ function TurnPrompt({ turn, prompts, isBusy }) {
     </span>`}`;
 }
 
-/** @param {{call: ToolCallView, number: number, pane: string}} props `number` is its index in the reply */
+/** @param {{call: import("../protocol.js").ToolCallView, number: number, pane: string}} props `number` is its index in the reply */
 function Approval({ call, number, pane }) {
   const { outbox, root } = useTool();
   const group = useRef(/** @type {any} */ (null));
@@ -105,7 +99,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
   </article>`;
 });
 
-/** A turn: its calls. @param {{turn: TurnView, isBusy: boolean}} props */
+/** A turn: its calls. @param {{turn: import("../protocol.js").TurnView, isBusy: boolean}} props */
 export const Turn = memo(({ turn, isBusy }) =>
   turn.calls.map(
     (call, index) => html`<${TurnCall}

@@ -11,12 +11,6 @@ import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.j
 import { FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
 import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
-/**
- * @typedef {import("../protocol.js").BoardView} BoardView
- * @typedef {import("../protocol.js").BoardPaneView} BoardPaneView
- * @typedef {import("../protocol.js").RoundView} RoundView
- */
-
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
@@ -224,7 +218,7 @@ function Top({ view, area }) {
   </header>`;
 }
 
-/** @param {{view: BoardView}} props */
+/** @param {{view: import("../protocol.js").BoardView}} props */
 function Board({ view }) {
   const { panes, rounds, isBusy } = view;
   const flow = useRef(/** @type {any} */ (null));

@@ -8,11 +8,6 @@ import { Labelled, Select, TextInput } from "../parts/field.js";
 import { Grid, Headline, Rows } from "../parts/tables.js";
 import { defineTool, useHeld, useTool } from "../runtime/tool.js";
 
-/**
- * @typedef {import("../protocol.js").DashboardView} DashboardView
- * @typedef {import("../protocol.js").OverviewView} OverviewView
- */
-
 /** @param {{filter: import("../protocol.js").FilterView}} props */
 function Filter({ filter: { key, label, value, choices } }) {
   const { outbox } = useTool();
@@ -59,7 +54,7 @@ function Groups({ overview: { head, groups } }) {
   return html`<${Grid} head=${head} lines=${groups} heading=${heading} />`;
 }
 
-/** @param {{overview: OverviewView, opened: string | null}} props */
+/** @param {{overview: import("../protocol.js").OverviewView, opened: string | null}} props */
 function Overview({ overview, opened }) {
   const { outbox } = useTool();
   return html`
@@ -74,7 +69,7 @@ function Overview({ overview, opened }) {
   `;
 }
 
-/** @param {{view: DashboardView}} props */
+/** @param {{view: import("../protocol.js").DashboardView}} props */
 function Dashboard({ view: { filters, isReading, empty, overview, call } }) {
   return html`<div class="famnb-dashboard">
     <header class="famnb-top"><strong class="famnb-title">Dashboard</strong></header>
