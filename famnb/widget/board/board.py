@@ -68,6 +68,7 @@ from famnb.widget.runtime.view import View
 if TYPE_CHECKING:
     import pandas as pd
 
+
 class BoardView(View, frozen=True):
     """The board."""
 
