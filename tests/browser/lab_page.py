@@ -15,7 +15,7 @@ import famnb
 
 # Unless told otherwise Playwright looks at every frame, and so has the page draw one sixty times a second.
 POLLING_MS = 50
-RELOAD_MS = 60_000
+RELOAD_MS = 15_000
 """How long a kernel may take to start before the page is loaded anew."""
 
 

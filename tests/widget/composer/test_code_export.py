@@ -23,18 +23,11 @@ from famnb.widget.form.python_code import Target, available_kinds, is_extra, wri
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[famnb.service.Server]:
-    """A service that answers at once."""
-    with famnb.serve(time_scale=0) as server:
-        yield server
-
-
 @pytest.fixture
-def env(service: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def env(server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     """What a notebook's kernel knows of the embedded service, with a proxy that nobody must use."""
-    monkeypatch.setenv(SERVICE_URL, service.url)
-    monkeypatch.setenv(KEY_VARIABLE, service.key)
+    monkeypatch.setenv(SERVICE_URL, server.url)
+    monkeypatch.setenv(KEY_VARIABLE, server.key)
     monkeypatch.setenv("FAMNB_LEDGER", f"{tmp_path}/calls.sqlite")
 
 
@@ -81,14 +74,14 @@ def read_text(wire: str, name: str) -> str:
         *(pytest.param(name, True, marks=pytest.mark.full) for name in ENDPOINTS if name != "messages"),
     ],
 )
-def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server):
+def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, server: famnb.service.Server):
     """famnb, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
     request = make_request(name, stream=stream)
-    with famnb.Client(base_url=service.url, api_key=service.key) as client:
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
         words = client.send(request).text.split()[:3]
     for kind in available_kinds(request):
-        cell = write_cell(request, kind=kind, target=Target(service.url))
-        assert service.key not in cell
+        cell = write_cell(request, kind=kind, target=Target(server.url))
+        assert server.key not in cell
         output = run_cell(cell)
         if stream and kind == "curl":
             output = read_text(output, name)
