@@ -59,7 +59,7 @@ __all__ = list(_PATHS)
 
 def __getattr__(name: str) -> object:
     if path := _PATHS.get(name) or _UNLISTED.get(name):
-        if path.startswith(("widget.", "load")):
+        if path.startswith(("widget.", "load", "experiment_api")):
             # What is made without a client has `connect` make one, which registers itself.
             importlib.import_module("famnb.api")
         module = importlib.import_module(f"famnb.{path}")

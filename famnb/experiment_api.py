@@ -1,4 +1,4 @@
-"""The public Experiment: BaseExperiment with a default client from `connect`, a live view, ballot, report.
+"""The public Experiment: BaseExperiment with a live view, ballot, report.
 
 It is a module apart from `api` because it needs pandas and ipywidgets, which a script with a Client must not wait for.
 """
@@ -10,9 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from famnb.api import connect
-from famnb.client.auth import VARIABLE
-from famnb.client.client import BaseClient
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport
@@ -62,13 +59,6 @@ class Experiment(BaseExperiment):
 
     def make_run(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> Run:
         return ShownRun(todo, report, executor, **options)
-
-    def _connect(self) -> BaseClient:
-        return connect()
-
-    def _planned_client(self) -> BaseClient | None:
-        # With a key in the environment, `connect` starts nothing; else it would start the embedded service.
-        return self.client if os.getenv(VARIABLE) else self._client
 
     def vote(self, n: int | None = None, *, voter: str = "", seed: int | None = None) -> Ballot:
         """A ballot: `n` pairs of answers to the same prompt, or all, to be judged without knowing whose they are.

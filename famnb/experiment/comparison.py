@@ -333,9 +333,8 @@ def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
     # More pairs show nothing where it is the inputs that are not known.
     if row["estimated"] or n < MIN_PAIRS_FOR_SPREAD or not effect > 0 or not sd > 1e-9 * effect:
         return None
-    goal = {"margin" if has_margin else "difference": effect}
     comparisons = 1 if has_margin else row["comparisons"]
     try:
-        return stats.sample_size(sd=sd, sd_n=n, level=level, comparisons=comparisons, **goal)
+        return stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=comparisons)
     except ValueError:
         return None

@@ -1,6 +1,6 @@
 """BaseExperiment: an experiment's plan, forecast, run, frame, scores, votes and summary.
 
-`famnb.Experiment` in `experiment_api.py` adds what needs higher floors: finding a client, ballot, report, a live view.
+`famnb.Experiment` in `experiment_api.py` adds what needs higher floors: ballot, report, a live view.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any, Self, TypeAlias
 import pandas as pd
 
 from famnb import stats
+from famnb.client import connected
+from famnb.client.auth import VARIABLE
 from famnb.client.batch import CONCURRENCY, FEW_CALLS, is_watched
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS
@@ -182,13 +184,11 @@ class BaseExperiment:
                 case BaseClient() as first if None not in clients:
                     self._client = first
                 case _:
-                    self._client = self._connect()
+                    if connected.connect is None:
+                        raise InvalidRequest("client: expected a client that carries the calls; call famnb.connect()")
+                    self._client = connected.connect()
             self._check_ledgers()
         return self._client
-
-    def _connect(self) -> BaseClient:
-        """The client to use if none was given."""
-        raise InvalidRequest("client: expected a client that carries the calls, such as famnb.connect() makes")
 
     @property
     def ledger(self) -> Ledger:
@@ -228,13 +228,10 @@ class BaseExperiment:
             variant.fields["client"]: variant.client for variant in self.variants if variant.client
         }
         if not all(variant.client for variant in self.variants):
-            clients[""] = self._planned_client()
+            # Planning starts nothing: without a key in the environment, a client would start the embedded service.
+            clients[""] = self.client if os.getenv(VARIABLE) else self._client
         name_service = services.name_services(clients)
         return lambda variant, endpoint: name_service(variant.fields["client"] if variant.client else "", endpoint)
-
-    def _planned_client(self) -> BaseClient | None:
-        """The client given, without looking for one: planning sends nothing and starts nothing."""
-        return self._client
 
     def plan(self) -> pd.DataFrame:
         """One row a planned call, in order; nothing is sent.

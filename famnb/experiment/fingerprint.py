@@ -6,15 +6,12 @@ import contextlib
 import functools
 import hashlib
 import inspect
-import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from types import FunctionType, MethodType
 from typing import Any
 
 from famnb.experiment.prompts import Prompt
-
-_DECLARED = re.compile(r"\b(?:nonlocal|global)\s+([\w, ]+)")
 
 
 def fingerprint(*values: Any) -> str:
@@ -53,9 +50,7 @@ def identify_function(function: Callable[..., Any]) -> Any:
             variables = {**closure.globals, **closure.nonlocals}
     else:
         variables = getattr(function, "__dict__", {})
-    # What a function declares it sets itself, such as a counter: its value is no part of what the function does.
-    declared = {name.strip() for names in _DECLARED.findall(source) for name in names.split(",")}
-    read = {name: _identify(value, function) for name, value in variables.items() if name not in declared}
+    read = {name: _identify(value, function) for name, value in variables.items()}
     defaults = getattr(function, "__defaults__", None), tuple((getattr(function, "__kwdefaults__", None) or {}).items())
     return source, _identify(defaults), sorted(read.items())
 

@@ -336,9 +336,7 @@ def _correct_share(
         # Where the judge never differed from people it may still do so, on as many prompts as n would not have shown.
         margin += 1 - (1 - level) ** (1 / n)
     value = min(max(share + float(gap_means.mean()), 0.0), 1.0)
-    corrected = dataclasses.replace(
-        unknown, value=value, low=max(value - margin, 0.0), high=min(value + margin, 1.0), method="prediction-powered"
-    )
+    corrected = dataclasses.replace(unknown, value=value, low=max(value - margin, 0.0), high=min(value + margin, 1.0))
     return CorrectedShare(*names, share, corrected)
 
 

@@ -44,7 +44,7 @@ def success(
 ) -> matplotlib.figure.Figure:
     """The share of calls of each value of the column `by` that were answered, and what the others failed of.
 
-    Above, x: the share with its exact 95% interval (Clopper and Pearson) for more calls with these prompts; an answer
+    Above, x: the share with its 95% interval (Wilson) for more calls with these prompts; an answer
     that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
     Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
     they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
@@ -63,7 +63,7 @@ def success(
     room = rows_that_fit(size) if ax is None else None
     codes, groups = group_rows(frame[by], room)
     shares = [
-        stats.proportion(int((is_answered & own).sum()), int((is_tried & own).sum()), level=LEVEL, method="exact")
+        stats.proportion(int((is_answered & own).sum()), int((is_tried & own).sum()), level=LEVEL)
         for own in (codes == index for index in range(len(groups)))
     ]
     reasons = _count_reasons(frame[failed], codes[failed], len(groups))
@@ -109,7 +109,7 @@ def success(
     )
     _draw_reasons(chart, shown)
     total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
-    subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
+    subtitle = f"{total}; 95% intervals for more calls with these prompts"
     chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     chart.details += [
         f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in own[own > 0].items())}."

@@ -60,12 +60,8 @@ class Difference:
     """Geometric mean of second / first; NaN unless all are above 0."""
     p_value: float
     """Of the test that there is no difference; NaN where n carries none."""
-    statistic: str = "mean"
-    """What is compared: "mean", "median", "ratio", "share"."""
     sd: float = math.nan
     """The standard deviation of the paired differences of prompts, to plan with: see `sample_size`."""
-    method: str = ""
-    """The name of the interval's method."""
     caution: str = ""
     """Why the interval may hold the truth less often than in `level` of all samples; empty where nothing speaks so."""
     value_low: float = math.nan
@@ -130,10 +126,8 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
         level,
         _UNKNOWN,
         p_value,
-        "median",
         # A median of normal values takes π / 2 times as many as a mean.
         sd=float(np.std(gaps, ddof=1)) * math.sqrt(math.pi / 2) if n > 1 else math.nan,
-        method="sign test",
         share=less / n if n else math.nan,
         share_more=more / n if n else math.nan,
     )
@@ -233,7 +227,7 @@ def _compare_totals(first: pd.Series[float], second: pd.Series[float], *, level:
     sides = _Calls.of(first, second).means
     n, totals = len(sides[0]), [float(np.mean(side)) if len(side) else math.nan for side in sides]
     if not min(totals) > 0:
-        return Difference(math.nan, math.nan, math.nan, n, level, _UNKNOWN, math.nan, "ratio")
+        return Difference(math.nan, math.nan, math.nan, n, level, _UNKNOWN, math.nan)
     moves = sides[1] / totals[1] - sides[0] / totals[0]
     # Equal ratios differ by rounding.
     logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > ROUNDING else np.zeros(n))
@@ -246,9 +240,7 @@ def _compare_totals(first: pd.Series[float], second: pd.Series[float], *, level:
         level,
         _exponential(gap),
         mean_p_value(logs) if gap.known else math.nan,
-        "ratio",
         sd=float(np.std(logs, ddof=1)) if n > 1 else math.nan,
-        method=gap.method,
         caution=gap.caution,
     )
 
@@ -265,7 +257,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     sides = _Calls.of(first, second)
     n = sides.n
     if not n:
-        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, "share")
+        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan)
     if not np.isin(np.concatenate(sides.values), (0, 1)).all():
         raise InvalidRequest("paired_share: expected values that are true or false (1 or 0)")
     means = sides.means
@@ -285,7 +277,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     if low <= 0 <= high:
         p_value = max(p_value, 1 - level)
     spread = _spread(gaps, of=(means[0], means[1]))
-    return Difference(value, low, high, n, level, _UNKNOWN, p_value, "share", spread, "Newcombe, by clusters")
+    return Difference(value, low, high, n, level, _UNKNOWN, p_value, spread)
 
 
 def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
@@ -335,7 +327,6 @@ def _mean_difference(a: Values, b: Values, level: float) -> Difference:
         ratio=_exponential(mean(np.log(b) - np.log(a), level=level)) if is_positive else _UNKNOWN,
         p_value=mean_p_value(gaps) if gap.known else math.nan,
         sd=spread if len(gaps) > 1 else math.nan,
-        method=gap.method,
         caution=gap.caution,
     )
 

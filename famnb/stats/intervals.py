@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,8 +59,6 @@ class Interval:
     """What it holds for: "more calls with these prompts" or "new prompts"; empty where nobody said."""
     clusters: int = 0
     """Prompts behind the n values; 0 where every value counts by itself."""
-    method: str = ""
-    """The name of the method."""
     caution: str = ""
     """Why the interval may hold the truth less often than in `level` of all samples; empty where nothing speaks so."""
 
@@ -152,8 +150,7 @@ def percentile(values: Any, p: float, *, clusters: Any = None, level: float = 0.
     value = float(np.quantile(present, p))
     size = float(n) if codes is None else effective_size(present <= value, codes, level=level)
     low, high = _order_statistics(np.sort(present), p, level, size)
-    name = "order statistics" + (", by clusters" if groups else "")
-    return Interval(value, low, high, n, level, population, groups, name)
+    return Interval(value, low, high, n, level, population, groups)
 
 
 def median(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
@@ -192,7 +189,7 @@ def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     if abs(skewness) > MAX_SKEWNESS * math.sqrt(n):
         cautions.append("few values decide them")
     low, high = centre - below * error, centre + above * error
-    return Interval(centre, low, high, total, level, *clustered, "Student and Hall", " and ".join(cautions))
+    return Interval(centre, low, high, total, level, *clustered, " and ".join(cautions))
 
 
 def mean_p_value(values: Values) -> float:
@@ -219,11 +216,11 @@ def share(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval
         return proportion(int(present.sum()), len(present), level=level)
     level, n = check_share("level", level), len(present)
     if not n:
-        return Interval(math.nan, math.nan, math.nan, 0, level, NEW_PROMPTS, 0, "Wilson")
+        return Interval(math.nan, math.nan, math.nan, 0, level, NEW_PROMPTS)
     shares = np.bincount(codes, present) / np.bincount(codes)
     value = float(shares.mean())
     low, high = wilson(value, effective_size(present, codes, level=level), level)
-    return Interval(value, low, high, n, level, NEW_PROMPTS, len(shares), "Wilson, by clusters")
+    return Interval(value, low, high, n, level, NEW_PROMPTS, len(shares))
 
 
 def effective_size(passes: Any, codes: npt.NDArray[np.intp], *, level: float, informative: int = MIN_CLUSTERS) -> float:
@@ -275,13 +272,8 @@ def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> 
     return met.mask(~misses & np.isnan(values).any(axis=1))
 
 
-def proportion(count: int, n: int, *, level: float = 0.95, method: Literal["wilson", "exact"] = "wilson") -> Interval:
-    """The share `count / n` with Wilson's interval, or Clopper's and Pearson's exact one, which never holds less often.
-
-    Both as scipy's `binomtest` has them.
-    """
-    if method not in ("wilson", "exact"):
-        raise InvalidRequest(f"method: expected 'wilson' or 'exact', got {method!r}")
+def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
+    """The share `count / n` with Wilson's interval."""
     try:
         count, n, level = operator.index(count), operator.index(n), check_share("level", level)
     except TypeError:
@@ -293,8 +285,7 @@ def proportion(count: int, n: int, *, level: float = 0.95, method: Literal["wils
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
     # Wilson's, since the plain normal interval has no width at a share of 0 or 1, such as where every reply is right.
-    ends = stats.binomtest(count, n).proportion_ci(level, method=method)
-    return Interval(count / n, float(ends.low), float(ends.high), n, level)
+    return Interval(count / n, *wilson(count / n, n, level), n, level)
 
 
 def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np.intp] | None]:

@@ -26,19 +26,16 @@ def sample_size(
     *,
     sd: float,
     sd_n: int | None = None,
-    difference: float | None = None,
-    margin: float | None = None,
+    difference: float,
     level: float = 0.95,
     power: float = 0.8,
     comparisons: int = 1,
 ) -> int:
-    """How many pairs a mean difference needs; give one of two goals, in the unit of `sd`, that of the differences.
+    """How many pairs it takes to find a difference of this size, in the unit of `sd`, that of the differences.
 
-    `difference`: for one of this size to be found with probability `power` at `level`, by the t test. `margin`: plan
-    instead for showing that there is no loss beyond this, with the same probability.
-
-    It counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more it
-    takes: the power is then that over all spreads that such a sample can come of (Julious and Owen, 2006), and of the
+    It is found with probability `power` at `level`, by the t test; that there is no loss beyond it is shown by as many.
+    The spread counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more
+    it takes: the power is then that over all spreads that such a sample can have (Julious and Owen, 2006), and of the
     test that `stats.paired` makes, which asks for more of few pairs. With `comparisons` judged together by Holm's
     adjustment the difference has to pass its first step, so that it is found whatever the others show. Pairs are at
     least six at 95 %: see `min_values`.
@@ -51,14 +48,11 @@ def sample_size(
         raise InvalidRequest(f"sd_n: expected the number of values behind sd, at least 2; got {sd_n!r}")
     if comparisons < 1:
         raise InvalidRequest(f"comparisons: expected a number of at least 1; got {comparisons!r}")
-    goals = [goal for goal in (difference, margin) if goal is not None]
-    if len(goals) != 1:
-        raise InvalidRequest("give one of difference= and margin=, in the unit of sd")
-    if not abs(goals[0]) > 0:
-        raise InvalidRequest(f"expected a difference other than 0; got {goals[0]!r}")
+    if not abs(difference) > 0:
+        raise InvalidRequest(f"expected a difference other than 0; got {difference!r}")
     fewest = min_values(level)
     level = 1 - (1 - level) / comparisons
-    effects = abs(goals[0]) / (sd * _possible_spreads(sd_n))
+    effects = abs(difference) / (sd * _possible_spreads(sd_n))
     skewness = 0.0 if sd_n is None else CHANCE_SKEWNESS
 
     def has_power(n: int) -> bool:

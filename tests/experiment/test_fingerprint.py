@@ -63,17 +63,3 @@ def test_a_function_has_another_key_when_its_source_or_what_it_reads_changes(mon
     assert key(is_long) != before[0]
     monkeypatch.setattr("tests.experiment.test_fingerprint.is_long", longer_than(7))
     assert key(calls_is_long) != before[1]
-
-
-def test_what_a_function_changes_as_it_scores_is_no_part_of_its_key():
-    texts: list[str] = []
-    count = 0
-
-    def counting(reply: Reply) -> int:
-        nonlocal count
-        texts.append(reply.text)
-        count += 1
-        return count
-
-    before = key(counting)
-    assert (counting(Reply()), texts, key(counting)) == (1, [""], before)

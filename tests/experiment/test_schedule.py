@@ -14,8 +14,8 @@ CELLS = plan_cells(
 REFUSED = CallOutcome("failed", "call", None, None, 1, "ConnectError", message="no answer")
 
 
-def busy(*, retry_after_s: float | None = None) -> CallOutcome:
-    return CallOutcome("failed", "call", None, 429, 1, "RateLimitError", retry_after_s=retry_after_s)
+def busy() -> CallOutcome:
+    return CallOutcome("failed", "call", None, 429, 1, "RateLimitError")
 
 
 @pytest.fixture
@@ -51,13 +51,6 @@ def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue):
     assert service.why_given_up == "https://api.example.com took no call 6 times in a row (ConnectError: no answer)"
 
 
-@pytest.mark.parametrize(
-    ("outcome", "pause_s"), [(busy(), 1), (busy(retry_after_s=30), 30), (busy(retry_after_s=0.2), 0.2)]
-)
-def test_a_service_that_says_how_long_is_left_alone_that_long(service, outcome, pause_s):
-    assert fail(service, outcome, now=100) == 100 + pause_s
-
-
 def test_calls_that_fail_together_count_once(service: ServiceQueue):
     service.running = 17
     for _ in range(16):
@@ -75,11 +68,6 @@ def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue):
     assert not service.can_start(1000, no_limit)
     service.on_available()
     assert service.can_start(1000, no_limit)
-
-
-def test_no_more_start_than_the_service_takes(service: ServiceQueue):
-    service.running = 4
-    assert [service.can_start(0, lambda _cell, limit=limit: limit) for limit in (4, 5, None)] == [False, True, True]
 
 
 def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue):

@@ -18,12 +18,12 @@ OK, CUT = ("completed", None, 200), ("incomplete", None, 200)
 BUSY, BROKEN = ("failed", "RateLimited", 429), ("interrupted", "StreamInterrupted", 200)
 
 
-def test_shares_have_exact_intervals():
+def test_shares_have_wilsons_intervals():
     figure = plot.success(frame_of_ends(a=[OK] * 16 + [CUT] + [BUSY] * 3))
-    exact = binomtest(17, 20).proportion_ci(method="exact")
+    wilson = binomtest(17, 20).proportion_ci(method="wilson")
     (interval,) = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.6]
-    assert list(interval.get_xdata()) == pytest.approx([exact.low, exact.high])
-    assert legend_texts(figure)[:3] == ["a (n=20)", "85% (62.1%–96.8%)", "3 failed"]
+    assert list(interval.get_xdata()) == pytest.approx([wilson.low, wilson.high])
+    assert legend_texts(figure)[:3] == ["a (n=20)", "85% (64%–94.8%)", "3 failed"]
 
 
 def test_failures_are_counted_by_what_they_were():

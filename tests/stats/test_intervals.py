@@ -37,14 +37,6 @@ def test_a_share_has_wilsons_interval(count: int, n: int) -> None:
     assert (found.low, found.high) == pytest.approx(proportion_confint(count, n, method="wilson"), abs=1e-9)
 
 
-@pytest.mark.parametrize(("count", "n"), [(0, 10), (3, 10), (17, 20), (10, 10)])
-def test_a_share_can_have_an_exact_interval(count: int, n: int) -> None:
-    found = stats.proportion(count, n, method="exact")
-    assert (found.low, found.high) == pytest.approx(proportion_confint(count, n, method="beta"), abs=1e-9)
-    with pytest.raises(ValueError, match="method: expected 'wilson' or 'exact', got 'wald'"):
-        stats.proportion(count, n, method="wald")  # type: ignore[arg-type]
-
-
 def test_a_quantiles_interval_lies_between_two_of_the_values() -> None:
     found = stats.percentile(range(1, 101), 0.5)
     assert (found.low, found.high, found.value) == (40, 61, 50.5)
@@ -135,10 +127,9 @@ def test_high_percentiles_of_clusters_hold_for_new_prompts_or_are_not_known(spre
 
 
 def test_a_percentile_says_what_it_holds_for() -> None:
-    """Single calls stand for more calls with the same prompts, clusters for new prompts; each has its method's name."""
+    """Single calls stand for more calls with the same prompts, clusters for new prompts."""
     calls, prompts = stats.median(range(60)), stats.median(range(60), clusters=[*range(12)] * 5)
-    assert (calls.population, calls.method) == ("more calls with these prompts", "order statistics")
-    assert (prompts.population, prompts.method) == ("new prompts", "order statistics, by clusters")
+    assert (calls.population, prompts.population) == ("more calls with these prompts", "new prompts")
     assert (calls.n, calls.clusters, prompts.n, prompts.clusters) == (60, 0, 60, 12)
     assert "95% interval 21 to 38 for more calls with these prompts, n = 60" in str(calls)
 
