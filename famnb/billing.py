@@ -48,7 +48,7 @@ from famnb.plot.layout import FigureSize, Width
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger, prices
 from famnb.record.ledger import HasLedger
-from famnb.record.price import Cost, service_names
+from famnb.record.price import Cost
 from famnb.stats import Interval
 from famnb.validation import check_integer, check_number, check_zone
 
@@ -63,7 +63,7 @@ WEEKS_DAYS = 14
 LEVEL = 0.95
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COLUMNS = (
-    *("call_id", "started_at", "model", "reply_model", "endpoint", "profile", "url", "simulated", "repeat"),
+    *("call_id", "started_at", "model", "reply_model", "endpoint", "profile", "simulated", "repeat"),
     *PRICING_COLUMNS,
     *COST_COLUMNS,
     *_COUNTS,
@@ -439,8 +439,6 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
             share = cached * counts["input_tokens"] if cached <= 1 else min(cached, counts["input_tokens"])
             counts["cached_tokens"] = max(round(share), counts["cached_tokens"] or 0)
         model = names.get(str(row["model"]), str(row["model"]))
-        profile, url = row.get("profile"), row.get("url")
-        service = service_names(None if pd.isna(url) else url, DEFAULT if pd.isna(profile) else profile)
         low, high = (
             Usage(
                 input_tokens=_count(row.get(f"input_tokens_{end}", row["input_tokens"])),
@@ -455,7 +453,8 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
                 f"batch: no price of the tier 'batch' is known for {model!r}: famnb.prices.set({model!r}, "
                 "tier='batch', input=…, output=…), or batch=0.5 for half of the cost"
             )
-        costs.append(prices.cost(model, usage, row["started_at"].to_pydatetime(), between=(low, high), service=service))
+        at, profile = row["started_at"].to_pydatetime(), str(row.get("profile", DEFAULT))
+        costs.append(prices.cost(model, usage, at, between=(low, high), service=profile))
     ends = zip(COST_COLUMNS, ("usd", "low", "high"), strict=True)
     return rows.assign(
         **{name: [math.nan if cost is None else float(getattr(cost, end)) for cost in costs] for name, end in ends}

@@ -5,7 +5,7 @@ in quotes, such as 'gpt-*'; without any they are those that the ledger has calls
 and date as its source; look at a vendor's own list before you decide by it.
 
 With `--service openrouter` the prices are those that this vendor has in the file, and hold for calls by its profile
-alone; a host, such as `gpu:8000`, is a service too, which gets those of the models' own vendors.
+alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from famnb.formatting import format_count
 from famnb.frame import calls
 from famnb.record import Ledger, prices
-from famnb.record.price import parse_service, service_names
 from famnb.record.price_book import read_community_prices
 
 
@@ -28,9 +27,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     action = actions.add_parser("import", help="take prices over into your own file")
     action.add_argument("file", type=Path, metavar="FILE.json", help="litellm's price file")
     action.add_argument("models", nargs="*", metavar="MODEL", help="ids or patterns; else those in the ledger")
-    action.add_argument(
-        "--service", metavar="NAME", help="at this service alone: a profile's name, or a host; else at all services"
-    )
+    action.add_argument("--service", metavar="PROFILE", help="for calls by this profile alone; else for all")
     action.set_defaults(run=import_prices)
 
 
@@ -42,7 +39,7 @@ def show(_options: argparse.Namespace) -> int:
 
 def import_prices(options: argparse.Namespace) -> int:
     """Take prices over into the user's file, in place of those of the same model, date, tier and service."""
-    service = None if options.service is None else parse_service(options.service)
+    service = options.service
     patterns, where = options.models or _models_asked(service), f" at {service}" if service else ""
     if not patterns:
         print(f"famnb: the ledger has no calls{where}: name the models, such as 'gpt-*'", file=sys.stderr)
@@ -56,9 +53,4 @@ def import_prices(options: argparse.Namespace) -> int:
 
 def _models_asked(service: str | None) -> list[str]:
     """Return the models that the ledger has calls of, at this service if one is given."""
-    rows = calls(Ledger(), columns=["model", "url", "profile"]).dropna(subset="model")
-    if service is not None:
-        names = rows[["url", "profile"]].drop_duplicates()
-        sold_there = names.loc[[service in service_names(*row) for row in names.itertuples(index=False)]]
-        rows = rows.merge(sold_there)
-    return sorted(set(rows["model"]))
+    return sorted(set(calls(Ledger(), profile=service, columns=["model"])["model"].dropna()))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.formatting import format_usd
-from famnb.record.price import UNMADE_ERRORS, ServiceNames
+from famnb.record.price import UNMADE_ERRORS
 from famnb.record.price_book import ceiling
 from famnb.reply import Reply
 from famnb.request import Request
@@ -32,9 +32,9 @@ UNAVAILABLE_STATUSES = DENIED_STATUSES | BUSY_STATUSES
 _NOTHING = Decimal()
 
 
-def worst_case(request: Request, service: ServiceNames, fault: str) -> Decimal:
+def worst_case(request: Request, profile: str, fault: str) -> Decimal:
     """The most that a call can cost in USD. Raises InvalidRequest if it is not known: `fault`, why, and what to do."""
-    most = ceiling(request, service)
+    most = ceiling(request, profile)
     if most.usd is None:
         raise InvalidRequest(f"budget_usd: {fault}: {most.reason}")
     return most.usd
@@ -51,7 +51,7 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
         # All repeats of a cell share one request object, so each request is encoded once.
         if id(cell.request) not in by_request:
             fault = f"variant {cell.variant.label!r} cannot be kept to one"
-            by_request[id(cell.request)] = worst_case(cell.request, cell.service_names, fault)
+            by_request[id(cell.request)] = worst_case(cell.request, cell.profile, fault)
         by_cell[cell.key] = by_request[id(cell.request)]
     return by_cell
 

@@ -194,7 +194,7 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
         # All repeats of a cell share one request object, so each request is looked up once.
         if id(cell.request) in calls:
             continue
-        request, most = cell.request, ceiling(cell.request, cell.service_names)
+        request, most = cell.request, ceiling(cell.request, cell.profile)
         model, chars = model_of(request), input_chars(request)
         group = cell.service, model, request.endpoint, settings_digest(request.endpoint, request.body())
         if group not in similar:
@@ -202,7 +202,7 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
         past = similar[group]
         # Some prices depend on the size of the input, of which only the length of the text is known.
         tokens = round(chars * float(past.samples[:, 1].mean())) if past and chars else 0
-        price = prices.price(model, context=tokens, service=cell.service_names)
+        price = prices.price(model, context=tokens, service=cell.profile)
         if price is not None and not ENDPOINTS[request.endpoint].traits.has_cache_writes:
             price = price.without_cache_writes
         calls[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, price)

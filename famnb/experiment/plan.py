@@ -21,11 +21,10 @@ import pandas as pd
 from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
-from famnb.experiment.services import SIMULATED, address_of, key_at
+from famnb.experiment.services import SIMULATED, key_at
 from famnb.experiment.variants import Fields, Variant, build_request, endpoint_of
 from famnb.frame.columns import plain_series, tag_column_name
 from famnb.profiles import DEFAULT
-from famnb.record.price import ServiceNames, service_names
 from famnb.record.serialize import PROMPT_TAGS
 from famnb.request import Request
 from famnb.wire import lenient_json
@@ -53,11 +52,6 @@ class Cell:
     """The service that is to answer it, as `services.py` names it."""
     profile: str = DEFAULT
     """The profile of the client that is to send it."""
-
-    @property
-    def service_names(self) -> ServiceNames:
-        """The names by which prices may mean the service that is to answer it."""
-        return service_names(address_of(self.service), self.profile)
 
     def labels(self, experiment: str) -> dict[str, str]:
         """The labels of its call in the ledger."""

@@ -148,7 +148,7 @@ def counted_costs(
         if is_unsure and key not in worst and outcome.call_id is not None:
             call = ledger.call(outcome.call_id)
             fault = f"what call {outcome.call_id} of an earlier run cost is not known"
-            most = worst_case(call.request, call.service_names, fault)
+            most = worst_case(call.request, call.row["profile"], fault)
         total += counted_cost(outcome, most)
     return total
 

@@ -28,7 +28,6 @@ from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.experiment.services import is_simulated, service_of
 from famnb.frame.calls import calls
 from famnb.record import Ledger, ratings
-from famnb.record.price import service_names
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.reply import Reply
 from famnb.request import Request
@@ -261,8 +260,7 @@ class Scoring:
             return NO_BUDGET
         worst = {}
         for key, request in requests.items():
-            names = service_names(client.base_url(request.endpoint), client.profile.name)
-            worst[key] = worst_case(request, names, "a judge cannot be kept to one")
+            worst[key] = worst_case(request, client.profile.name, "a judge cannot be kept to one")
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
         simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
         outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))

@@ -33,7 +33,7 @@ from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, fill_counts
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.profiles import names_deployments
 from famnb.record import Ledger, prices
-from famnb.record.costs import CountColumns, cost_columns, services_of
+from famnb.record.costs import CountColumns, cost_columns
 from famnb.record.filters import Filters, Moment, OneOrMore, where
 from famnb.record.ledger import HasLedger, ledger_of
 from famnb.record.serialize import EPOCH
@@ -94,8 +94,6 @@ def calls(
         selected += NEEDED_COLUMNS
     if costs:
         selected += _NEEDED_FOR_COSTS
-        if any(price.service for price in prices):
-            selected += _NEEDED_FOR_SERVICES
     if definition != "famnb":
         selected += _NEEDED_FOR_PEERS
     # A name that is no declared column may be that of a tag.
@@ -150,9 +148,6 @@ _NEEDED_FOR_COSTS = (
     *(SelectedColumn(name, "word") for name in ("endpoint", "model", "profile", "reply_model", "billing")),
     *(SelectedColumn(name) for name in (*_COSTS, _REPORTED_COST)),
 )
-
-_NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"),)
-"""What else costs need where services have prices of their own."""
 
 
 def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] | None) -> dict[str, Any]:
@@ -211,7 +206,7 @@ def _price_billed_items(
     arrays: ColumnArrays, counts: CountColumns, low: CountColumns, high: CountColumns, costs: ColumnArrays
 ) -> None:
     """Price those calls one by one that are billed for more than their tokens."""
-    billing, models = arrays["billing"], arrays["model"]
+    billing, models, profiles = arrays["billing"], arrays["model"], arrays["profile"]
     for row in np.flatnonzero(~billing.isna() & models.isin({price.model for price in prices})):
         known, lowest, highest = (
             {name: int(value) if np.isfinite(value := column[row]) else None for name, column in columns.items()}
@@ -224,7 +219,7 @@ def _price_billed_items(
         )
         started = EPOCH + timedelta(microseconds=int(arrays["started_us"][row]))
         between = (Usage(**lowest), Usage(**highest))  # type: ignore[arg-type]
-        cost = prices.cost(models[row], usage, started, between=between, service=services_of(arrays, row))
+        cost = prices.cost(models[row], usage, started, between=between, service=profiles[row])
         for name, end in zip(_COSTS, ("usd", "low", "high"), strict=True):
             costs[name][row] = np.nan if cost is None else float(getattr(cost, end))
 

@@ -45,7 +45,6 @@ from famnb.load.measure import (
 )
 from famnb.load.search import search_peak
 from famnb.load.step import EndReason, MakeRequest, Step, run_step
-from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.validation import check_integer, check_number
 
@@ -471,8 +470,7 @@ class Load:
         def worst_of(request: Request) -> Decimal:
             if id(request) in known:
                 return known[id(request)]
-            services = service_names(self.client.base_url(request.endpoint), self.client.profile.name)
-            worst = worst_case(request, services, "the load cannot be kept to one")
+            worst = worst_case(request, self.client.profile.name, "the load cannot be kept to one")
             if id(request) in lasting:
                 known[id(request)] = worst
             return worst

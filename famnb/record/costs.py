@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from famnb.profiles import DEFAULT
-from famnb.record.price import MILLION, Price, ServiceNames, TokenCounts, TokenRates, cost_bounds, service_names
+from famnb.record.price import MILLION, Price, TokenCounts, TokenRates, cost_bounds
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import microseconds
 
@@ -20,8 +19,7 @@ FloatColumn: TypeAlias = npt.NDArray[np.float64]
 CountColumns: TypeAlias = Mapping[str, FloatColumn]
 """Token counts by name, arrays with one element per call, NaN where missing."""
 CallColumns: TypeAlias = Mapping[str, Any]
-"""Columns of calls: `started_us`, in microseconds since 1970, UTC, and Categoricals of `model` and, where services have
-prices of their own, of `url` and `profile`."""
+"""Columns of calls: `started_us`, in microseconds since 1970, UTC, and Categoricals of `model` and `profile`."""
 
 
 def cost_columns(
@@ -35,7 +33,7 @@ def cost_columns(
     best, lowest, highest = _cost_of_counts(book, calls, counts)
     is_estimated = (low["input_tokens"] != high["input_tokens"]) | (low["output_tokens"] != high["output_tokens"])
     rows = np.flatnonzero(is_estimated & ~np.isnan(best))
-    calls = {name: calls[name][rows] for name in ("started_us", "model", "url", "profile") if name in calls}
+    calls = {name: calls[name][rows] for name in ("started_us", "model", "profile")}
     for end in (low, high):
         end_counts = {name: column[rows] for name, column in {**counts, **end}.items()}
         _, end_low, end_high = _cost_of_counts(book, calls, end_counts)
@@ -61,7 +59,7 @@ def _cost_of_counts(
     known = np.flatnonzero(is_known & ~np.isnan(counts["input_tokens"]) & ~np.isnan(counts["output_tokens"]))
     # Calls that are alike in all that decides on the price and on the formula are priced together.
     kinds = pd.DataFrame(
-        {name: calls[name].codes[known] for name in ("model", "url", "profile") if "url" in calls or name == "model"}
+        {name: calls[name].codes[known] for name in ("model", "profile")}
         | {
             "moment": np.searchsorted([microseconds(at) for at in moments[1:]], calls["started_us"][known], "right"),
             "context": np.searchsorted(contexts[1:], counts["input_tokens"][known], "right"),
@@ -72,8 +70,8 @@ def _cost_of_counts(
     groups: dict[Any, Any] = kinds.groupby(list(kinds), sort=False).indices
     for (*_, moment, context, has_cached, has_cache_write), positions in groups.items():
         rows = known[positions]
-        services = services_of(calls, rows[0])
-        price = book.price(calls["model"][rows[0]], at=moments[moment], context=contexts[context], service=services)
+        model, profile = (calls[name][rows[0]] for name in ("model", "profile"))
+        price = book.price(model, at=moments[moment], context=contexts[context], service=profile)
         if price is None:
             continue
         rates, unit = _whole_rates(price)
@@ -84,15 +82,6 @@ def _cost_of_counts(
         for column, bound in zip((best, low, high), bounds, strict=True):
             column[rows] = np.where(is_open, np.inf, bound / unit)
     return best, low, high
-
-
-def services_of(calls: CallColumns, row: Any) -> ServiceNames:
-    """Return the names by which prices may mean the service of a call; none where no service has prices of its own."""
-    if "url" not in calls:
-        return ()
-    url, profile = calls["url"][row], calls["profile"][row]
-    # A call that was not sent has no address.
-    return service_names(url if isinstance(url, str) else None, profile if isinstance(profile, str) else DEFAULT)
 
 
 def _whole_rates(price: Price) -> tuple[TokenRates, float]:

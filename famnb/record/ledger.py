@@ -27,7 +27,7 @@ from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import schema, serialize, sql, token_estimates
 from famnb.record.filters import Filters, where
 from famnb.record.owner import OwnerProcess, this_process
-from famnb.record.price import Cost, service_names
+from famnb.record.price import Cost
 from famnb.record.price_book import prices
 from famnb.record.recorded_call import RecordedCall
 from famnb.record.writer import Prepare, writer
@@ -427,7 +427,7 @@ class Ledger:
             exchange.started_at,
             between=(estimate.low, estimate.high),
             has_cache_writes=exchange.endpoint.traits.has_cache_writes,
-            service=service_names(exchange.url, exchange.profile),
+            service=exchange.profile,
             reply_model=reply.model if names_deployments(exchange.profile) else "",
         )
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
 from famnb.events import Billing
@@ -22,8 +20,6 @@ USER = "you"
 """The source of a price set in this process."""
 
 Amount: TypeAlias = int | float | str | Decimal
-ServiceNames: TypeAlias = tuple[str, ...]
-"""The names by which prices may mean a service, the most specific first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ class Price:
     until_context: int | None = None
     """It holds for calls with fewer input tokens than this; None: for all."""
     service: str | None = None
-    """The service that takes it, as one of `service_names` has it; None: every one that has no price of its own."""
+    """The profile of the calls that it is for; None: all whose profile has no price of its own."""
     source: str = USER
     """Where the price comes from: the API's document, a file, or `USER`."""
 
@@ -133,20 +129,6 @@ class Price:
             cached=self.input if self.cached is None else self.cached,
             cache_write=self.input if self.cache_write is None else self.cache_write,
         )
-
-
-def service_names(url: str | None, profile: str) -> ServiceNames:
-    """Return the names by which a price may mean the service of a call: its host with the port, its host, its profile.
-
-    `url` is where the call went, or None; a host has its port where the address names one.
-    """
-    host = _find_host(url) if url else None
-    return tuple(dict.fromkeys([*([host, re.sub(r":\d*$", "", host)] if host else []), profile]))
-
-
-def _find_host(url: str) -> str | None:
-    """Return the host of an address, with its port if the address names one; None if it has none."""
-    return urlsplit(url).netloc.rpartition("@")[2].lower() or None
 
 
 def cost_bounds(
@@ -210,6 +192,8 @@ def parse_price(
     check_text("source", source, expected="where the price comes from")
     if tier is not None:
         check_text("tier", tier, expected="the name of a tier, such as 'flex'")
+    if service is not None:
+        check_text("service", service, expected="the name of a profile, such as 'openrouter'")
     if until_context is not None:
         check_integer("until_context", until_context, minimum=1, expected="a number of tokens, 1 or more")
     known = {name: _parse_amount(name, value) for name, value in amounts.items() if value is not None}
@@ -220,23 +204,10 @@ def parse_price(
         tier=tier,
         since=None if since is None else parse_moment("since", since).astimezone(UTC),
         until_context=until_context,
-        service=None if service is None else parse_service(service),
+        service=service,
         source=source,
         **known,
     )
-
-
-def parse_service(service: str) -> str:
-    """Return the name of a service that a user gives: a profile, a host, or an address, of which the host counts.
-
-    Raises InvalidRequest for anything else.
-    """
-    name = (_find_host(service) or "" if "://" in service else service.lower()) if isinstance(service, str) else ""
-    if not name or not re.fullmatch(r"[^\s/]+", name):
-        raise InvalidRequest(
-            f"service: expected the name of a profile, such as 'openrouter', or of a host; got {service!r:.80}"
-        )
-    return name
 
 
 def _parse_amount(name: str, value: Amount) -> Decimal:

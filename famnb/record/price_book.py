@@ -18,7 +18,7 @@ search = 0.01           # optional: USD for one search of the web
 tier = "flex"           # optional: the price of this tier alone
 since = 2026-01-01      # optional: from when it holds
 until_context = 200000  # optional: for calls of fewer input tokens
-service = "openrouter"  # optional: at this one alone, a profile's name or a host; it counts before a price for all
+service = "openrouter"  # optional: for calls by this profile alone; it counts before a price for all
 source = "the vendor"   # optional: where it comes from; else this file
 
 Prices can be taken into it from the community's JSON file, litellm's `model_prices_and_context_window.json`:
@@ -62,7 +62,6 @@ from famnb.record.price import (
     Amount,
     Cost,
     Price,
-    ServiceNames,
     TokenCounts,
     add_billed_items,
     cost_bounds,
@@ -101,9 +100,9 @@ class PriceBook:
     price is set. A call is priced by what held on its day. What is set takes precedence over the rest of the user's
     file, from its date on, and the file over what is built in.
 
-    Where several services' prices hold for a call, that of its host and port counts, then of its host, of its profile,
-    of all services, whichever was set last. The file is the one that FAMNB_PRICES names, else `prices.toml` in the
-    user's configuration folder, with the arguments of `set` as fields under `[[price]]`.
+    A price of the call's profile counts before one of all services, whichever was set last. The file is the one that
+    FAMNB_PRICES names, else `prices.toml` in the user's configuration folder, with the arguments of `set` as fields
+    under `[[price]]`.
     """
 
     def __init__(self, built_in: tuple[Price, ...] = BUILT_IN, *, use_file: bool = False) -> None:
@@ -141,11 +140,11 @@ class PriceBook:
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
-        price holds for calls of fewer input tokens. `service`, the name of a profile (`openrouter`) or a host
-        (`api.openai.com`, `gpu:8000`), is the only one that takes it. `tier` is the capacity that it is the price of,
-        such as `flex`. `more` are prices of what few calls are billed for: `cache_write_1h`, `audio_input`,
-        `audio_output`, `image_output`, and `search` in USD for one search. What a call is billed for and has no price
-        leaves the upper end of its cost open. The same entry set again is replaced.
+        price holds for calls of fewer input tokens. `service` is the name of the profile that it is for alone, such as
+        `openrouter`, or one of your own. `tier` is the capacity that it is the price of, such as `flex`. `more` are
+        prices of what few calls are billed for: `cache_write_1h`, `audio_input`, `audio_output`, `image_output`, and
+        `search` in USD for one search. What a call is billed for and has no price leaves the upper end of its cost
+        open. The same entry set again is replaced.
         It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
         the process. A file that cannot be read or written is left as it is, with a warning.
         """
@@ -241,14 +240,12 @@ class PriceBook:
         kept = tuple(price for price in file if _was_set(price))
         return self._set, kept, tuple(price for price in file if not _was_set(price)), self._built_in
 
-    def price(
-        self, model: str, *, at: datetime | None = None, context: int = 0, service: str | ServiceNames = ()
-    ) -> Price | None:
+    def price(self, model: str, *, at: datetime | None = None, context: int = 0, service: str = "") -> Price | None:
         """Return the price that holds for a model at a time and a number of input tokens; None if there is none.
 
-        `service` is a name of the service, or all its names, the most specific first. The first of them that has a
-        price for the model by that time decides, else the prices for all services; of these the first source that has
-        one, in it the newest date, and of that date the smallest tier that holds the input.
+        The prices of `service`, the call's profile, decide if there is one for the model by that time, else those for
+        all services; of these the first source that has one, in it the newest date, and of that date the smallest tier
+        that holds the input.
         """
         return _find_tier(self._tiers(model, at or datetime.now(UTC), service), context)
 
@@ -261,9 +258,8 @@ class PriceBook:
         priced = {price.model for prices in self._by_rank() for price in prices}
         return next((name for name in names if name in priced), model)
 
-    def _tiers(self, model: str, at: datetime, service: str | ServiceNames, tier: str | None = None) -> list[Price]:
+    def _tiers(self, model: str, at: datetime, service: str, tier: str | None = None) -> list[Price]:
         """The prices that hold for a model at a time by context, as `price` chooses them; empty if there is none."""
-        names = (service,) if isinstance(service, str) else service
         sources = [
             [
                 price
@@ -272,7 +268,7 @@ class PriceBook:
             ]
             for prices in self._by_rank()
         ]
-        for name, prices in itertools.product((*names, None), sources):
+        for name, prices in itertools.product((service, None), sources):
             if candidates := [price for price in prices if price.service == name]:
                 newest = max(map(_since, candidates))
                 return [price for price in candidates if _since(price) == newest]
@@ -286,7 +282,7 @@ class PriceBook:
         *,
         between: tuple[Usage, Usage] | None = None,
         has_cache_writes: bool = True,
-        service: str | ServiceNames = (),
+        service: str = "",
         reply_model: str = "",
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
@@ -343,7 +339,7 @@ class PriceBook:
             high = Decimal("Infinity")
         return Cost(best / MILLION, low / MILLION if has_tier else Decimal(), high / MILLION)
 
-    def _cost_of_iterations(self, model: str, usage: Usage, at: datetime, service: str | ServiceNames) -> Cost | None:
+    def _cost_of_iterations(self, model: str, usage: Usage, at: datetime, service: str) -> Cost | None:
         """The cost of a call that is billed by its passes, each at the price of its own model."""
         low = high = best = Decimal()
         items = msgspec.structs.replace(usage.billing, iterations=())
@@ -368,10 +364,10 @@ class PriceBook:
         return Cost(best, low, high) if best or high.is_finite() else None
 
     def __repr__(self) -> str:
-        return price_text(self)
+        return f"{_TABLE_TITLE}\n{format_table(_TABLE_HEAD, map(_table_cells, self), left=len(_TABLE_HEAD))}"
 
     def _repr_html_(self) -> str:
-        return price_html(self)
+        return f"<p>{_TABLE_TITLE}</p>{html_table(_TABLE_HEAD, map(_table_cells, self), left=len(_TABLE_HEAD))}"
 
 
 def _was_set(price: Price) -> bool:
@@ -428,8 +424,8 @@ class Ceiling:
     """Why `usd` is not known, and what to do about it."""
 
 
-def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
-    """The most that a call can cost at today's prices of a service."""
+def ceiling(request: Request, service: str = "") -> Ceiling:
+    """The most that a call by a profile can cost at today's prices."""
     # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
     input_tokens = len(lenient_json.encode(request.body()))
     model = str(getattr(request, "model", ""))
@@ -459,16 +455,6 @@ def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
 
 _TABLE_TITLE = "Prices in USD per million tokens"
 _TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "also", "context", "since", "source")
-
-
-def price_text(entries: Iterable[Price]) -> str:
-    """Return the prices as a table in plain text."""
-    return f"{_TABLE_TITLE}\n{format_table(_TABLE_HEAD, map(_table_cells, entries), left=len(_TABLE_HEAD))}"
-
-
-def price_html(entries: Iterable[Price]) -> str:
-    """Return the prices as an HTML table; a model's name is escaped."""
-    return f"<p>{_TABLE_TITLE}</p>{html_table(_TABLE_HEAD, map(_table_cells, entries), left=len(_TABLE_HEAD))}"
 
 
 def _table_cells(entry: Price) -> tuple[str, ...]:
@@ -576,9 +562,9 @@ def read_community_prices(
     """Return the prices that the community's file, at an address or a path, has of the models that match a pattern.
 
     A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
-    `service` they are prices at this one alone: of a profile's name or a vendor's, those that the file has of that
-    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if there are none or
-    the file is not of this form, OSError if it cannot be read.
+    `service` they are for calls by this profile alone: those that the file has of the vendor of that name, and for a
+    profile that it does not know, those of the entries called like the models. Raises InvalidRequest if there are none
+    or the file is not of this form, OSError if it cannot be read.
     """
     if "://" in str(source):
         # Loaded late: what reads recorded calls does without the network.

@@ -21,7 +21,7 @@ from famnb.events import Status
 from famnb.formatting import escape_controls
 from famnb.profiles import find_endpoints
 from famnb.record import serialize
-from famnb.record.price import Cost, ServiceNames, service_names
+from famnb.record.price import Cost
 from famnb.reply import NoteBook, Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing
@@ -68,11 +68,6 @@ class RecordedCall:
     def simulated(self) -> bool:
         """Whether a simulated engine answered."""
         return bool(self.row["service"] == "sim")
-
-    @property
-    def service_names(self) -> ServiceNames:
-        """The names by which prices may mean the service that it went to."""
-        return service_names(self.row["url"], self.row["profile"] or "")
 
     @property
     def labels(self) -> dict[str, str]:

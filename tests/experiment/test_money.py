@@ -59,7 +59,7 @@ def experiment(service: HidingService, tmp_path: Path, prompts: int) -> famnb.Ex
 def test_a_budget_is_not_passed_by_more_than_what_was_in_flight(tmp_path, prices):
     with HidingService(breaks=0.4) as service:
         exp = experiment(service, tmp_path, 200)
-        worst = float(ceiling(exp.cells[0].request, exp.cells[0].service_names).usd)
+        worst = float(ceiling(exp.cells[0].request, exp.cells[0].profile).usd)
         report = exp.run(budget_usd="0.10", concurrency=32, progress=False)
         assert report.stopped_by == "budget"
         assert service.bill <= float(report.counted_usd) <= 0.10 + 32 * worst

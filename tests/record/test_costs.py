@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from famnb.events import Usage
 from famnb.record.costs import cost_columns
-from famnb.record.price import service_names
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import microseconds
 
@@ -41,12 +40,11 @@ def books(draw: st.DrawFn) -> PriceBook:
 @given(
     books(),
     st.lists(st.tuples(st.integers(-1, 4), TOKENS, TOKENS, TOKENS, TOKENS, st.floats(1, 3)), min_size=1, max_size=12),
-    st.sampled_from([(None, "fam"), (None, "vllm"), ("http://gpu/v1", "vllm")]),
+    st.sampled_from(["fam", "gpu", "vllm"]),
 )
-def test_many_at_once_equal_one_at_a_time(book, calls, address):
+def test_many_at_once_equal_one_at_a_time(book, calls, profile):
     """Best, low and high, to the last digit of a float, missing where there is no price or no count."""
     moments = [DAY + timedelta(days=call[0], hours=1) for call in calls]
-    url, profile = address
     names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
     usages = [Usage(*call[1:3], None, *call[3:5]) for call in calls]
     columns = {name: np.array([getattr(usage, name) for usage in usages], dtype=float) for name in names}
@@ -57,20 +55,18 @@ def test_many_at_once_equal_one_at_a_time(book, calls, address):
         {
             "model": pd.Categorical(["m"] * len(calls)),
             "started_us": np.array([microseconds(moment) for moment in moments]),
-            "url": pd.Categorical([url] * len(calls)),
             "profile": pd.Categorical([profile] * len(calls)),
         },
         columns,
         low=low,
         high=high,
     )
-    service = service_names(url, profile)
     for place, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
         marked = Usage(*(getattr(usage, name) for name in usage.__struct_fields__[:6]), estimated=("input_tokens",))
         ends = [
             Usage(*(None if np.isnan(end[n][place]) else int(end[n][place]) for n in names[:2])) for end in (low, high)
         ]
-        cost = book.cost("m", marked, moment, between=(ends[0], ends[1]), service=service)
+        cost = book.cost("m", marked, moment, between=(ends[0], ends[1]), service=profile)
         expected = [None] * 3 if cost is None else [float(cost.usd), float(cost.low), float(cost.high)]
         assert [None if np.isnan(column[place]) else column[place] for column in found] == expected
 
@@ -80,7 +76,8 @@ def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | No
     """fam-mini has a price under 256K input tokens and none above."""
     one = {name: np.array([0.0]) for name in ("output_tokens", "cached_tokens", "cache_write_tokens")}
     counts = {"input_tokens": np.array([float(tokens)]), **one}
-    call = {"model": pd.Categorical(["fam-mini"]), "started_us": np.array([0])}
+    call = {name: pd.Categorical([word]) for name, word in {"model": "fam-mini", "profile": "fam"}.items()}
+    call |= {"started_us": np.array([0])}
     (best,), (low,), (high,) = cost_columns(PriceBook(), call, counts, low=counts, high=counts)
     if dollars is None:
         assert np.isnan([best, low, high]).all()

@@ -14,7 +14,6 @@ from famnb.errors import InvalidRequest
 from famnb.experiment.variants import Fields, Variant, build_request, label_fields
 from famnb.profiles import DEFAULT
 from famnb.record import prices
-from famnb.record.price import service_names
 from famnb.request import Request
 from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields, required_texts
 from famnb.widget.form.editor import Editor
@@ -294,8 +293,7 @@ def write_experiment(
             name = pane.client_name if is_new else f"{pane.client_name} #{len(clients) + 1}"
             fields = {"client": Code(f"clients[{clients.setdefault(pane.client, name)!r}]"), **fields}
         settings.append({**({"label": pane.given_label} if pane.given_label else {}), **fields})
-        services = service_names(sender.base_url(request.endpoint), sender.profile.name)
-        has_prices &= prices.price(getattr(request, "model", ""), service=services) is not None
+        has_prices &= prices.price(getattr(request, "model", ""), service=sender.profile.name) is not None
     lines = ["import famnb", ""]
     if shared:
         lines.append(f"client = {Target.of_client(client, shared.endpoint).client_expression}")

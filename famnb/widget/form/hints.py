@@ -9,7 +9,6 @@ from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
-from famnb.record.price import service_names
 from famnb.record.price_book import ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
@@ -45,7 +44,7 @@ class RequestEstimator:
         bases: list[str] = []
         for request, client in requests:
             characters = input_chars(request)
-            most = ceiling(request, service_names(client.base_url(request.endpoint), client.profile.name))
+            most = ceiling(request, client.profile.name)
             if characters is None:
                 counts.append(None)
                 basis = "images and stored responses are tokens of which no number is known"
