@@ -367,7 +367,7 @@ class PriceBook:
         return f"{_TABLE_TITLE}\n{format_table(_TABLE_HEAD, map(_table_cells, self), left=len(_TABLE_HEAD))}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{_TABLE_TITLE}</p>{html_table(_TABLE_HEAD, map(_table_cells, self), left=len(_TABLE_HEAD))}"
+        return price_html(self)
 
 
 def _was_set(price: Price) -> bool:
@@ -455,6 +455,11 @@ def ceiling(request: Request, service: str = "") -> Ceiling:
 
 _TABLE_TITLE = "Prices in USD per million tokens"
 _TABLE_HEAD = ("model", "service", "input", "output", "cached", "cache write", "also", "context", "since", "source")
+
+
+def price_html(entries: Iterable[Price]) -> str:
+    """Return the prices as an HTML table; a model's name is escaped."""
+    return f"<p>{_TABLE_TITLE}</p>{html_table(_TABLE_HEAD, map(_table_cells, entries), left=len(_TABLE_HEAD))}"
 
 
 def _table_cells(entry: Price) -> tuple[str, ...]:
