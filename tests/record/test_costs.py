@@ -1,11 +1,9 @@
 """Many costs at once are the same as one at a time, whatever the book says."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,17 +67,3 @@ def test_many_at_once_equal_one_at_a_time(book, calls, profile):
         cost = book.cost("m", marked, moment, between=(ends[0], ends[1]), service=profile)
         expected = [None] * 3 if cost is None else [float(cost.usd), float(cost.low), float(cost.high)]
         assert [None if np.isnan(column[place]) else column[place] for column in found] == expected
-
-
-@pytest.mark.parametrize(("tokens", "dollars"), [(255_999, "0.06399975"), (256_000, None)])
-def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | None):
-    """fam-mini has a price under 256K input tokens and none above."""
-    one = {name: np.array([0.0]) for name in ("output_tokens", "cached_tokens", "cache_write_tokens")}
-    counts = {"input_tokens": np.array([float(tokens)]), **one}
-    call = {name: pd.Categorical([word]) for name, word in {"model": "fam-mini", "profile": "fam"}.items()}
-    call |= {"started_us": np.array([0])}
-    (best,), (low,), (high,) = cost_columns(PriceBook(), call, counts, low=counts, high=counts)
-    if dollars is None:
-        assert np.isnan([best, low, high]).all()
-    else:
-        assert [best, low, high] == [float(Decimal(dollars))] * 3

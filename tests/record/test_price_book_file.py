@@ -122,12 +122,6 @@ def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> 
         book.load()
 
 
-def test_a_price_may_be_of_one_service(file: Path) -> None:
-    plain = '[[price]]\nmodel = "m"\ninput = 1\noutput = 1\n'
-    file.write_text(f'{plain}\n{plain}service = "openrouter"\n'.replace("1\nservice", "5\nservice"))
-    assert PriceBook(use_file=True).price("m", service="openrouter").output == 5  # type: ignore[union-attr]
-
-
 def test_what_is_set_is_kept_for_the_next_process_with_its_date(file: Path) -> None:
     file.write_text(FILE)
     book = PriceBook(use_file=True)
