@@ -84,15 +84,19 @@ class Ballot(BaseTool):
             for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
-        self._equal_count = sum(self._is_equal(pair) for pair in pairs)
-        """Pairs that count as ties because their answers are the same."""
-        pairs = [pair for pair in pairs if not self._is_equal(pair)]
+        texts = {call.call_id: call.reply.text for call in experiment.ledger.each(self._calls.values())}
         count = len(pairs) if n is None else check_integer("n", n, minimum=1)
-        self._pairs, self._spare_pairs = pairs[:count], pairs[count:]
-        """What is voted on, and what takes the place of a pair whose answers are equal."""
-        self._equal: list[RecordedVote] = []
-        """Ties between equal answers that were passed since the last vote, and are kept with the next one: alone, they
-        would stand for pairs that nobody voted on."""
+        self._pairs: list[tuple[Cell, Cell]] = []
+        """What is voted on."""
+        self._equal: list[tuple[int, tuple[Cell, Cell]]] = []
+        """Pairs of equal answers, between which there is nothing to choose, each with how many pairs are before it."""
+        for pair in pairs:
+            if len(self._pairs) == count:
+                break
+            if len({texts[self._calls[cell.key]] for cell in pair}) == 1:
+                self._equal.append((len(self._pairs), pair))
+            else:
+                self._pairs.append(pair)
         self._current: tuple[Cell, Cell] | None = None
         self._turn = 0
         self._pair: PairView | None = None
@@ -114,9 +118,7 @@ class Ballot(BaseTool):
             if self._current is None:
                 raise InvalidRequest("there is no pair left to vote on; undo() goes back")
             left, right = self._current
-            vote = self._make_vote(left, right, winner)
-            self._save([vote])
-            self._votes[_pair_key(vote)] = vote
+            self._save(self._pairs.index(self._current), [self._make_vote(left, right, winner)])
             self._show_next()
 
     def undo(self) -> None:
@@ -169,21 +171,10 @@ class Ballot(BaseTool):
 
     def _show_next(self) -> None:
         """Show the first pair without a vote; if all have one, the result."""
-        index = 0
-        while index < len(self._pairs):
-            pair = self._pairs[index]
-            if _pair_key(pair) in self._votes:
-                index += 1
-            elif self._reply(pair[0]).text != self._reply(pair[1]).text:
-                self._show(pair)
-                return
-            else:
-                # Between equal answers there is nothing to choose: a spare pair, if there is one, takes the place.
-                self._pairs[index : index + 1], self._spare_pairs = self._spare_pairs[:1], self._spare_pairs[1:]
-                self._equal_count += 1
-                self._equal.append(self._make_vote(*pair, "tie", EQUAL))
-        self._save([])
-        self._show(None)
+        pair = next((pair for pair in self._pairs if _pair_key(pair) not in self._votes), None)
+        if pair is None:
+            self._save(len(self._pairs), [])
+        self._show(pair)
 
     def _make_vote(self, left: Cell, right: Cell, winner: VoteWinner, detail: str = "") -> RecordedVote:
         return RecordedVote(
@@ -196,16 +187,16 @@ class Ballot(BaseTool):
             seed=self._seed,
         )
 
-    def _save(self, votes: list[RecordedVote]) -> None:
-        """Keep votes, and the ties that were passed before them."""
-        kept, self._equal = [*self._equal, *votes], []
-        if kept:
-            ratings.save(self._experiment.ledger, kept)
+    def _save(self, index: int, votes: list[RecordedVote]) -> None:
+        """Keep votes, and ties between the equal answers before the pair of that index.
 
-    def _is_equal(self, pair: tuple[Cell, Cell]) -> bool:
-        """Whether it is kept that the answers of a pair are equal."""
-        vote = self._votes.get(_pair_key(pair))
-        return vote is not None and vote.detail == EQUAL
+        Not those after it: they would stand for pairs that nobody has come to yet.
+        """
+        passed = [pair for place, pair in self._equal if place <= index and _pair_key(pair) not in self._votes]
+        votes = [*(self._make_vote(*pair, "tie", EQUAL) for pair in passed), *votes]
+        if votes:
+            ratings.save(self._experiment.ledger, votes)
+        self._votes |= {_pair_key(vote): vote for vote in votes}
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
         """Show a pair; if there is none, the result."""
@@ -222,7 +213,8 @@ class Ballot(BaseTool):
 
     def _describe_progress(self) -> str:
         done, total = self.progress
-        equal = f"; ties because the answers are equal: {self._equal_count:,}" if self._equal_count else ""
+        count = sum(_pair_key(pair) in self._votes for _, pair in self._equal)
+        equal = f"; ties because the answers are equal: {count:,}" if count else ""
         if self._current is None:
             return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{equal}"
         return f"{done:,} of {total:,} voted on{equal}"
