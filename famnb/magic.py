@@ -201,8 +201,7 @@ class FamMagics(Magics):
 
     def _ask(self, prompt: str, options: dict[str, Any]) -> Reply:
         """Ask, and keep the reply in the variable wanted; a failure becomes a UsageError, one line in IPython."""
-        name = options.get("into")
-        fields = {"stream": not options.get("no_stream"), **options.get("set", {})}
+        name, fields = options.get("into"), {**options.get("set", {})}
         fields |= {option: value for option, value in options.items() if option not in _NOT_FIELDS}
         if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
             raise UsageError(f"--into: {name!r} is no name for a variable")
@@ -210,7 +209,7 @@ class FamMagics(Magics):
             prompt = fill_variables(prompt, self._shell.user_ns)
         client = self._find_client(options.get("using"))
         try:
-            reply = client.ask(prompt, **fields)
+            reply = client.ask(prompt, stream=not options.get("no_stream"), **fields)
         except (FamnbError, Interrupted) as error:
             if name and error.reply is not None:
                 self._shell.user_ns[name] = error.reply

@@ -2,13 +2,11 @@
 
 import dataclasses
 
-import pytest
-
 from famnb import plot
 from famnb.plot.labels import format_in
-from tests.plot.plot_figures import DRAWS, REPLIES, THOUGHTFUL, figure_text
+from tests.plot.plot_figures import REPLIES, THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
-from tests.support.plot_frames import calls, many_calls
+from tests.support.plot_frames import calls
 
 
 def test_simulated_data_says_so():
@@ -20,11 +18,6 @@ def test_simulated_data_says_so():
     assert "imulated" not in figure_text(plot.timeline(reply)) + figure_text(
         plot.latency(calls(**{**part, "simulated": [False] * 3}))
     )
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_simulated_calls_are_named_in_every_figure(name: str):
-    assert "Simulated: all calls" in figure_text(DRAWS[name](many_calls(30)))
 
 
 def test_without_data_a_sentence_says_why():
