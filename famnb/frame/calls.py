@@ -178,9 +178,10 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     arrays = {**arrays, "model": _priced_models(arrays)}
     low, high = ({name: ends[index] for name, ends in bounds.items()} for index in (0, 1))
-    priced = cost_columns(prices, arrays, counts, low=low, high=high)
-    has_price = ~np.isnan(priced[0])
-    costs = {name: np.where(has_price, column, arrays[name]) for name, column in zip(_COSTS, priced, strict=True)}
+    costs = dict(zip(_COSTS, cost_columns(prices, arrays, counts, low=low, high=high), strict=True))
+    has_no_price = np.isnan(costs["cost_usd"])
+    for name, column in costs.items():
+        column[has_no_price] = arrays[name][has_no_price]
     _price_billed_items(arrays, counts, low, high, costs)
     reported = arrays[_REPORTED_COST]
     is_reported = ~np.isnan(reported)
