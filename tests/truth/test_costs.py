@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 from famnb import stats
-from tests.support.truth_rates import FEWER_EXPERIMENTS, LEVEL, claims_are_rare, intervals_hold
+from tests.support.truth_rates import LEVEL, claims_are_rare, intervals_hold
 from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
 from tests.truth.truth_experiments import HIDDEN, compare, cut, experiment, true_cost, unconnected
 
 pytestmark = pytest.mark.full
 
+EXPERIMENTS = 60
+"""Fewer than elsewhere, since each of them records 72 calls."""
 N = 12
 """Prompts of an experiment."""
 # Calls of one prompt are nearly alike, as they are at temperature 0: then a small bias is a significant one.
@@ -45,7 +47,7 @@ def calls(prices, tmp_path_factory):
     engine = TruthEngine({name: model for name, (_, model) in MODELS.items()})
     with unconnected(tmp_path_factory.mktemp("costs")) as client:
         variants = {name: fields for name, (fields, _) in MODELS.items()}
-        exp = experiment(client, FEWER_EXPERIMENTS * N, variants, scorers=())
+        exp = experiment(client, EXPERIMENTS * N, variants, scorers=())
         replies = record_cells(exp, engine)
         frame = exp.frame()
     # Of its 80 columns those that a comparison reads: to select calls copies every column.
@@ -97,7 +99,7 @@ def test_estimates_that_are_taken_for_known_do_not_hold(calls, variant):
     means = calls.groupby("variant", observed=True)["true_usd"].mean()
     gap = means[variant] - means["reported"]
     middle = calls.pivot(index="prompt_id", columns="variant", values="cost_usd").astype(float)
-    sides = (middle[name].to_numpy().reshape(FEWER_EXPERIMENTS, N) for name in ("reported", variant))
+    sides = (middle[name].to_numpy().reshape(EXPERIMENTS, N) for name in ("reported", variant))
     differences = [stats.paired(first, second) for first, second in zip(*sides, strict=True)]
     assert not intervals_hold(interval.low <= gap <= interval.high for interval in differences)
     assert variant == "hidden reasoning" or not claims_are_rare(gap.p_value < 1 - LEVEL for gap in differences)
