@@ -15,6 +15,7 @@ from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_number, format_share
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
+from famnb.plot.effects import left_out_note, rows_that_fit
 from famnb.plot.grouping import require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import NOTE_PT, FigureSize, Width
@@ -25,6 +26,8 @@ MIN_P95 = 20
 """Calls that a 95th percentile takes at least."""
 MAX_STEPS = 12
 """Steps that have a colour of their own; of more, evenly spaced ones are drawn."""
+PANEL_IN = 1.2
+"""The least height of a part, with its ticks and its label, where text is not scaled, in inches."""
 
 
 def load(
@@ -39,8 +42,9 @@ def load(
     Above, x: calls answered a second, y: seconds from when a call was due to its end, the median and above it the 95th
     percentile. In the middle, x: calls offered a second, y: answered and, with an objective, those that kept it; on the
     dotted line all are. Below, x: seconds since the step began, y: calls in flight, which rise without end where the
-    service does not keep up. Warm-ups are left out of all but the last. Into the caller's `ax` goes the upper part;
-    `.caption` has the figures of all. KeyError for a frame that is not of a load.
+    service does not keep up. Warm-ups are left out of all but the last. A `figsize` that is too low for all has the
+    first of them; into the caller's `ax` goes the upper part. `.caption` has the figures of all steps. KeyError for a
+    frame that is not of a load.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, "step", "offered", "due_s", "end_s", "latency_s", "met", "status")
@@ -49,11 +53,18 @@ def load(
     chosen = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MAX_STEPS)).round().astype(int))
     drawn = [steps[index] for index in chosen]
     note = f"{format_count(len(steps) - len(drawn), 'step')} between are not drawn."
+    room = rows_that_fit(size, row_in=PANEL_IN * size.text_scale) if ax is None else None
+    parts = min(3 if room is None else room, 3)
     chart = Chart(
         title="What each load met",
         x="calls answered a second",
         y="seconds to the end",
-        notes=[*([note] if len(drawn) < len(steps) else []), *left_out, *simulation_note(frame)],
+        notes=[
+            *left_out_note(3 - parts, "part"),
+            *([note] if len(drawn) < len(steps) else []),
+            *left_out,
+            *simulation_note(frame),
+        ],
         ax=ax,
         size=size,
         by="step",
@@ -68,8 +79,10 @@ def load(
     canvas.axes.set_xlim(left=0)
     canvas.axes.set_ylim(bottom=0)
     chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
-    _draw_goodput(chart, points)
-    _draw_in_flight(chart, frame, drawn)
+    if parts > 1:
+        _draw_goodput(chart, points)
+    if parts > 2:
+        _draw_in_flight(chart, frame, drawn)
     return chart.finish()
 
 

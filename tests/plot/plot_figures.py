@@ -75,6 +75,14 @@ def draw_differences(frame: pd.DataFrame, **options: Any) -> Figure:
     return plot.differences(summary(rows), **options)
 
 
+def draw_load(frame: pd.DataFrame, **options: Any) -> Figure:
+    """A load whose steps are the models of a frame of calls, each offered 1.5 calls a second more."""
+    offered = 1.5 + 1.5 * pd.factorize(frame["model"])[0]
+    due = frame.groupby("model").cumcount() / offered
+    times = {"due_s": due, "latency_s": frame["e2e_s"], "end_s": due + frame["e2e_s"], "met": frame["e2e_s"] < 3}
+    return plot.load(frame.assign(step=frame["model"], offered=offered, **times), **options)
+
+
 FRAMES = {
     "one group": many_calls(40, models=1),
     "twelve groups": many_calls(240, models=12),

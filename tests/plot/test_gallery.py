@@ -16,18 +16,19 @@ from matplotlib.figure import Figure
 from famnb import plot
 from famnb.plot.labels import shorten_names
 from tests.plot.figure_boxes import faults
-from tests.plot.plot_figures import DRAWS, REPLIES, draw_differences, figure_text, legend_texts
+from tests.plot.plot_figures import DRAWS, REPLIES, draw_differences, draw_load, figure_text, legend_texts
 from tests.support.plot_frames import events, many_calls
 
 GALLERY: dict[str, Any] = {
     **DRAWS,
     "differences": draw_differences,
+    "load": draw_load,
     # Of frames of calls they need no more than how many.
     "timeline": lambda frame, **more: plot.timeline([*REPLIES.values()][len(frame) % len(REPLIES)], **more),
     "gaps": lambda frame, **more: plot.gaps(events(streams=min(len(frame), 60) or 1)[: len(frame) * 60], **more),
 }
 """Each figure as a function of a frame of calls, `width=`, `figsize=` and `ax=`. A new one is a line here."""
-CROWDED = ("compare", "success", "pareto", "cost", "differences")
+CROWDED = ("compare", "success", "pareto", "cost", "differences", "load")
 """Figures that are drawn of more groups than fit."""
 
 
@@ -50,7 +51,7 @@ FIXED_SIZES = [
 TYPICAL = [
     *((name, PRINT, "light", 12) for name in ("latency", "compare", "pareto", "throughput", "tokens", "success")),
     *((name, PRINT, "own axes", 12) for name in ("cost", "compare", "throughput")),
-    ("differences", PRINT, "dark", 12),
+    *((name, PRINT, "dark", 12) for name in ("differences", "load")),
     ("timeline", SLIDE, "dark", 3),
     ("gaps", SCREEN, "own axes", 3),
 ]
