@@ -52,7 +52,7 @@ from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
 from famnb.events import Billing, Count, Usage
 from famnb.formatting import format_table, html_table
-from famnb.profiles import NAMES
+from famnb.profiles import NAMES, find_profile
 from famnb.record.filters import Moment
 from famnb.record.price import (
     AMOUNTS,
@@ -147,7 +147,10 @@ class PriceBook:
         open. The same entry set again is replaced.
         It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
         the process. A file that cannot be read or written is left as it is, with a warning.
+        Raises InvalidRequest for a wrong value, and for a `service` that is no known profile: no call would have it.
         """
+        if service is not None:
+            find_profile(service)
         price = parse_price(
             model,
             input=input,

@@ -30,7 +30,7 @@ def books(draw: st.DrawFn) -> PriceBook:
             cache_write=draw(st.none() | PRICE),
             since=draw(st.none() | st.integers(0, 3).map(lambda days: DAY + timedelta(days=days))),
             until_context=draw(st.none() | st.sampled_from([1000, 200_000])),
-            service=draw(st.none() | st.sampled_from(["gpu", "vllm"])),
+            service=draw(st.none() | st.sampled_from(["ollama", "vllm"])),
         )
     return book
 
@@ -38,7 +38,7 @@ def books(draw: st.DrawFn) -> PriceBook:
 @given(
     books(),
     st.lists(st.tuples(st.integers(-1, 4), TOKENS, TOKENS, TOKENS, TOKENS, st.floats(1, 3)), min_size=1, max_size=12),
-    st.sampled_from(["fam", "gpu", "vllm"]),
+    st.sampled_from(["fam", "ollama", "vllm"]),
 )
 def test_many_at_once_equal_one_at_a_time(book, calls, profile):
     """Best, low and high, to the last digit of a float, missing where there is no price or no count."""

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from famnb.errors import InvalidRequest
 from famnb.events import Usage
 from famnb.record import Cost, PriceBook
 
@@ -83,6 +84,11 @@ def test_a_service_s_price_leaves_other_services_and_earlier_days_to_the_others(
         assert cost is not None
         assert cost.usd == Decimal(dollars)
     assert book.cost("only-there", make_usage(1, 1), service="azure") is None
+
+
+def test_a_price_of_a_service_without_a_profile_is_refused_since_no_call_would_have_it(book: PriceBook):
+    with pytest.raises(InvalidRequest, match="no profile 'gpu:8000'; expected one of fam, "):
+        book.set("m", input=1, output=1, service="gpu:8000")
 
 
 def test_the_same_entry_set_again_is_replaced(book: PriceBook):
