@@ -134,6 +134,8 @@ def _try_request(variant: Variant, shared: Fields, endpoints: Endpoints, argumen
         _check_fields(fields, endpoints, arguments)
         return build_request("?", fields, endpoints)
     except InvalidRequest as error:
+        if not variant.fields:  # so that what is wrong is the experiment's
+            raise
         raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
 
 

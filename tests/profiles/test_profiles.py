@@ -233,7 +233,9 @@ def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
         report = exp.run()
         frame = exp.frame()
         with pytest.raises(InvalidRequest, match="top_k: no endpoint has such a field"):
-            famnb.grid(client=clients, top_k=5)
+            famnb.Experiment(
+                ["Say hello."], famnb.grid(client=clients, top_k=5), name="wrong", client=clients["openai"]
+            )
         seeded = famnb.grid(client=clients["open"], endpoint="chat", model="my-model", seed=[1, 2])
         again = famnb.Experiment(["Say hello."], seeded, name="seeds", client=clients["openai"], max_tokens=40)
         again.run()

@@ -60,7 +60,7 @@ def test_one_model_at_two_services_has_two_costs(prices: None, clients: dict[str
     assert {name: reply.cost.usd for name, reply in replies.items()} == {"openrouter": Decimal(3), "gemini": Decimal(1)}
     frame = famnb.calls(ledger)
     assert dict(zip(frame["profile"], frame["cost_usd"], strict=True)) == {"openrouter": 3.0, "gemini": 1.0}
-    famnb.prices.set(MODEL, input=7, output=7, service=clients["gemini"].base_url())
+    famnb.prices.set(MODEL, input=7, output=7, service="gemini")
     changed = famnb.calls(ledger, columns=["cost_usd", "profile"])
     assert dict(zip(changed["profile"], changed["cost_usd"], strict=True)) == {"openrouter": 3.0, "gemini": 7.0}
     spent = famnb.spend(ledger, by=["profile"])

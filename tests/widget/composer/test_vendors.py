@@ -289,7 +289,7 @@ def test_a_comparison_stays_at_the_vendor(connect: Any):
     composer = Composer(connect("anthropic"), prompt="Hi")
     write_field(composer, "top_k", "5")
     board = composer.compare()
-    assert board.labels == ("messages · claude-sonnet-5", "messages · claude-opus-5")
+    assert board.labels == ("claude-sonnet-5", "claude-opus-5")
     board.submit()
     bodies = [reply.request.body() for reply in board.wait(60).values()]
     assert [(body["model"], body["top_k"]) for body in bodies] == [("claude-sonnet-5", 5), ("claude-opus-5", 5)]
