@@ -335,6 +335,11 @@ def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
         return None
     comparisons = 1 if has_margin else row["comparisons"]
     try:
-        return stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=comparisons)
+        needed = stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=comparisons)
+        if row["statistic"] == SHARE:
+            # However little few prompts tell of it, yes and no do not differ more than two coins do.
+            coins = stats.sample_size(sd=math.sqrt(0.5), difference=effect, level=level, comparisons=comparisons)
+            needed = min(needed, coins)
+        return needed
     except ValueError:
         return None

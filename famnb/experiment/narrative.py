@@ -214,33 +214,41 @@ def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) ->
     prefix = "Exploratory: " if exploratory else ""
     if len(primary) == 1:
         pair = [PairFinding(row, level) for row in rows]
-        options = [_trade_off(pair, primary[0], most) for most in (3, 2, 1)]
+        options = [_trade_off(pair, primary[0], most, size) for most in (3, 2, 1) for size in (True, False)]
     else:
         options = [_rank(primary, names) for names in (True, False)]
     sentences = [f"{prefix}{text}." for text in options]
     return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
 
 
-def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int) -> str:
-    """What the second of two variants gains and loses, `most` clauses, and what is not known of the primary metric."""
-    order = [primary.metric.name, SUCCESS, *(finding.metric.name for finding in findings if finding.metric.is_score)]
-    order += ["cost_usd", "e2e_s", "ttft_s"]
+def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int, has_size: bool) -> str:
+    """What the second of two variants gains and loses, `most` clauses, and what is not known of the primary metric.
+
+    With `has_size` it says of what value the first loss or gain is, and how much more prompts would show.
+    """
+    scores = [finding.metric.name for finding in findings if finding.metric.is_score]
+    order = [primary.metric.name, SUCCESS, *scores, "cost_usd", "e2e_s", "ttft_s"]
     by_name = {finding.metric.name: finding for finding in findings if finding.row["clear"]}
     clear = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
     if any(finding.metric.name == "e2e_s" for finding in clear):
         # The first token says the same again.
         clear = [finding for finding in clear if finding.metric.name != "ttft_s" or finding is primary]
-    clear = clear[:most]
+    # What fails more often stands first: all else is of what was answered.
+    clear = sorted(clear[:most], key=lambda finding: finding.metric.name != SUCCESS)
     text = ""
     for index, finding in enumerate(clear):
+        on = f" on {finding.metric.title.removeprefix('score ')}" if finding.metric.is_score and scores[1:] else ""
         than = f" {finding.conjunction} {finding.first}" if not index else ""
+        if than and has_size and finding.metric.name != SUCCESS and not (finding.is_ratio or finding.row["estimated"]):
+            than += f" ({finding.metric.format_value(finding.row['first_value'])})"
         is_turn = index and (finding.better == finding.second) != (clear[index - 1].better == finding.second)
         joint = "" if not index else ", but " if is_turn else ", " if index < len(clear) - 1 else " and "
-        text += f"{joint}{finding.claim()}{than}"
+        text += f"{joint}{finding.claim()}{on}{than}"
     text = f"{primary.second} {text}" if clear else ""
     if primary.row["clear"]:
         return text
-    return f"{text}; {primary.doubt(alone=False)}" if clear else primary.doubt(alone=True)
+    doubt = primary.doubt(alone=not clear, has_size=has_size)
+    return f"{text}; {doubt}" if clear else doubt
 
 
 def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
@@ -267,9 +275,14 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
         needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
         is_known = needed > findings[0].row["n"] and (has_names or not parts)
         would = f": {format_about(needed)} would" if is_known else ""
-        others = "the other" if len(rest) == 1 else f"{len(rest)} others"
-        what = f"{others} apart" if parts else f"{len(rest)} variants from {base} on {title}"
-        parts.append(f"{count} cannot tell {what}{would}")
+        if not one_baseline:
+            what = format_count(len(rest), "other pair" if parts else "pair") + " apart"
+        elif parts:
+            others = rest[0].second if len(rest) == 1 and has_names else format_count(len(rest), "other")
+            what = f"{others} from {base if has_names else 'it'}"
+        else:
+            what = f"{format_count(len(rest), 'variant')} from {base}"
+        parts.append(f"{count} cannot tell {what}{'' if parts else f' on {title}'}{would}")
     return "; ".join(parts)
 
 
@@ -305,7 +318,7 @@ def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         if is_one
         else ["first", "second"]
         if not all(row["baseline"] for row in rows)
-        else [pairs[0][0], "itself"]
+        else [pairs[0][0], "this variant"]
     )
     return [*([] if is_one else ["variant"]), "metric", *heads, "difference", "result"], lines
 
@@ -410,7 +423,8 @@ class PairFinding:
             return ""
         values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
         if row["statistic"] == MEDIAN:
-            values += f", so in {format_percent(row['share'] if self.is_less else row['share_more'])} of prompts"
+            share = row["share"] if self.is_less else row["share_more"]
+            values += f", {'less' if self.is_less else 'more'} in {format_percent(share)} of prompts"
         return f"{values}; "
 
     def claim(self) -> str:
@@ -465,7 +479,9 @@ class PairFinding:
             title = _capitalize(self.metric.title) if alone else self.metric.title
             return f"{title} is the same in all {format_count(n, 'prompt')}"
         would = ""
-        if row["needed"] > n:
+        if row["estimated"]:
+            would = ": not all tokens were reported"
+        elif row["needed"] > n:
             notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
             would = f": {format_about(row['needed'])} would{f' show {notable}' if has_size and not margin else ''}"
         elif n < (fewest := stats.min_values(self.level)):
@@ -483,8 +499,8 @@ class PairFinding:
         if self.is_same:
             facts = f"{effect.format_value(effect.low)} in every pair"
         excludes_none = effect.low > effect.none or effect.high < effect.none
-        if row["estimated"]:
-            return f"{facts}, since token counts are estimates or not reported"
+        if row["estimated"] or row["apart_s"] > MAX_APART_S:
+            return facts
         if excludes_none and row["p_value"] >= 1 - self.level:
             # The interval of few yes and no is an approximation, the p-value is exact.
             return f"{facts}, but {format_p(row['p_value'])} by itself"

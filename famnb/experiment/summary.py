@@ -193,8 +193,9 @@ class Summary:
         head, rows = self.trade_offs()
         table = format_table(head, rows, left=_label_count(head)) if rows else format_table(*self.text_table())
         more = len(self.lines) - len(self.notes[:MAX_NOTES])
-        rest = [f"Figures of each variant are in .table, {format_count(more, 'more sentence')} in .lines."]
-        return "\n".join([self.headline, "", table, "", *self.notes[:MAX_NOTES], *rest])
+        sentences = f", {format_count(more, 'more sentence')} in .lines" if more else ""
+        rest = f"Figures of each variant are in .table{sentences}."
+        return "\n".join([self.headline, "", table, "", *self.notes[:MAX_NOTES], rest])
 
     def _repr_html_(self) -> str:
         verdict = f"<p><strong>{escape_html(self.headline)}</strong></p>"

@@ -118,6 +118,12 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
     if n >= min_values(level):
         p_value = min(1.0, 2 * float(special.bdtr(min(less, more), less + more, 0.5))) if less + more else 1.0
         p_value = max(p_value, 1 - level) if middle.low <= 0 <= middle.high else p_value
+    # A median of normal values takes π / 2 times as many as a mean. One of long tails takes fewer: by the width of its
+    # interval (McKean and Schrader, 1984), in which the few largest values have no part.
+    spread = float(np.std(gaps, ddof=1)) * math.sqrt(math.pi / 2) if n > 1 else math.nan
+    if middle.high > middle.low:
+        bound = float(special.ndtri((1 + level) / 2))
+        spread = min(spread, (middle.high - middle.low) / 2 / bound * math.sqrt(n))
     return Difference(
         middle.value,
         middle.low,
@@ -126,8 +132,7 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
         level,
         _UNKNOWN,
         p_value,
-        # A median of normal values takes π / 2 times as many as a mean.
-        sd=float(np.std(gaps, ddof=1)) * math.sqrt(math.pi / 2) if n > 1 else math.nan,
+        sd=spread,
         share=less / n if n else math.nan,
         share_more=more / n if n else math.nan,
     )

@@ -152,6 +152,28 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
     }
 
 
+def test_what_more_prompts_would_show_and_of_what_value_a_loss_is_are_in_the_first_sentence():
+    """No number of prompts tells two equal variants apart: it is a difference of some size that they would show."""
+    right = (np.random.default_rng(1).random((2, 40)) < 0.8).astype(float)
+    assert " would show 0.0" in summary(frame(40, score_exact=right)).headline
+    worse = summary(frame(40, score_exact=([1.0] * 39 + [0.0], [1.0, 0.0] * 20)))
+    assert worse.headline == "B scores 0.475 lower than A (0.975)."
+
+
+def test_each_of_several_scores_is_named():
+    up, down = (np.repeat(column, 20) for column in ([0.0, 1.0], [1.0, 0.0]))
+    found = summary(frame(40, score_exact=(up * 0, np.ones(40)), score_brief=(np.ones(40), down * 0)))
+    assert "scores 1 higher on exact than A" in found.headline
+    assert "scores 1 lower on brief" in found.headline
+
+
+def test_tokens_that_were_not_reported_are_named_as_what_leaves_the_cost_open():
+    cost = spread(40, 1e-3, 1e-4)
+    rows = frame(40, cost_usd=(cost, cost), cost_low_usd=(cost, cost / 4), cost_high_usd=(cost, cost * 4))
+    found = summary(rows, primary="cost_usd")
+    assert found.headline == "40 prompts cannot tell whether B is cheaper than A: not all tokens were reported."
+
+
 def test_one_prompt_says_that_it_is_one_and_nothing_else():
     found = summary(frame(1, repeats=50, e2e_s=(spread(50, 2, 0.1), spread(50, 1, 0.1, 1))))
     assert repr(found) == "One prompt is answered by both variants: n = 1 cannot show how they differ."
@@ -174,7 +196,7 @@ def test_at_most_three_reservations_stand_beside_the_first_sentence():
 def test_names_that_read_as_words_of_the_sentence_are_quoted():
     names = ("fam-2-5-pro, web", "fam-2-5-pro, messages")
     found = summary(frame(60, variants=names, e2e_s=(spread(60, 2, 0.1), spread(60, 1, 0.1, 1))))
-    assert found.headline == '"fam-2-5-pro, messages" answers 1.01 s sooner than "fam-2-5-pro, web".'
+    assert found.headline == '"fam-2-5-pro, messages" answers 1.01 s sooner than "fam-2-5-pro, web" (2.01 s).'
 
 
 def test_a_variant_that_was_asked_a_day_later_is_compared_and_nothing_claimed():
@@ -241,6 +263,12 @@ def test_what_cannot_get_worse_has_no_margin():
         summary(frame(6, e2e_s=(1.0, 1.0)), margin={"output_tokens": 5})
 
 
+def test_the_one_that_is_not_known_of_three_is_named():
+    times = spread(30, 2, 0.1)
+    found = summary(frame(30, variants="ABC", e2e_s=(times, times - 1, times + spread(30, 0, 0.5, 1))))
+    assert "; 30 prompts cannot tell C from A: about " in found.headline
+
+
 def test_of_many_variants_the_first_sentence_says_which_are_better_and_which_are_not_known():
     times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2))]
     short, long = (
@@ -248,7 +276,7 @@ def test_of_many_variants_the_first_sentence_says_which_are_better_and_which_are
         for names in ("ABCDE", [f"fam-2-5, {name}, temperature 0.7" for name in "ABCDE"])
     )
     assert short.startswith("B typically answers 0.89 s sooner than A; D typically answers 0.9")
-    assert "; 20 prompts cannot tell 2 others apart: about " in short
+    assert "; 20 prompts cannot tell 2 others from A: about " in short
     assert long.startswith(
         '1 of 4 is better than "fam-2-5, A, temperature 0.7" on time to the end of the answer; 1 is worse; 20'
     )
@@ -259,4 +287,4 @@ def test_what_fails_more_often_is_said_so_first():
     rows = frame(40, e2e_s=(spread(40, 1, 0.1), spread(40, 1.3, 0.1, 1)))
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin([f"p{number}" for number in range(12)])
     rows.loc[failed, ["status", "error", "e2e_s"]] = ["failed", "ServerError", np.nan]
-    assert "fails 30 points more often" in summary(rows).headline
+    assert summary(rows).headline.startswith("B fails 30 points more often than A and ")
