@@ -213,6 +213,7 @@ def _price_billed_items(
             {name: int(value) if np.isfinite(value := column[row]) else None for name, column in columns.items()}
             for columns in (counts, low, high)
         )
+        # The names are those of counts alone, which a type of `**` does not say: hence what is ignored here.
         usage = Usage(
             **known,  # type: ignore[arg-type]
             billing=msgspec.json.decode(billing[row], type=Billing),
