@@ -47,7 +47,6 @@ _UNLISTED = {
     "deltas": "frame",
     "export": "export",
     "open": "saved_files",
-    "runs": "frame",
     "sql": "frame",
     "stats": "stats",
     "testing": "testing",

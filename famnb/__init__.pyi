@@ -20,7 +20,6 @@ from .experiment.variants import grid as grid
 from .experiment_api import Experiment as Experiment
 from .frame import calls as calls
 from .frame import deltas as deltas
-from .frame import runs as runs
 from .frame import spend as spend
 from .frame import sql as sql
 from .load import Load as Load

@@ -104,8 +104,8 @@ class Client(BaseClient):
     is 1 for the recorded pace, 2 for twice as fast, None for at once.
     A service on this machine is never reached through a proxy; elsewhere HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE count.
     `transport` carries the requests, in place of one that notes when the kernel received each event; any transport of
-    httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or `StampedTransport(uds=...)` of
-    `famnb.client.transport` for a Unix socket. It is used on the client's own thread, and closed with it.
+    httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or with `uds=` for a Unix socket. It is used on the
+    client's own thread, and closed with it.
     Raises CredentialError for a key that is unset or malformed, InvalidRequest for any other wrong value.
     """
 

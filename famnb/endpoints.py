@@ -4,10 +4,13 @@ An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wi
 entry here. Nothing else matches on an endpoint's name or request class.
 
 To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
-here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py` and `famnb/__init__.pyi`, and
-the one that accepts vendors' fields in `request/gateway_fields.py`. `tests/test_endpoints.py` names what is missing,
-and what matches on an endpoint elsewhere. A request says in its own methods how it carries a text, parts and a system
-text; what it cannot carry goes into `with_losses`.
+here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py`, in `famnb/__init__.py` (under
+`_UNLISTED`, where the names that are listed are 30) and `famnb/__init__.pyi`, and the one that accepts vendors' fields
+in `request/gateway_fields.py`. `tests/test_endpoints.py` names what is missing, and what matches on an endpoint
+elsewhere. Most tests of `tests/service` then try it as well; what they take for granted (turns, images, a system text,
+`top_p`, effort) and it cannot do has to be said there. A request says in its own methods how it carries a text, parts
+and a system text; what it cannot carry goes into `with_losses`. Where its prompt is a plain text alone, it has
+`with_earlier` and `with_content` of its own.
 """
 
 from __future__ import annotations
@@ -164,10 +167,12 @@ def endpoint_able_to(
 ) -> Endpoint:
     """Return the first endpoint that serves the model and can carry what is asked for, as far as there is one.
 
-    For a model that none serves it is the last. `endpoints` are those of another service, the default first.
+    For a model that none serves it is `UPSTREAM`, or the last of `endpoints`, those of another service, the default
+    first.
     """
     candidates = list((_BY_PREFERENCE if endpoints is ENDPOINTS else endpoints).values())
-    serving = [candidate for candidate in candidates if model is None or candidate.serves(model)] or candidates[-1:]
+    fallback = UPSTREAM if endpoints is ENDPOINTS else candidates[-1]
+    serving = [candidate for candidate in candidates if model is None or candidate.serves(model)] or [fallback]
     needs: list[tuple[bool, Callable[[Endpoint], object]]] = [
         (tools, lambda candidate: candidate.takes_tools),
         (schema, lambda candidate: candidate.traits.format),

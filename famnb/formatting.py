@@ -300,7 +300,7 @@ def html_table(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
     def line(cells: Row, tag: str, style: str) -> str:
         elements = (
             f'<{tag} style="text-align:{"left" if column < left else "right"};{_CELL_STYLE};{style}">'
-            f"{escape_html(cell)}</{tag}>"
+            f"{escape_html(cell).replace('_', '_<wbr>') if tag == 'th' else escape_html(cell)}</{tag}>"
             for column, cell in enumerate(cells)
         )
         return f'<tr style="background:none">{"".join(elements)}</tr>'

@@ -43,11 +43,16 @@ def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, defaul
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
     value = ENDPOINTS[name]
-    assert getattr(famnb, value.request.__name__) is value.request
-    assert set(GATEWAY_MODELS[value.request].model_fields) >= set(value.request.model_fields)
     literal, _ = get_args(EndpointName)
-    assert name in get_args(literal)
-    assert name in _BY_PREFERENCE
+    gateway_model = GATEWAY_MODELS.get(value.request)
+    places = {
+        "famnb/__init__.py": hasattr(famnb, value.request.__name__),
+        "request/gateway_fields.py": gateway_model and {*gateway_model.model_fields} >= {*value.request.model_fields},
+        "EndpointName": name in get_args(literal),
+        "_BY_PREFERENCE": name in _BY_PREFERENCE,
+    }
+    assert [place for place, is_named in places.items() if not is_named] == []
+    assert getattr(famnb, value.request.__name__) is value.request
 
 
 def test_an_unknown_endpoint_is_answered_with_those_there_are():
@@ -59,7 +64,7 @@ def test_an_unknown_endpoint_is_answered_with_those_there_are():
 
 @pytest.mark.parametrize(
     ("model", "name"),
-    [("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages"), ("fam-mini", "chat"), ("p/m", "chat")],
+    [("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages"), ("fam-mini", "chat"), ("p/m", "chat"), ("m", "chat")],
 )
 def test_a_model_has_an_endpoint(model: str, name: str):
     assert resolve_endpoint(None, model).name == name

@@ -6,12 +6,9 @@ In Python, famnb.calls() is the same as a frame, and help(famnb.calls) lists eve
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-
-import pandas as pd
 
 from famnb.cli import add_ledger, integer_from
 from famnb.cli.filters import add_filters, read_filters
@@ -20,8 +17,6 @@ from famnb.frame.csv_file import write_csv
 from famnb.record.filters import Filters
 
 _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")
-_DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
-"""The columns that give way where the terminal is too narrow, the first one first. `status` always stays."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +45,11 @@ def run(options: argparse.Namespace) -> int:
     elif frame.empty:
         print("No calls fit these filters." if filters else "No calls are recorded yet. `famnb check` makes eight.")
     else:
-        # In a file lines may have any length.
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        table, left_out = _format_frame(frame.tail(options.n), width)
-        print(table)
+        shown = format_calls(frame.tail(options.n), _COLUMNS)
+        # To the second: a terminal has no room to spare.
+        shown["started_at"] = shown["started_at"].str.partition(".")[0]
+        print(shown.to_string(index=False))
         print(f"{len(frame)} calls in all; {CALLS_LEGEND}")
-        if left_out:
-            print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
     return 0
 
 
@@ -73,17 +66,3 @@ def write_frame(file: Path, ledger: Path | None, filters: Filters, *, kind: str 
         frame.to_parquet(file, index=False)
     print(f"{len(frame)} calls written to {file}")
     return 0
-
-
-def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
-    """The columns that fit as text, and the names of the others; an estimated value is marked with ≈."""
-    shown = format_calls(frame, _COLUMNS)
-    # To the second: a terminal has no room to spare.
-    shown["started_at"] = shown["started_at"].str.partition(".")[0]
-    left_out: list[str] = []
-    while True:
-        text = shown.to_string(index=False)
-        if width is None or len(text.partition("\n")[0]) <= width or len(shown.columns) == 1:
-            return text, left_out
-        left_out.append(next(name for name in _DROP_ORDER if name in shown))
-        shown = shown.drop(columns=left_out[-1])

@@ -6,12 +6,13 @@ import argparse
 import re
 from datetime import timedelta
 
+from famnb.endpoints import ENDPOINTS
 from famnb.record.filters import Filters
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _NAMES = {
     "model": "of this model, as it was asked for",
-    "endpoint": "of chat, responses, web or messages",
+    "endpoint": f"of {', '.join(ENDPOINTS)}",
     "profile": "of this vendor's profile",
     "experiment": "of this experiment",
     "variant": "of this variant",

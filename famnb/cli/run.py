@@ -177,7 +177,7 @@ def _run_load(
         head = _LOAD_HEAD.format(name=load.name, lines=SafeHtml().join(map(_LINE.format, report.sentences)))
         sections = [
             PageSection("What each step met", SafeHtml(html_table(STEP_COLUMNS, step_rows(report.steps)))),
-            PageSection("Pictures", figure_html(plot.load(load.frame()))),
+            PageSection("Plots", figure_html(plot.load(load.frame()))),
         ]
         write_page(options.report, page_html(load.name, head, sections))
     return rows, [str(report)]

@@ -459,8 +459,8 @@ class CallEngine:
         """Stop what is running, wait until it is recorded, and close every connection; on any other thread."""
         self._closed = True
         io = self._io
-        # No call was ever started, or only by the parent of a fork.
-        if io is None or io is not io_thread():
+        # No call was ever started, or only by the parent of a fork; or the process ends, and all is closed already.
+        if io is None or io is not io_thread() or not io.is_alive:
             nothing_to_do: Future[None] = Future()
             nothing_to_do.set_result(None)
             return nothing_to_do

@@ -40,6 +40,11 @@ class IOThread:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs what it is given; no more once the process has begun to end."""
+        return self._thread.is_alive()
+
     def call(self, function: Callable[..., object], *args: object) -> None:
         """Have a function called on the loop, from any thread."""
         self.loop.call_soon_threadsafe(function, *args)

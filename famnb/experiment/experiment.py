@@ -728,8 +728,10 @@ class BaseExperiment:
         votes_cast = ratings.read_votes(self.ledger, self.name)
         for name, values in scores_by_cell(self.scorers, answers, scores, votes_cast).items():
             frame[f"score_{name}"] = pd.array([values.get(cell) for cell in frame["cell"]], dtype="Float64")
-        frame.attrs["score_spans"] = self.score_spans()
-        return _Recorded(CallsFrame(frame), answers, tuple(scores), votes_cast)
+        # A frame that is made of another one has none of its attributes.
+        shown = CallsFrame(frame)
+        shown.attrs = frame.attrs | {"score_spans": self.score_spans()}
+        return _Recorded(shown, answers, tuple(scores), votes_cast)
 
     def _earlier_frame(self, name: str) -> pd.DataFrame:
         """The calls of another experiment in the ledger, of prompts that this one has, with scores."""

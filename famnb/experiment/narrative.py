@@ -35,6 +35,10 @@ Row: TypeAlias = Mapping[str, Any]
 
 MAX_SPAN_S = 3600.0
 """Calls of a longer time are of different hours."""
+MANY_TIMES = 5
+"""A call that takes more than this many times the median of its variant is slow by itself."""
+MAX_REFUSED = 0.1
+"""From this share of refused requests on, the first sentence says so: the service was not well."""
 MAX_WORDS = 29
 """Words of the first sentence: what somebody can repeat."""
 MAX_NAME_CHARS = 40
@@ -70,6 +74,13 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
     simulated = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
     if simulated:
         yield format_simulated(simulated, int(rows["simulated"].notna().sum()))
+    if refusals := count_refusals(rows):
+        shares = ", ".join(f"{quote(name)} {refused:,} of {sent:,}" for name, (refused, sent) in refusals.items())
+        yield f"Requests that were refused or broke off, and were sent again: {shares}; they are in no figure."
+    if slow := find_slow_calls(rows):
+        shares = ", ".join(f"{quote(name)} {len(times):,} of {count:,}" for name, (times, count) in slow.items())
+        longest = format_duration(max(times.max() for times, _ in slow.values() if len(times)))
+        yield f"Calls that took more than {MANY_TIMES} times the median of their variant: {shares}, up to {longest}."
     if warmups:
         yield f"{format_count(warmups, 'warm-up call')} left out."
     is_failure = failures(rows)
@@ -109,6 +120,40 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
             yield f"{subject} did not come to an end, such as at a token cap; they count as they are."
 
 
+def count_refusals(rows: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """How many requests of each variant were sent again, and how many were sent; empty if none was sent again."""
+    if not {"attempts", "cell"} <= set(rows.columns):
+        return {}
+    # Those of calls that no service took are in no row, see `resume.join_calls`.
+    refused = rows["cell"].map(rows.attrs.get("refused", {})).fillna(0).astype(int)
+    answered = (rows["attempts"].fillna(0) > 0).astype(int)
+    sent = refused + rows["attempts"].fillna(0).astype(int)
+    sums = pd.DataFrame({"again": sent - answered, "sent": sent}).groupby(rows["variant"], observed=True).sum()
+    return {str(name): (again, count) for name, again, count in sums.itertuples()} if sums["again"].any() else {}
+
+
+def find_slow_calls(rows: pd.DataFrame) -> dict[str, tuple[pd.Series[float], int]]:
+    """The times of each variant's calls that took many times its median, and how many it has; empty if none did."""
+    times = rows["e2e_s"].where(rows["status"].isin(ANSWERED)).dropna().astype(float)
+    groups = times.groupby(rows["variant"], observed=True)
+    slow = {str(name): (part[part > MANY_TIMES * part.median()], len(part)) for name, part in groups}
+    return slow if any(len(part) for part, _ in slow.values()) else {}
+
+
+def troubles(rows: pd.DataFrame, primary: str) -> Iterator[str]:
+    """Yield what readers of the first sentence have to know besides, in a clause each."""
+    refusals = count_refusals(rows).values()
+    again, sent = (sum(counts[index] for counts in refusals) for index in (0, 1))
+    if again > MAX_REFUSED * sent:
+        yield f"{format_percent(again / sent)} of requests were refused"
+    if find_metric(primary).is_speed and (slow := find_slow_calls(rows)):
+        counts = sorted(((len(times), name) for name, (times, _) in slow.items()), reverse=True)
+        most, name = counts[0]
+        # Where others have about as many, it is the prompts.
+        if most > 2 * counts[-1][0]:
+            yield f"{most} of {slow[name][1]} calls of {quote(name)} took over {MANY_TIMES} times its median"
+
+
 def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: float) -> Iterator[str]:
     """Yield what the limits of an objective are, which metric decides and how differences are judged."""
     if slo:
@@ -144,10 +189,13 @@ def cautions(reasons: Iterable[tuple[str, int, str]], medians: Sequence[str]) ->
 
 def timing(rows: pd.DataFrame, compared: Sequence[Row]) -> Iterator[str]:
     """Yield what is to be said of when calls were made and what answered them, a sentence each."""
-    for first, second in dict.fromkeys((row["first"], row["second"]) for row in compared):
-        row = next(row for row in compared if (row["first"], row["second"]) == (first, second))
-        if row["apart_s"] > MAX_APART_S:
-            apart = format_duration(row["apart_s"])
+    times = {(row["first"], row["second"]): row["apart_s"] for row in compared}
+    for (first, second), apart_s in times.items():
+        if apart_s > MAX_APART_S and len(times) == 1:
+            # The first sentence says so.
+            yield "A new experiment that asks both at one time can tell whether they differ."
+        elif apart_s > MAX_APART_S:
+            apart = format_duration(apart_s)
             yield f"{quote(second)} and {quote(first)} were asked {apart} apart: nothing is claimed between them."
     answered = rows[rows["status"].isin(ANSWERED)]
     for column, subject in (("reply_model", "The model"), ("service", "The service")):
@@ -203,8 +251,11 @@ def describe_pairs(rows: Sequence[Row], *, level: float) -> tuple[list[str], ...
     return tuple([PairFinding(row, level).sentence() for row in part] for part in (verdict, others))
 
 
-def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) -> str:
-    """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `comparison.judge`."""
+def headline(rows: Sequence[Row], troubles: Iterable[str], *, level: float, exploratory: bool = False) -> str:
+    """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `comparison.judge`.
+
+    The first of `troubles` stands at its end.
+    """
     primary = [PairFinding(row, level) for row in rows if row["primary"]]
     counts = [int(finding.row["n"]) for finding in primary]
     if not any(counts):
@@ -216,8 +267,8 @@ def headline(rows: Sequence[Row], *, level: float, exploratory: bool = False) ->
         pair = [PairFinding(row, level) for row in rows]
         options = [_trade_off(pair, primary[0], most, size) for most in (3, 2, 1) for size in (True, False)]
     else:
-        options = [_rank(primary, names) for names in (True, False)]
-    sentences = [f"{prefix}{text}." for text in options]
+        options = [_rank(primary, names, size) for names in (True, False) for size in (True, False)]
+    sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
     return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
 
 
@@ -251,7 +302,7 @@ def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int,
     return f"{text}; {doubt}" if clear else doubt
 
 
-def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
+def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool) -> str:
     """What several pairs show of the primary metric; without names, how many."""
     title, one_baseline = findings[0].metric.title, all(finding.row["baseline"] for finding in findings)
     base = findings[0].first if one_baseline else "the other"
@@ -272,9 +323,11 @@ def _rank(findings: Sequence[PairFinding], has_names: bool) -> str:
         parts.append(f"{len(apart)} of {len(findings)} pairs were asked at different times")
     elif rest:
         count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
-        needed = max((finding.row["needed"] for finding in rest if finding.row["needed"] > 0), default=0)
-        is_known = needed > findings[0].row["n"] and (has_names or not parts)
-        would = f": {format_about(needed)} would" if is_known else ""
+        would = ""
+        open_pairs = [finding for finding in rest if finding.row["needed"] > finding.row["n"]]
+        if open_pairs and has_size:
+            widest = max(open_pairs, key=lambda finding: finding.row["needed"])
+            would = f": {widest.effort()}"
         if not one_baseline:
             what = format_count(len(rest), "other pair" if parts else "pair") + " apart"
         elif parts:
@@ -482,12 +535,17 @@ class PairFinding:
         if row["estimated"]:
             would = ": not all tokens were reported"
         elif row["needed"] > n:
-            notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
-            would = f": {format_about(row['needed'])} would{f' show {notable}' if has_size and not margin else ''}"
+            would = f": {self.effort()}" if has_size else ""
         elif n < (fewest := stats.min_values(self.level)):
             would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""
         return f"{format_count(n, 'prompt')} cannot tell whether {self._question(alone=alone)}{within}{would}"
+
+    def effort(self) -> str:
+        """How many prompts would show how small a difference, or that it is within its margin."""
+        row = self.row
+        notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
+        return f"{format_about(row['needed'])} would{'' if row['standing'] else f' show {notable}'}"
 
     def _explain_interval(self) -> str:
         """The interval of a difference that is not clear, and why it is not."""

@@ -179,10 +179,12 @@ def join_calls(
     `columns` names those wanted, OUTCOME_COLUMNS among them; None for all.
 
     A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; calls
-    that no service took do not count. `replayed` is the id of the recorded call that answered a cell without a row
-    of its own, by the cell's key.
+    that no service took do not count: `attrs["refused"]` has their requests, by the cell's key. `replayed` is the id
+    of the recorded call that answered a cell without a row of its own, by the cell's key.
     """
-    recorded = _drop_unavailable(read_calls(ledger, name, columns=columns))
+    made = read_calls(ledger, name, columns=columns)
+    recorded = _drop_unavailable(made)
+    refused = made.drop(recorded.index).groupby("cell")["attempts"].sum().to_dict()
     if replayed:
         by_id = calls(ledger, columns=columns).set_index("call_id", drop=False)
         found = {cell: call_id for cell, call_id in replayed.items() if call_id in by_id.index}
@@ -194,7 +196,9 @@ def join_calls(
     status = rows["status"].astype("string").fillna("planned")
     measured = rows[names].assign(status=pd.Categorical(status, categories=list(STATUSES)))
     order = ["status", *(column for column in names if column != "status")]
-    return pd.concat([plan, measured[order]], axis=1)
+    frame = pd.concat([plan, measured[order]], axis=1)
+    frame.attrs["refused"] = refused
+    return frame
 
 
 def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:

@@ -316,7 +316,8 @@ def summary(
         look=this_look,
     )
     if len(variants) > 1:
-        sentence = narrative.headline(compared, level=level, exploratory=exploratory)
+        troubles = narrative.troubles(rows, main)
+        sentence = narrative.headline(compared, troubles, level=level, exploratory=exploratory)
     else:
         figures = {head: cells[0] for head, cells in result.text_columns().items()}
         answered = figures.pop("answered")

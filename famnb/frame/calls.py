@@ -90,6 +90,7 @@ def calls(
     costs = [column.name for column in chosen if column.name in _COSTS]
     computed = {column.name for column in chosen if column.name in _COMPUTED}
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
+    selected += [SelectedColumn(count) for count, ends in _ENDS.items() if computed & {*ends}]
     if computed or costs:
         selected += NEEDED_COLUMNS
     if costs:
@@ -105,11 +106,9 @@ def calls(
         bounds = fill_counts(arrays, source)
     if costs:
         arrays |= _costs(arrays, bounds)
-    for name in _BOUNDS:
-        if name in computed:
-            count, _, end = name.rpartition("_")
-            arrays[name] = bounds[count][end == "high"]
-    ids, first = arrays.get("id", ()), min(arrays["started_us"], default=0)
+    for count, ends in _ENDS.items():
+        arrays |= zip(ends, bounds[count], strict=True) if computed & {*ends} else {}
+    ids, first = arrays.get("id", ()), next(iter(arrays["started_us"]), 0)
     # Popped, so that few columns are in memory both as they were read and as they are shown.
     table = {column.name: to_pandas(column, arrays.pop(column.sql or column.name)) for column in chosen}
     if needs_tags:
@@ -136,7 +135,8 @@ _REPORTED_COST = "reported_cost_usd"
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
 """Endpoints whose calls write nothing to a cache, though no reply reports it."""
-_BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
+_ENDS: Mapping[str, tuple[str, str]] = {count: (f"{count}_low", f"{count}_high") for count in BOUNDED_COUNTS}
+_BOUNDS = (*_ENDS["input_tokens"], *_ENDS["output_tokens"])
 _COMPUTED = {*_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored, costs apart."""
 COMPUTED = frozenset({*_COMPUTED, *_COSTS})
@@ -146,7 +146,7 @@ _PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"),)
 _NEEDED_FOR_COSTS = (
     *(SelectedColumn(name, "word") for name in ("endpoint", "model", "profile", "reply_model", "billing")),
-    *(SelectedColumn(name) for name in (*_COSTS, _REPORTED_COST)),
+    *(SelectedColumn(name) for name in (*_PRICED_COUNTS, *_COSTS, _REPORTED_COST)),
 )
 
 
@@ -259,10 +259,7 @@ _IDENTIFYING_COLUMNS = {"model", "endpoint", "status", "ttft_s", "e2e_s", "cost_
 """The columns by which a frame is known as one of calls."""
 MISSING_VALUE = "–"
 CALLS_LEGEND = "times in s, started_at in UTC, ≈ is an estimate"
-_ENDS_OF_FIGURE = {
-    **{count: (f"{count}_low", f"{count}_high") for count in ("input_tokens", "output_tokens")},
-    "cost_usd": ("cost_low_usd", "cost_high_usd"),
-}
+_ENDS_OF_FIGURE = {**_ENDS, "cost_usd": ("cost_low_usd", "cost_high_usd")}
 """The columns of the low and the high end, by the column of the figure."""
 _COLUMNS_IN_TERMINAL = 20
 """How many columns fit where pandas is to find out by itself, as in a terminal."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -26,17 +27,14 @@ try:
 except ImportError:  # without the extra `scale`, texts take pandas four times as long
     pa = None
 
-# The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces to join.
+# The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces.
 CHUNK = 500
 """Rows that are Python objects at once."""
-# Many small arrays lie so that the memory which they took is not given back.
-MAX_PIECES = 100
-"""Chunks of a column that are joined before others come."""
 
-CellKind: TypeAlias = Literal["number", "word", "text"]
+CellKind: TypeAlias = Literal["number", "word", "text", "object"]
 _KIND_OF_DTYPE: Mapping[str, CellKind] = {"category": "word", "boolean": "word", "string": "text"}
-_REPEATED_TEXTS = frozenset({"url"})
-"""Texts of which a ledger has few: read as words."""
+_REPEATED = frozenset({"url", "repeat", "attempts", "http_status", "max_tokens", "thinking"})
+"""Texts and integers of which a ledger has few: read as words."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class SelectedColumn:
     @classmethod
     def of(cls, column: Column) -> SelectedColumn:
         """Return what a frame's column is read from."""
-        kind = "word" if column.name in _REPEATED_TEXTS else _KIND_OF_DTYPE.get(column.dtype, "number")
+        kind = "word" if column.name in _REPEATED else _KIND_OF_DTYPE.get(column.dtype, "number")
         return cls(column.sql or column.name, kind)
 
 
@@ -84,11 +82,13 @@ def read_columns(
                 texts, *cells_of_names = zip(*rows, strict=True)
                 for name, cells in zip(names, cells_of_names, strict=True):
                     columns[name].append(cells)
-                places, distinct = pd.factorize(np.array(texts, dtype=object))
+                distinct = dict(zip(dict.fromkeys(texts), itertools.count(), strict=False))
+                places = np.fromiter(map(distinct.__getitem__, texts), np.intp, len(texts))
                 decoded = msgspec.json.decode(f"[{','.join(distinct)}]")
                 for name, cells in zip(words, zip(*decoded, strict=True), strict=True):
                     columns[name].append(cells, places)
-    arrays: ColumnArrays = {name: column.take() for name, column in columns.items()}
+    # Popped, so that few columns are in memory twice.
+    arrays: ColumnArrays = {name: columns.pop(name).take() for name in [*columns]}
     # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as they
     # were written.
     if (np.diff(arrays["started_us"]) < 0).any():
@@ -104,50 +104,55 @@ class _GrowingColumn:
         self.kind = kind
         self._codes: dict[Any, int] = collections.defaultdict(itertools.count().__next__, {None: -1})
         """The code of each word; a new word takes the next one."""
+        self._buffer = bytearray()
+        """Numbers, or codes of words."""
+        self._leading_gaps = 0
+        """Missing numbers before the first chunk that has any: many a column has nothing in it, and takes no memory."""
         self._pieces: list[Any] = []
+        """Texts of each chunk, or objects."""
 
     def append(self, cells: Sequence[Any], places: npt.NDArray[np.intp] | slice = slice(None)) -> None:
         """Add cells of a chunk, of words those at these places."""
         match self.kind:
             case "word":
                 codes = np.fromiter(map(self._codes.__getitem__, cells), np.int32, len(cells))
-                self._pieces.append(codes[places])
+                self._buffer += codes[places].tobytes()
+            case "text" if pa is None:
+                self._pieces.append(pd.array(np.array(cells, dtype=object), dtype="string"))
             case "text":
-                if pa is None:
-                    self._pieces.append(pd.array(np.array(cells, dtype=object), dtype="string"))
-                else:
-                    self._pieces.append(pa.array(cells, pa.large_string()))
+                self._pieces.append(pa.array(cells, pa.large_string()))
+            case "object":
+                self._pieces += cells
             case _:
-                # Many a column has nothing in it, which takes no memory so, and NumPy longer to read than numbers.
-                is_empty = cells.count(None) == len(cells)
-                self._pieces.append(
-                    np.broadcast_to(np.nan, len(cells)) if is_empty else np.array(cells, dtype=np.float64)
-                )
-
-        if len(self._pieces) == MAX_PIECES and self.kind != "text":
-            self._pieces = [_join(self._pieces)]
+                try:
+                    # NumPy takes many times as long to look at each object.
+                    self._buffer += struct.pack(f"{len(cells)}d", *cells)
+                except struct.error:  # some are missing
+                    if not self._buffer and cells.count(None) == len(cells):
+                        self._leading_gaps += len(cells)
+                    else:
+                        self._buffer += np.array(cells, dtype=np.float64).tobytes()
 
     def take(self) -> Any:
         """Return the whole column."""
-        if not self._pieces:
-            self.append(())
-        pieces, self._pieces = self._pieces, []
-        if self.kind == "text" and pa is not None:
-            return pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="string")
-        if self.kind == "text":
-            # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
-            return type(pieces[0])._concat_same_type(pieces)
-        values = _join(pieces)
-        if self.kind == "number":
-            return values
-        return pd.Categorical.from_codes(values, categories=pd.Index([*self._codes][1:], dtype=object))
-
-
-def _join(pieces: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return the pieces as one array, which takes no memory if there is nothing in any."""
-    if all(piece.strides == (0,) for piece in pieces):
-        return np.broadcast_to(np.nan, sum(map(len, pieces)))
-    return np.concatenate(pieces)
+        match self.kind:
+            case "word":
+                codes = np.frombuffer(self._buffer, np.int32)
+                return pd.Categorical.from_codes(codes, categories=pd.Index([*self._codes][1:], dtype=object))
+            case "text" if pa is None:
+                # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
+                pieces = self._pieces or [pd.array([], dtype="string")]
+                return type(pieces[0])._concat_same_type(pieces)
+            case "text":
+                return pd.array(pa.chunked_array(self._pieces, pa.large_string()), dtype="string")
+            case "object":
+                return np.array(self._pieces, dtype=object)
+            case _:
+                values = np.frombuffer(self._buffer)
+                if not self._leading_gaps:
+                    return values
+                gaps = np.broadcast_to(np.nan, self._leading_gaps)
+                return np.concatenate([gaps, values]) if len(values) else gaps
 
 
 def to_pandas(column: Column, values: Any) -> Any:
@@ -161,6 +166,8 @@ def to_pandas(column: Column, values: Any) -> Any:
             return pd.DatetimeIndex(values.astype(np.int64).view("M8[us]")).tz_localize("UTC")
         case "boolean":
             return pd.arrays.BooleanArray(np.asarray(values == 1), values.isna())
+    if isinstance(values, pd.Categorical):
+        values = np.array([*values.categories, np.nan], dtype=np.float64)[values.codes]  # the last for the code -1
     # An estimated count that nothing limits has no upper end.
     is_missing = np.isnan(values) if column.dtype == "Float64" else ~np.isfinite(values)
     is_float = column.dtype == "Float64"

@@ -67,7 +67,7 @@ def tag_column_name(tag: str, *, others: Container[str] = ()) -> str:
 
 
 def describe(columns: Sequence[Column] | None = None) -> pd.DataFrame:
-    """Return a frame of what columns mean: those of `calls`, unless others (`RUNS`, `DELTAS`, `SPEND`) are given."""
+    """Return a frame of what columns mean: those of `calls`, unless others (`DELTAS`, `SPEND`) are given."""
     described = CALLS if columns is None else columns
     return pd.DataFrame(
         [(column.dtype, column.unit, column.doc) for column in described],
@@ -117,7 +117,7 @@ def _source_column(count: Count) -> Column:
 # What people look for first comes first, and what only finds a call again last: a frame is read from the left.
 CALLS: tuple[Column, ...] = (
     Column("model", "category", "", "The model that was asked for."),
-    Column("endpoint", "category", "", "The endpoint: chat, responses, web or messages.", tuple(ENDPOINTS)),
+    Column("endpoint", "category", "", f"The endpoint, one of {', '.join(ENDPOINTS)}.", tuple(ENDPOINTS)),
     Column(
         "status",
         "category",
@@ -260,59 +260,6 @@ PEER: tuple[Column, ...] = (
 )
 """What `calls` has besides, under another tool's definition."""
 
-_UNPRICED = Column(
-    "unpriced_calls",
-    "Int64",
-    "calls",
-    "Of these, calls that cost something unknown: no price, or no usage. Refused calls are not among them.",
-)
-_TOKEN_ENDS = tuple(
-    Column(f"{count}_{end}", "Int64", "tokens", f"The {end} ends of these counts, added up.")
-    for count in BOUNDED_COUNTS
-    for end in ("low", "high")
-)
-
-RUNS: tuple[Column, ...] = (
-    Column("experiment", "category", "", "The experiment; missing for calls outside of one."),
-    Column("variant", "category", "", "The variant of it; missing outside of an experiment."),
-    Column("profile", "category", "", "The profile of the client: fam, or the name of a vendor's."),
-    Column("endpoint", "category", "", "The endpoint that was called.", tuple(ENDPOINTS)),
-    Column("model", "category", "", "The model that was asked for."),
-    Column("calls", "Int64", "calls", "Calls of the variant, however they ended."),
-    *(
-        Column(status, "Int64", "calls", f"Of these, calls that stand as `{status}`; 0 if none.")
-        for status in get_args(Status)
-    ),
-    *(
-        column
-        for name, what in {
-            "ttft_s": "time to first token",
-            "e2e_s": "time to the terminal event",
-            "output_tps": "output tokens a second",
-        }.items()
-        for column in (
-            Column(
-                f"{name}_p50",
-                "Float64",
-                "tokens/s" if name == "output_tps" else "s",
-                f"Median {what} of the completed calls that have one; missing without any.",
-            ),
-            Column(f"{name}_n", "Int64", "calls", f"How many calls `{name}_p50` is the median of."),
-        )
-    ),
-    Column("input_tokens", "Int64", "tokens", "Sum of the input tokens that are known or estimated; missing if none."),
-    Column("output_tokens", "Int64", "tokens", "Sum of the output tokens known or estimated; missing if none."),
-    *_TOKEN_ENDS,
-    Column("cost_usd", "Float64", "USD", "Sum of the costs; missing where no call has one."),
-    Column("cost_low_usd", "Float64", "USD", "Low end of that sum."),
-    Column("cost_high_usd", "Float64", "USD", "High end of that sum."),
-    Column("cost_n", "Int64", "calls", "Calls whose cost is in that sum."),
-    _UNPRICED,
-    Column("first_at", "datetime64[us, UTC]", "UTC", "When the first of the calls started."),
-    Column("last_at", "datetime64[us, UTC]", "UTC", "When the last of the calls started."),
-)
-"""The columns of `runs`."""
-
 DELTAS: tuple[Column, ...] = (
     Column("call_id", "string", "", "The call's id in the ledger."),
     Column("seq", "Int64", "", "The event's place in its stream, from 0; repeated where it feeds several blocks."),
@@ -332,13 +279,22 @@ DELTAS: tuple[Column, ...] = (
 
 SPEND: tuple[Column, ...] = (
     Column("calls", "Int64", "calls", "All calls of the row, also those that failed or were stopped."),
-    _UNPRICED,
+    Column(
+        "unpriced_calls",
+        "Int64",
+        "calls",
+        "Of these, calls that cost something unknown: no price, or no usage. Refused calls are not among them.",
+    ),
     Column("simulated_calls", "Int64", "calls", "Of these, calls of a simulated engine: nothing was billed."),
     *(
         Column(name, "Int64", "tokens", f"{_COUNT_DOCS[name].split(';')[0].rstrip('.')}, of calls where known.")
         for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
     ),
-    *_TOKEN_ENDS,
+    *(
+        Column(f"{count}_{end}", "Int64", "tokens", f"The {end} ends of these counts, added up.")
+        for count in BOUNDED_COUNTS
+        for end in ("low", "high")
+    ),
     Column("cost_usd", "Float64", "USD", "Cost of the calls whose cost is known; missing where it is of none."),
     Column("cost_low_usd", "Float64", "USD", "The low ends of their costs, added up."),
     Column("cost_high_usd", "Float64", "USD", "The high ends of their costs, added up."),

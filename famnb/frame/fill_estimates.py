@@ -23,58 +23,49 @@ nothing limits what may have come."""
 ARRAYS = MathFunctions(round=np.rint, floor=np.floor, ceil=np.ceil, minimum=np.minimum, maximum=np.maximum)
 """For the formulas of `token_estimates`; a NaN stays one."""
 
-NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
-    *(SelectedColumn(count) for count in COUNTS),
-    *(SelectedColumn(f"{count}_source", "word") for count in COUNTS),
-    *(SelectedColumn(name) for name in ("input_chars", "output_chars", "hidden_cap", "http_status")),
-    *(SelectedColumn(name, "word") for name in ("standing", "model", "service")),
+_NUMBERS = (*BOUNDED_COUNTS, "total_tokens", "input_chars", "output_chars", "hidden_cap")
+GAPS = SelectedColumn(
+    f"""CASE WHEN CASE
+        WHEN input_tokens + output_tokens IS NULL THEN http_status BETWEEN 200 AND 299 AND standing <> 'running'
+        WHEN input_tokens + output_tokens <> total_tokens THEN total_tokens_source = 'reported'
+            AND input_tokens_source IS NOT 'estimated' AND output_tokens_source IS NOT 'estimated' END
+    THEN TRIM(json_array({", ".join(_NUMBERS)}), '[]') END""",
+    "object",
 )
-"""What `fill_counts` reads."""
+"""The numbers that estimates are made of, as one text, of those calls alone that ended with an answer and lack counts,
+or have a total that is not input and output together: most calls have all, and nothing more is read of them."""
+NEEDED_COLUMNS = (GAPS, SelectedColumn("model", "word"), SelectedColumn("service", "word"))
+"""What `fill_counts` reads, counts and sources apart."""
 
 
 def fill_counts(columns: ColumnArrays, source: Ledger) -> CountBounds:
-    """Estimate missing counts of calls that ended with an answer, in place; return the bounds of input and output.
+    """Estimate missing counts, in place, by what GAPS has; return the bounds of input and output.
 
-    The bounds equal the count unless it was estimated here.
+    Of counts and sources, those that there are. The bounds equal the count unless it was estimated here, or the total
+    contradicts it.
     """
-    for count in COUNTS:
-        columns[count] = columns[count].copy()
-        # A call that is still running has no sources yet.
-        columns[f"{count}_source"] = columns[f"{count}_source"].set_categories(get_args(Source)).fillna("absent")
-    is_missing = np.isnan(columns["input_tokens"]) | np.isnan(columns["output_tokens"])
-    is_over, status = ~columns["standing"].isin(["running"]), columns["http_status"]
-    # `token_estimates.has_answer` for a column.
-    rows = np.flatnonzero(is_missing & is_over & (status >= 200) & (status < 300))
-    estimated = _fill_rows(columns, rows, source) if len(rows) else {}
     bounds: CountBounds = {}
+    for count in COUNTS:
+        if count in columns:
+            columns[count] = columns[count].copy()
+        if (name := f"{count}_source") in columns:
+            # A call that is still running has no sources yet.
+            columns[name] = columns[name].set_categories(get_args(Source)).fillna("absent")
+    rows = np.flatnonzero(columns[GAPS.sql])
+    ends = _fill_rows(columns, rows, source) if len(rows) else {}
     for count in BOUNDED_COUNTS:
-        low, high = columns[count].copy(), columns[count].copy()
-        if count in estimated:
-            low[rows], high[rows] = estimated[count]
-        bounds[count] = low, high
-    _widen_contradictory(columns, bounds)
+        if count in columns:
+            bounds[count] = columns[count].copy(), columns[count].copy()
+            for bound, values in zip(bounds[count], ends.get(count, ()), strict=False):
+                bound[rows] = values
     return bounds
-
-
-def _widen_contradictory(columns: ColumnArrays, bounds: CountBounds) -> None:
-    """Widen the bounds of calls whose reported total is not input and output together, in place."""
-    inputs, outputs, total = (columns[count] for count in (*BOUNDED_COUNTS, "total_tokens"))
-    is_known = np.isfinite(inputs + outputs + total) & (columns["total_tokens_source"] == "reported")
-    for count in BOUNDED_COUNTS:
-        is_known &= columns[f"{count}_source"] != "estimated"
-    rows = np.flatnonzero(is_known & (inputs + outputs != total))
-    if len(rows):
-        parts = token_estimates.parts_by_total(inputs[rows], outputs[rows], total[rows], ARRAYS)
-        for count, (low, high) in zip(BOUNDED_COUNTS, parts, strict=True):
-            bounds[count][0][rows], bounds[count][1][rows] = low, high
 
 
 def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> CountBounds:
     """Fill in the counts of these rows; return the bounds of each row's input and output."""
-    names = ("input_tokens", "output_tokens", "total_tokens", "input_chars", "output_chars", "hidden_cap")
-    input_tokens, output_tokens, total_tokens, input_chars, output_chars, hidden_cap = (
-        columns[name][rows] for name in names
-    )
+    numbers = np.fromstring(",".join(columns[GAPS.sql][rows]).replace("null", "nan"), sep=",")
+    input_tokens, output_tokens, total_tokens, input_chars, output_chars, hidden_cap = numbers.reshape(len(rows), -1).T
+    is_contradictory = ~np.isnan(input_tokens + output_tokens)
     # What is missing is NaN, which is not >= anything: so the total and the other count are there.
     input_derived = np.isnan(input_tokens) & (total_tokens >= output_tokens)
     output_derived = np.isnan(output_tokens) & (total_tokens >= input_tokens)
@@ -101,6 +92,9 @@ def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> CountBounds
     _store(columns, "input_tokens", rows, inputs[0], input_estimated, "estimated")
     _store(columns, "output_tokens", rows, outputs[0], output_estimated, "estimated")
     _store(columns, "total_tokens", rows, total, total_estimated, "estimated")
+    parts_by_total = token_estimates.parts_by_total(input_tokens, output_tokens, total_tokens, ARRAYS)
+    for ends, ends_by_total in zip((inputs, outputs), parts_by_total, strict=True):
+        ends[1:] = (np.where(is_contradictory, *pair) for pair in zip(ends_by_total, ends[1:], strict=True))
     return {"input_tokens": (inputs[1], inputs[2]), "output_tokens": (outputs[1], outputs[2])}
 
 
@@ -108,29 +102,31 @@ def _store(
     columns: ColumnArrays, count: str, rows: Rows, values: FloatColumn, mask: npt.NDArray[np.bool_], source: str
 ) -> None:
     """Write those values of a count that `mask` marks to these rows, and where they come from."""
-    columns[count][rows[mask]] = values[mask]
-    columns[f"{count}_source"][rows[mask]] = source
+    if count in columns:
+        columns[count][rows[mask]] = values[mask]
+    if (name := f"{count}_source") in columns:
+        columns[name][rows[mask]] = source
 
 
 def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> TokenFit:
     """Tokens per character of each row's model and service, as one fit whose ratios are arrays."""
-    models, services = columns["model"], columns["service"]
-    pairs = np.stack([models.codes[rows], services.codes[rows]])
+    models, services = ([*columns[name].categories, None] for name in ("model", "service"))
+    # The code -1 of a missing word points at the None at the end.
+    model_codes, service_codes = (columns[name].codes[rows].astype(np.intp) for name in ("model", "service"))
+    pairs = model_codes % len(models) * len(services) + service_codes % len(services)
     # A fit is a query and a median over hundreds of calls, so once for each model and service, not for each call.
-    distinct, pair_of_row = np.unique(pairs, axis=1, return_inverse=True)
+    distinct, pair_of_row = np.unique(pairs, return_inverse=True)
     fits_by_model: dict[str | None, Any] = {}
     fits = []
-    for model_code, service_code in distinct.T:
-        # The code -1 of a missing word points at the None at the end.
-        model, service = [*models.categories, None][model_code], [*services.categories, None][service_code]
+    for pair in distinct:
+        model, service = models[pair // len(services)], services[pair % len(services)]
         if model not in fits_by_model:
             fits_by_model[model] = source.fits(model)
         fits.append(fits_by_model[model].get(service, TokenFit()))
 
     def expand(ratios: list[TokenRatio]) -> TokenRatio:
-        # NumPy 2.0 gives the inverse of an `axis` another shape than 2.1 and 1.x.
         mid, low, high = (
-            np.array([getattr(ratio, end) for ratio in ratios])[pair_of_row.ravel()] for end in ("mid", "low", "high")
+            np.array([getattr(ratio, end) for ratio in ratios])[pair_of_row] for end in ("mid", "low", "high")
         )
         return TokenRatio(mid, low, high)
 

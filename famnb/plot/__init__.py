@@ -5,7 +5,7 @@
     gaps(which)                                    inter-chunk gaps of a reply, of calls, or of a frame of `deltas`
     cost(frame, per="day")                         spending so far or by period, its interval, what could not be counted
     tokens(frame)                                  input, cached, reasoning, visible tokens; estimated ones are marked
-    throughput(frame, of=)                         output tokens or ended calls a second, all calls together
+    throughput(frame)                              output tokens a second, all calls together
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
     compare(frame, metric=, pair=, baseline=)      groups on the same prompts, and beside their paired differences
     differences(summary)                           all metrics of an experiment against its baseline
@@ -19,17 +19,19 @@ figure text shrinks, to 6 pt at least; what there is still no room for is counte
 text. Groups, their n and "simulated" stay; on axes of your own they stand in a legend above the data, and in the title.
 On a page a figure is light or dark as the page is; saved, it is light, with `savefig(…, dark=True)` dark, and where
 matplotlib's style is dark, dark in both. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and
-more than twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency,
-pareto, compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it
+more than twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True`, which all but
+gaps, differences and load take, is a widget of the same calls or events, as `explore` makes it; `points.py` has what it
 draws.
 
 Each figure is in the module of its name. It prepares its rows, opens a `chart.Chart`, and draws on the
 `canvas.Canvas` that the chart gives it.
 
-To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `figsize=`, `width=` and `ax=` that draws on
-the canvas of a `chart.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name
-goes below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd
-frames.
+To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `figsize=`, `width=` and `ax=` that draws on the
+canvas of a `chart.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name goes
+below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd frames, and
+at every size by `pytest -m full -k NAME tests/plot/test_gallery.py`. `notebooks/08-gallery.ipynb` shows it,
+`tests/bench/bench_plots.py` times it, and `tests/plot/test_grouping.py` has lists of those that leave warm-ups out and
+of those that show times.
 """
 
 from famnb.plot.compare import compare

@@ -63,6 +63,8 @@ class Canvas:
     """About how wide the axes are, in inches: what is said exactly only when the figure is drawn."""
     rows: int = 0
     """How many rows have names beside the axes."""
+    labels: tuple[str, str] = ("", "")
+    """Those of the two axes, before they are broken into lines."""
 
     @classmethod
     def on(cls, axes: Axes) -> Self:
@@ -111,7 +113,7 @@ class Canvas:
 
     def set_labels(self, *, x: str = "", y: str = "") -> None:
         """Set the labels of both axes; in the caller's style on the caller's axes."""
-        axes = self.axes
+        axes, self.labels = self.axes, (x, y)
         height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
         if self.is_own:
             for label in (axes.xaxis.label, axes.yaxis.label):
@@ -124,12 +126,11 @@ class Canvas:
         """Break the labels of our own axes into lines for the size that they have now; whether that changed any."""
         place, (width_in, height_in) = self.axes.get_position(), self.figure.get_size_inches()
         is_changed = False
-        for label, room_in in (
-            (self.axes.xaxis.label, place.width * width_in),
-            (self.axes.yaxis.label, max(place.height * height_in, MIN_LABEL_IN)),
-        ):
+        rooms_in = place.width * width_in, max(place.height * height_in, MIN_LABEL_IN)
+        for axis, text, room_in in zip((self.axes.xaxis, self.axes.yaxis), self.labels, rooms_in, strict=True):
+            label = axis.label
             before = label.get_text()
-            label.set_text("\n".join(wrap_text(before.replace("\n", " "), room_in, self.text_pt(LABEL_PT))))
+            label.set_text("\n".join(wrap_text(text, room_in, self.text_pt(LABEL_PT))))
             is_changed |= label.get_text() != before
         return is_changed
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import bounded_mean, compare_variants, judge, to_records
-from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_column
+from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_column, read_bounds
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
 from famnb.plot.canvas import Canvas
@@ -72,11 +72,12 @@ def compare(
     """Each value of the column `by` on the same prompts, and its paired difference from the group `baseline`.
 
     Left, x: the column `metric`, in its unit; a dot a prompt, repeats averaged, and the mean over prompts with its 95%
-    interval. Right, in the same unit: what `Experiment.summary` compares, the mean paired difference from the group
-    `baseline` (the first unless named), of costs the ratio to it, over the prompts that both have, with its interval.
-    Filled is clear, after Holm's adjustment for all differences that are drawn; hollow is not clear. Of up to 60 pairs
-    each has a dot. What rests on estimated token counts has a thin line to the ends that hold it for certain, intervals
-    that reach as far, and the mark `≈`. Scores of an experiment's failed calls count as in its summary.
+    interval; of costs that is by answer, with what failed calls cost, which a dot of other calls has not. Right, in the
+    same unit: what `Experiment.summary` compares, the mean paired difference from the group `baseline` (the first
+    unless named), of costs the ratio to it, over the prompts that both have, with its interval. Filled is clear, after
+    Holm's adjustment for all differences that are drawn; hollow is not clear. Of up to 60 pairs each has a dot. What
+    rests on estimated token counts has a thin line to the ends that hold it for certain, intervals that reach as far,
+    and the mark `≈`. Scores of an experiment's failed calls count as in its summary.
 
     `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
     else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
@@ -108,8 +109,16 @@ def compare(
     )
     known = measured.value.notna() & (rows["prompt_id"] >= 0)
     measured = measured.where(known)
-    calls = [measured.to_frame(rows["variant"] == index, rows["prompt_id"]) for index in range(len(groups))]
-    means = [average_repeats(rows_of_group) for rows_of_group in calls]
+    drawn = measured
+    if find_metric(metric).statistic == RATIO:
+        # In the mean, all answers share what failed calls cost; a dot is what the calls of one prompt cost themselves.
+        drawn = read_bounds(frame, metric)
+        drawn = drawn.where(known & (drawn.value > 0))
+    calls, drawn_calls = (
+        [values.to_frame(rows["variant"] == index, rows["prompt_id"]) for index in range(len(groups))]
+        for values in (measured, drawn)
+    )
+    means, dots = ([average_repeats(table) for table in tables] for tables in (calls, drawn_calls))
     overall = {
         index: bounded_mean(rows_of_group, find_metric(metric), level=LEVEL)
         for index, rows_of_group in enumerate(calls)
@@ -161,12 +170,12 @@ def compare(
         entries.append(LegendEntry(handle, group, facts, f"{len(means[index]):,}"))
     for place, index in enumerate(shown):
         if index in overall:
-            _draw_group(canvas, place, index, overall[index], means[index], scale)
+            _draw_group(canvas, place, index, overall[index], dots[index], scale)
     names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
     canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
     canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
     rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
-    _draw_differences(chart, rows_drawn, differences, means, metric, scale, first, count=len(shown))
+    _draw_differences(chart, rows_drawn, differences, dots, metric, scale, first, count=len(shown))
     prompts = pd.concat([table["value"] for table in means]).index.nunique()
     subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
     if differences and is_paired:
@@ -188,17 +197,17 @@ def _compare_groups(
     return {int(row["second"]): row for row in to_records(judge(found, LEVEL))}
 
 
-def _draw_group(canvas: Canvas, place: int, index: int, mean: Interval, means: pd.DataFrame, scale: float) -> None:
+def _draw_group(canvas: Canvas, place: int, index: int, mean: Interval, dots: pd.DataFrame, scale: float) -> None:
     """Draw one group's dots and mean in the row `place`."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
-    ascending = means.sort_values("value")
+    ascending = dots.sort_values("value")
     ranks = np.unique(np.linspace(0, len(ascending) - 1, MAX_DOTS).round().astype(int))
     drawn = ascending.iloc[ranks] * scale
     heights = _draw_dots(canvas, place, index, drawn["value"].to_numpy())
     is_estimate = (drawn["low"] < drawn["high"]).to_numpy()
     estimates = drawn[is_estimate]
-    axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.4)
+    axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.6)
     draw_effect(canvas, place - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
 
 
@@ -217,7 +226,7 @@ def _draw_differences(
     chart: Chart,
     rows: Mapping[int, int],
     differences: Mapping[int, Mapping[str, Any]],
-    means: Sequence[pd.DataFrame],
+    dots: Sequence[pd.DataFrame],
     metric: str,
     scale: float,
     first: int,
@@ -238,7 +247,7 @@ def _draw_differences(
     draw_reference(canvas, 1.0 if is_ratio else 0.0)
     for place, index in rows.items():
         row = differences[index]
-        both = pd.concat([means[first]["value"], means[index]["value"]], axis=1, join="inner").to_numpy()
+        both = pd.concat([dots[first]["value"], dots[index]["value"]], axis=1, join="inner").to_numpy()
         pairs = np.sort(both[:, 1] / both[:, 0] if is_ratio else both[:, 1] - both[:, 0]) * factor
         if len(pairs) <= MAX_PAIR_DOTS:
             _draw_dots(canvas, place, index, pairs)
@@ -254,6 +263,6 @@ def _draw_dots(canvas: Canvas, place: int, index: int, values: np.ndarray[Any, A
     """Draw ascending values as dots under the mean of a row, and return how high each stands."""
     # At heights that no two neighbours share, so that equal ones are seen to be several.
     heights = place + 0.06 + 0.3 * (np.arange(len(values)) * _GOLDEN % 1)
-    style = {"color": canvas.palette.line_style(index)["color"], "alpha": 0.35, "markeredgewidth": 0}
+    style = {"color": canvas.palette.line_style(index)["color"], "alpha": 0.75, "markeredgewidth": 0}
     canvas.axes.plot(values, heights, "o", markersize=3.5 * canvas.size.text_scale, **style)
     return heights

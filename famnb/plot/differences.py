@@ -27,7 +27,6 @@ from famnb.plot.effects import (
     rows_that_fit,
     set_difference_axis,
 )
-from famnb.plot.labels import capitalize
 from famnb.plot.layout import FigureSize, Width
 
 ROW_HEIGHT_IN, VARIANT_HEIGHT_IN = 0.3, 0.17
@@ -39,7 +38,8 @@ LEGEND_LINE_IN = 0.16
 # On a scale of ratios an end at or below 0 has no place.
 LEAST_RATIO = 0.05
 """Ends below this share of the baseline's value are drawn here."""
-_ARROWS = {"less": " ↓", "more": " ↑", "neither": ""}
+# A space at which no line breaks: an arrow alone on a line would be of nothing.
+_ARROWS = {"less": "\N{NO-BREAK SPACE}↓", "more": "\N{NO-BREAK SPACE}↑", "neither": ""}
 
 
 def differences(
@@ -73,10 +73,10 @@ def differences(
     # The metric that decides comes first.
     parts.sort(key=lambda part: rows[0] not in part)
     title = f"Differences from {summary.baseline}" if len(others) != 1 else f"{others[0]} against {summary.baseline}"
-    pairs = sorted({row["n"] for row in rows})
+    pairs = sorted({row["n"] for row in (rows if ax is None else parts[0] if parts else [])})
     title += f" (n={'–'.join(f'{n:,}' for n in dict.fromkeys((pairs[0], pairs[-1])))} prompts)" if pairs else ""
     chart = Chart(
-        title=capitalize(title),
+        title=title,
         x=_label(rows[0], summary) if rows else "",
         height_in=_height_in(parts[0]) if parts else None,
         notes=[

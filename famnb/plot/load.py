@@ -43,8 +43,8 @@ def load(
     percentile. In the middle, x: calls offered a second, y: answered and, with an objective, those that kept it; on the
     dotted line all are. Below, x: seconds since the step began, y: calls in flight, which rise without end where the
     service does not keep up. Warm-ups are left out of all but the last. A `figsize` that is too low for all has the
-    first of them; into the caller's `ax` goes the upper part. `.caption` has the figures of all steps. KeyError for a
-    frame that is not of a load.
+    first of them; into the caller's `ax` goes the upper part. `.caption` has the figures of the steps, with the most
+    calls in flight. KeyError for a frame that is not of a load.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, "step", "offered", "due_s", "end_s", "latency_s", "met", "status")
@@ -76,13 +76,20 @@ def load(
         return chart.finish_empty(f"Nothing to draw: {reason}.")
     canvas = chart.create_canvas()
     entries = [_draw_latency(canvas, index, step, points[index]) for index, step in enumerate(drawn)]
+    # Marks are whole in low axes, too.
+    canvas.axes.margins(x=0.05, y=0.2)
     canvas.axes.set_xlim(left=0)
     canvas.axes.set_ylim(bottom=0)
     chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
     if parts > 1:
         _draw_goodput(chart, points)
+    moments = {step: _find_moments(frame[frame["step"] == step]) for step in drawn}
     if parts > 2:
-        _draw_in_flight(chart, frame, drawn)
+        _draw_in_flight(chart, moments)
+    chart.details += [
+        f"{step}: at most {_count_in_flight(due, end, due).max(initial=0):,} calls in flight."
+        for step, (due, end) in moments.items()
+    ]
     return chart.finish()
 
 
@@ -140,16 +147,29 @@ def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
     axes.legend(loc="upper left", frameon=False, **style)
 
 
-def _draw_in_flight(chart: Chart, frame: pd.DataFrame, steps: list[str]) -> None:
+Moments = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def _find_moments(calls: pd.DataFrame) -> Moments:
+    """When the calls of a step were due and when they ended, each ascending, in seconds since the step began."""
+    due, end = (np.sort(calls[name].dropna().to_numpy(dtype=float)) for name in ("due_s", "end_s"))
+    return due, end
+
+
+def _count_in_flight(
+    due: np.ndarray[Any, Any], end: np.ndarray[Any, Any], times: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    return np.searchsorted(due, times, side="right") - np.searchsorted(end, times, side="right")
+
+
+def _draw_in_flight(chart: Chart, moments: dict[str, Moments]) -> None:
     """Draw how many calls were in flight at each moment of a step."""
     canvas = chart.add_axes(x="seconds since the step began", y="calls in flight")
     if canvas is None:
         return
-    for index, step in enumerate(steps):
-        calls = frame[frame["step"] == step]
-        due, end = (np.sort(calls[name].dropna().to_numpy(dtype=float)) for name in ("due_s", "end_s"))
+    for index, (due, end) in enumerate(moments.values()):
         times = np.linspace(0, max(due.max(initial=0.0), end.max(initial=0.0)), TIMES)
-        in_flight = np.searchsorted(due, times, side="right") - np.searchsorted(end, times, side="right")
+        in_flight = _count_in_flight(due, end, times)
         canvas.axes.plot(times, in_flight, linewidth=1.4, **canvas.palette.line_style(index))
     canvas.axes.set_xlim(left=0)
     canvas.axes.set_ylim(bottom=0)

@@ -1,8 +1,8 @@
-"""`famnb.plot.throughput`: output tokens a second, or finished calls a second, of all calls together over time."""
+"""`famnb.plot.throughput`: output tokens a second of all calls together over time."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib.figure
 import numpy as np
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration, format_number
 from famnb.plot.canvas import UNITS_OF_TIME, Canvas, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
@@ -33,7 +32,6 @@ def throughput(
     frame: pd.DataFrame,
     *,
     by: str = "model",
-    of: Literal["tokens", "calls"] = "tokens",
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
@@ -44,19 +42,15 @@ def throughput(
     More than three groups lie on top of each other.
 
     y: output tokens a second, each call's tokens spread evenly from its first token to its end (a whole reply's from
-    its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
-    without a count or an end are named in a footnote. `interactive` returns a widget instead, each call a point at its
-    start and its output tokens, or with `of="calls"` its time to the end, as `explore` does.
+    its start). The area under a line is the tokens in all. Calls without a count or an end are named in a footnote.
+    `interactive` returns a widget instead, each call a point at its start and its output tokens, as `explore` does.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens")
-    if of not in ("tokens", "calls"):
-        raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
     if interactive:
-        y = "output_tokens" if of == "tokens" else "e2e_s"
-        return show_points(frame, x="started_at", y=y, by=by, figsize=figsize, width=width, ax=ax)
+        return show_points(frame, x="started_at", y="output_tokens", by=by, figsize=figsize, width=width, ax=ax)
     frame, left_out = select_calls(frame, of_use=True)
-    table, origin = _amounts_over_time(frame, of)
+    table, origin = _amounts_over_time(frame)
     codes, groups = group_rows(frame[by])
     known = table.notna().all(axis=1)
     rows = table.assign(group=codes)[known].reset_index(drop=True)
@@ -65,12 +59,12 @@ def throughput(
     edges = np.linspace(0, last or 1e-3, int(np.clip(len(rows) // 2, *BINS)) + 1)
     unit_s, unit = next(((unit_s, name) for limit, unit_s, name in UNITS_OF_TIME if last <= limit), (86_400.0, "days"))
     missing = len(frame) - len(rows)
-    needed = "an output count or an end" if of == "tokens" else "an end"
+    needed = "an output count or an end"
     note = f"Not counted: {format_count(missing, 'call')} without {needed}."
     chart = Chart(
         title=f"Throughput by {by}",
         x=f"{unit} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
-        y="output tokens a second" if of == "tokens" else "calls ended a second",
+        y="output tokens a second",
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         ax=ax,
         size=size,
@@ -80,14 +74,14 @@ def throughput(
     if rows.empty:
         return chart.finish_empty(no_rows_reason(frame, needed))
     canvas = chart.create_canvas()
-    entries = _draw_rates(canvas, groups, rows, edges, unit_s, of)
+    entries = _draw_rates(canvas, groups, rows, edges, unit_s)
     stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
     step = format_duration(float(edges[1]))
     chart.add_legend(entries, f"{format_count(len(rows), 'call')}; each step is {step}{stacking}")
     return chart.finish()
 
 
-def _amounts_over_time(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, float]:
+def _amounts_over_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, float]:
     """What each call brought, `amount`, evenly from `begin` to `end` in seconds since the first call, and that moment.
 
     NaN where not known; `estimated` marks amounts that the service did not report. The moment is in seconds since 1970.
@@ -98,18 +92,18 @@ def _amounts_over_time(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, floa
     first = numeric_column(frame, "ttft_s", "expected seconds")
     # A whole reply's first token comes with its last: its tokens are spread from its start.
     first = np.where(np.isnan(first) | (first >= duration), 0.0, first)
-    amount = numeric_column(frame, "output_tokens", "expected counts") if of == "tokens" else np.ones(len(frame))
+    amount = numeric_column(frame, "output_tokens", "expected counts")
     known = ~np.isnan(start) & ~np.isnan(duration) & ~np.isnan(amount)
     origin = float(start[known].min()) if known.any() else 0.0
-    begin = start + (duration if of == "calls" else first) - origin
-    source = frame.get("output_tokens_source") if of == "tokens" else None
+    begin = start + first - origin
+    source = frame.get("output_tokens_source")
     estimated = False if source is None else (source == "estimated").to_numpy(dtype=bool)
     columns = {"begin": begin, "end": start + duration - origin, "amount": amount, "estimated": estimated}
     return pd.DataFrame(columns), origin
 
 
 def _draw_rates(
-    canvas: Canvas, groups: list[str], rows: pd.DataFrame, edges: np.ndarray[Any, Any], unit_s: float, of: str
+    canvas: Canvas, groups: list[str], rows: pd.DataFrame, edges: np.ndarray[Any, Any], unit_s: float
 ) -> list[LegendEntry]:
     """Draw a line of steps a group, or areas on top of each other."""
     axes, entries, is_stacked = canvas.axes, [], len(groups) > MAX_LINES
@@ -127,7 +121,7 @@ def _draw_rates(
         total = float(part["amount"].sum())
         mean, peak = format_number(total / edges[-1]), format_number(rates.max())
         mark = ESTIMATE_MARK if part["estimated"].any() else ""
-        facts = [f"mean {mark}{mean}/s", f"peak {mark}{peak}", f"{mark}{format_count(total)} {of}"]
+        facts = [f"mean {mark}{mean}/s", f"peak {mark}{peak}", f"{mark}{format_count(total)} tokens"]
         handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
         entries.append(LegendEntry(handle, group, facts, f"{len(part):,}"))
     axes.set_xlim(0, edges[-1] / unit_s)

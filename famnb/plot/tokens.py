@@ -25,10 +25,10 @@ from famnb.plot.layout import NOTE_PT, FigureSize, Width
 TOKEN_KINDS = {
     "cached input": "cached",
     "other input": "input",
-    "input, cache unknown": "input",
+    "mixed input": "input",
     "reasoning": "thinking",
     "visible output": "answer",
-    "output, reasoning unknown": "answer",
+    "mixed output": "answer",
 }
 """The parts of a bar, and the parts of a call whose colours they have. Tokens that a service does not tell apart are a
 kind of their own, which is drawn hollow.
@@ -54,9 +54,9 @@ def tokens(
     """The tokens of all calls, one bar for each value of the column `by`, divided into input and output of each kind.
 
     x: tokens in all. Input is cached or not, output is reasoning or visible; where the service does not tell them
-    apart, the bar is hollow and striped. Estimated counts are crossed. Calls without a count are in no bar, which then
-    ends with `+ ?`. `interactive` returns a widget instead, each call a point at its input and its output tokens, as
-    `explore` does. KeyError for a column that is not there.
+    apart, the part is mixed, hollow and striped. Counts that are estimated from the length of the text are crossed.
+    Calls without a count are in no bar, which then ends with `+ ?`. `interactive` returns a widget instead, each call a
+    point at its input and its output tokens, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS)
@@ -112,7 +112,7 @@ def tokens(
         entries.append(LegendEntry(Patch(**_part_style(canvas, kind)), kind, facts))
     if estimated:
         patch = Patch(facecolor="none", hatch=ESTIMATED_HATCH, edgecolor=canvas.palette.soft, linewidth=0)
-        entries.append(LegendEntry(patch, "estimated from the length of the text"))
+        entries.append(LegendEntry(patch, "estimated"))
     amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
     chart.add_legend(entries, f"{amount} in {format_count(len(rows), 'call')}")
     return chart.finish()
@@ -126,17 +126,17 @@ def _split_by_kind(counts: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.n
     return {
         "cached input": cached,
         "other input": read - cached,
-        "input, cache unknown": np.where(np.isnan(cached), read, np.nan),
+        "mixed input": np.where(np.isnan(cached), read, np.nan),
         "reasoning": reasoning,
         "visible output": written - reasoning,
-        "output, reasoning unknown": np.where(np.isnan(reasoning), written, np.nan),
+        "mixed output": np.where(np.isnan(reasoning), written, np.nan),
     }
 
 
 def _part_style(canvas: Canvas, kind: str, *, estimated: bool = False) -> dict[str, Any]:
     """How a kind of tokens is drawn: filled, or hollow and striped where what it is of is not known."""
     colour = PART_COLOURS[TOKEN_KINDS[kind]]
-    if "unknown" in kind:
+    if "mixed" in kind:
         hatch = ESTIMATED_HATCH if estimated else UNKNOWN_HATCH
         return {"facecolor": canvas.palette.ground, "edgecolor": colour, "hatch": hatch, "linewidth": 1}
     hatch = ESTIMATED_HATCH if estimated else ""

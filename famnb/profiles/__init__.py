@@ -4,6 +4,7 @@
     famnb.Client(profile="open", base_url="http://gpu:8080")     # any server that speaks one of the dialects
     famnb.profiles.find_profile("vllm").endpoints["chat"].request.model_fields
     help("famnb.profiles.vllm")                            # what is special about it, and the vendor's page
+    help("famnb.profiles.compatible")                      # the same of Gemini, Azure, DeepSeek, Groq, Mistral, xAI …
 
 A profile has the vendor's endpoints, each with its path, request model and suggested models, the variables that may
 hold key and address, the header of the key, and headers that every request has. `client.compose(endpoint, prompt, …)`
@@ -27,7 +28,10 @@ One's own service is a profile too, which replay, experiments and workers of Das
 
 To add a profile to famnb: its file, whose `PROFILE` is the value, or its entry in `compatible.py`, and its name here.
 Its requests are built of the tables of fields in `request/vendor_fields.py`: those that the vendor takes, and rows of
-its own. Nothing else matches on a profile's name.
+its own. Replies are read alike for all vendors: on chat completions a new name of a count goes into `_read_usage`, one
+of the field with the thinking into `_THINKING_FIELDS`, both in `wire/chat.py`. The docstring of `Client` and the table
+of the users' README name it, and so do `vendors.py` and `test_sent.py` of its tests. Nothing else matches on its name,
+but for the vendors that OpenTelemetry calls by another, in `export.py`.
 """
 
 from __future__ import annotations

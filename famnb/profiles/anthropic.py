@@ -13,7 +13,6 @@ import re
 from typing import Any
 
 from famnb.profiles.profile import Profile, vendor_endpoints
-from famnb.request import Request
 from famnb.request.message_parts import nearest_effort
 from famnb.request.vendor_fields import MESSAGES, MESSAGES_TRAITS, OWN_MESSAGES_TOOLS, messages_request
 
@@ -21,8 +20,6 @@ MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5")
 # In the name of a model the numbers stand behind the family or before it; eight digits at the end are a date.
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _FIRST_ADAPTIVE = (4, 6)
-_LEAST_BUDGET = 1024
-_SAMPLING = ("temperature", "top_p", "top_k")
 _BETAS = {
     '"type":"computer_20241022"': "computer-use-2024-10-22",
     '"type":"computer_20250124"': "computer-use-2025-01-24",
@@ -53,18 +50,6 @@ def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any]
     return {**fields, **carried}, loss
 
 
-def _hints(request: Request) -> list[str]:
-    hints = []
-    thinking = request.get("thinking")
-    budget = thinking.budget_tokens if thinking else None
-    if budget is not None and budget < _LEAST_BUDGET:
-        hints.append(f"The thinking budget of {budget:,} is below {_LEAST_BUDGET:,}, the least there is.")
-    refused = [f"`{name}`" for name in _SAMPLING if name in request.model_fields_set]
-    if refused and _version(request.model) > _FIRST_ADAPTIVE:
-        hints.append(f"The newer models of Claude refuse {', '.join(refused)}.")
-    return hints
-
-
 def _version(model: str) -> tuple[int, int]:
     """Return the version in the name of a model; (0, 0) if it has none."""
     match = _VERSION.match(model)
@@ -75,7 +60,7 @@ AnthropicMessagesRequest = messages_request(
     "AnthropicMessagesRequest",
     "Messages at Anthropic.",
     {**MESSAGES, **OWN_MESSAGES_TOOLS},
-    traits=dataclasses.replace(MESSAGES_TRAITS, carry_thinking=_carry_thinking, hints=_hints),
+    traits=dataclasses.replace(MESSAGES_TRAITS, carry_thinking=_carry_thinking),
     module=__name__,
 )
 

@@ -166,8 +166,13 @@ def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]
     is there stays as it is.
     """
     calls = "SELECT *, rowid AS place, status AS standing FROM source.calls WHERE status <> 'running'"
+    is_new = not target.exists()
     try:
         with contextlib.closing(schema.open_to_write(target)) as connection:
+            if is_new:
+                # Through the log each page would be written twice, and nobody else uses the file yet. Who writes to it
+                # next opens it with a log again.
+                connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("ATTACH ? AS source", (str(source),))
             # Pages of the indexes are changed again and again; the default of 2 MB would write each of them many times.
             connection.execute("PRAGMA main.cache_size = -100000")
@@ -177,6 +182,8 @@ def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]
                 f"WHERE {condition} AND id NOT IN (SELECT id FROM main.calls)",
                 values,
             )
+            counts = "SELECT (SELECT COUNT(*) FROM new), (SELECT COUNT(*) FROM source.calls)"
+            count, total = connection.execute(counts).fetchone()
             for table, selection in {
                 "calls": "rowid IN (SELECT place FROM new)",
                 "pieces": "call_id IN (SELECT id FROM new)",
@@ -184,9 +191,9 @@ def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]
                 "requests": "key IN (SELECT request_key FROM new)",
                 "votes": "TRUE",
             }.items():
-                rows = f"SELECT * FROM source.{table} WHERE {selection}"  # noqa: S608 - own names
+                # Where nothing is left out, there is no condition: SQLite then copies rows and indexes as they are.
+                rows = f"SELECT * FROM source.{table}{'' if count == total else f' WHERE {selection}'}"  # noqa: S608 - own names
                 connection.execute(f"INSERT OR IGNORE INTO main.{table} {rows}")
-            count = connection.execute("SELECT COUNT(*) FROM new").fetchone()[0]
             connection.execute("COMMIT")
             return int(count)
     except (sqlite3.Error, OSError) as error:

@@ -82,8 +82,6 @@ class RequestTraits:
     """The heading in the form for each field, by name; fields that are not listed come under `More`."""
     implied: Mapping[FieldPath, tuple[FieldPath, str]]
     """For a field without effect on its own: the field that must be set with it, and its value."""
-    hints: Callable[[Any], list[str]] = lambda _: []
-    """Returns the hints about a request that only this service gives."""
 
 
 _FIELDS_HEAD = "\n\nThe fields:\n\n"
@@ -360,20 +358,12 @@ class Request(BaseModel):
         return ()
 
     def hints(self) -> list[str]:
-        """Return a sentence about each setting that is allowed but probably not meant."""
+        """Return a sentence about each field of `extra_body`, which is checked by nobody before it is sent."""
         extra = self.get("extra_body") or {}
         unknown = [name for name in extra if name not in type(self).model_fields]
         replaced = [name for name in extra if name in self.model_fields_set and name != "tools"]
-        hints = [*self.traits.hints(self), *(f"`{name}` is sent as it is: famnb does not know it." for name in unknown)]
-        hints += [f"`{name}` of extra_body is sent in place of the field that is set." for name in replaced]
-        hints += self.field_hints()
-        if {"temperature", "top_p"} <= self.model_fields_set:
-            hints.append("`temperature` and `top_p` both narrow the choice of words; change one and leave the other.")
-        return hints
-
-    def field_hints(self) -> list[str]:
-        """Return the hints about fields that only this endpoint has."""
-        return []
+        hints = [f"`{name}` is sent as it is: famnb does not know it." for name in unknown]
+        return hints + [f"`{name}` of extra_body is sent in place of the field that is set." for name in replaced]
 
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:

@@ -16,7 +16,6 @@ from famnb.request.message_parts import (
     ToolCall,
     answer_format,
     chat_part,
-    format_hints,
     images,
     nearest_effort,
     plain_text,
@@ -99,13 +98,6 @@ class BaseChatRequest(Request):
         reasoning, effort = self.get("reasoning"), self.get("reasoning_effort")
         is_idle = bool(effort and reasoning and reasoning.effort and reasoning.effort != effort)
         return (*caps, *(["reasoning_effort"] if is_idle else []))
-
-    def field_hints(self) -> list[str]:
-        form = self.get("response_format")
-        if form is None:
-            return []
-        inner = form.json_schema
-        return format_hints(form.type, inner and inner.name, inner and inner.schema_)
 
 
 def _read_message(message: BaseChatMessage) -> PromptTurn:

@@ -243,10 +243,3 @@ def answer_format(form: ResponseFormat | None) -> AnswerFormat:
     if form.json_schema is None or form.type != "json_schema":
         return AnswerFormat(True, None, at)
     return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
-
-
-def format_hints(type_: str, name: str | None, schema: dict[str, Any] | None) -> list[str]:
-    """Return hints about a format: a schema without effect, or without a name."""
-    if type_ != "json_schema":
-        return [f"The schema has no effect while the form's type is {type_}."] if schema is not None else []
-    return [] if name else ["The schema has no name, which some services insist on."]

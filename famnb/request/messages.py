@@ -132,19 +132,6 @@ class BaseMessagesRequest(Request):
         }
         return tuple(path for path, is_idle in are_idle.items() if is_idle)
 
-    def field_hints(self) -> list[str]:
-        thinking = self.get("thinking")
-        if not thinking or thinking.budget_tokens is None:
-            return []
-        if thinking.type == "disabled":
-            return ["The thinking budget has no effect while `thinking.type` is disabled."]
-        if thinking.budget_tokens >= self.output_tokens:
-            return [
-                f"The thinking budget of {thinking.budget_tokens:,} is not below max_tokens "
-                f"({self.output_tokens:,}), which counts thinking too."
-            ]
-        return []
-
 
 TRAITS = RequestTraits(
     roles=get_args(Message.model_fields["role"].annotation),

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from famnb.events import Address
 from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
-from famnb.request.message_parts import Content, Reasoning, format_hints, images, nearest_effort, plain_text
+from famnb.request.message_parts import Content, Reasoning, images, nearest_effort, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.tool_forms import tool_settings
 from famnb.request.types import (
@@ -159,22 +159,6 @@ class BaseResponsesRequest(Request):
             verbosity=text.verbosity if text else None,
             sampling=_sampling(self),
         )
-
-    def field_hints(self) -> list[str]:
-        hints = []
-        default = type(self).model_fields[self.cap].default
-        if self.get("reasoning") and default and not self.set_caps:
-            hints.append(
-                f"{self.cap} counts reasoning too; its default of {default:,} may leave little for the answer."
-            )
-        text = self.get("text")
-        if text and (form := text.format):
-            hints += format_hints(form.type, form.name, form.schema_)
-        if self.continues and not self.get("instructions"):
-            hints.append(
-                "`previous_response_id` does not carry the earlier instructions over: write the system text again."
-            )
-        return hints
 
 
 _FORMAT = FormatPaths(("text", "format"), ("text", "format"))

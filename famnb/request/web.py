@@ -64,13 +64,3 @@ class WebChatRequest(BaseChatRequest):
     """Nucleus sampling."""
 
     _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
-
-    def field_hints(self) -> list[str]:
-        hints = super().field_hints()
-        if not self.tools and "tool_choice" in self.model_fields_set:
-            hints.append("`tool_choice` has no effect without `tools`.")
-        if self.stream and not self.asks_for_usage:
-            hints.append("A streamed web chat reply carries no usage unless stream_options.include_usage is yes.")
-        elif not self.stream and self.stream_options:
-            hints.append("`stream_options` has no effect unless the reply is streamed.")
-        return hints

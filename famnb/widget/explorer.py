@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-import traitlets
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count, format_estimate, shorten
@@ -23,12 +22,12 @@ from famnb.plot.labels import column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, draw_axes
 from famnb.record import Ledger
 from famnb.record.ledger import connected_ledger
-from famnb.widget.form.tool import Computed
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, CallTool, CallView
 from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 from famnb.widget.tables import ColumnView, RowsView, RowView
 
@@ -155,7 +154,6 @@ class Explorer(CallTool):
     def __init__(self, points: Points, ledger: Ledger | None = None) -> None:
         """Show points; calls are opened from `ledger`, unless given that of the latest `famnb.connect()`."""
         self.points = points
-        self.pages = None
         self._ledger = ledger
         self._pointed: PointView | None = None
         self._spans: tuple[Span, Span] | None = None
@@ -176,6 +174,7 @@ class Explorer(CallTool):
 
     # What the user does
 
+    @intent
     def show_row(self, row: int) -> None:
         """Open the call of a row of the frame, by its position. Raises UnknownName if no ledger has it."""
         frame = self.points.frame
@@ -243,7 +242,7 @@ class Explorer(CallTool):
             )
             self._spans = x, y
         self._choose()
-        self._notify_selection()
+        self.notify("selection")
 
     @intent
     def hide_groups(self, groups: tuple[int, ...]) -> None:
@@ -251,7 +250,7 @@ class Explorer(CallTool):
         self._hidden = groups
         self._choose()
         self._draw()
-        self._notify_selection()
+        self.notify("selection")
 
     @intent
     def sort_rows(self, column: int) -> None:
@@ -260,16 +259,6 @@ class Explorer(CallTool):
         self._is_descending = name != self._sorted_by or not self._is_descending
         self._sorted_by = name
         self._choose()
-
-    @intent
-    def open_row(self, row: str) -> None:
-        """Open the call of a row, of the list or a point."""
-        self.show_row(int(row))
-
-    @intent
-    def close_call(self) -> None:
-        """Close the call that is open."""
-        self.pages = self._opened = None
 
     def _choose(self) -> None:
         """Make anew which rows are chosen, and the list of the last of them, or of the first as they are sorted."""
@@ -297,10 +286,6 @@ class Explorer(CallTool):
             ),
         )
 
-    def _notify_selection(self) -> None:
-        change = {"name": "selection", "old": None, "new": self.selection, "owner": self, "type": "change"}
-        self.notify_change(traitlets.Bunch(change))
-
     # What is shown
 
     def view(self) -> ExplorerView:
@@ -312,8 +297,8 @@ class Explorer(CallTool):
             spans=None if self._spans is None else self._place_spans(self._spans),
             hidden=self._hidden,
             chosen=self._list,
-            opened=None if self._opened is None else str(self._opened),
-            call=None if self.pages is None else self.pages.view(),
+            opened=str(self._opened) if self.pages else None,
+            call=self.view_call(),
         )
 
     def _show_bulk(self) -> None:

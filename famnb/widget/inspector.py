@@ -97,8 +97,12 @@ class CallPages:
 class CallTool(BaseTool):
     """A tool that lays a call open: the intents of front/parts/call.js."""
 
-    pages: CallPages | None
+    pages: CallPages | None = None
     """The call that is shown, if any."""
+
+    def view_call(self) -> CallView | None:
+        """Return what the page shows of the call."""
+        return None if self.pages is None else self.pages.view()
 
     @intent
     def read_part(self, part: CallPart) -> str:
@@ -110,6 +114,11 @@ class CallTool(BaseTool):
         """Draw the timeline of the call."""
         if self.pages is not None:
             self.pages.draw_timeline(dark=dark)
+
+    @intent
+    def close_call(self) -> None:
+        """Close the call that is open."""
+        self.pages = None
 
 
 class Inspector(CallTool):

@@ -1,4 +1,4 @@
-"""Headline figures and tables, as several tools show them (front/parts/tables.js)."""
+"""Headline figures and lists of rows, as several tools show them (front/parts/tables.js)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ class FigureView(View, frozen=True):
     value: str
     note: str = ""
     """What the value is of, and what it leaves out."""
-
-
-class LineView(View, frozen=True):
-    """A line of a table."""
-
-    key: str
-    """Its first cell, which is its heading."""
-    cells: tuple[str, ...]
-    """The others."""
 
 
 class ColumnView(View, frozen=True):

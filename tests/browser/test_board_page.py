@@ -193,6 +193,17 @@ def test_answers_follow_their_end(sheet: Sheet):
     wait_until(lambda: sheet.page.evaluate(gaps) == [0, 0])
 
 
+@pytest.mark.parametrize(("width", "height"), [(700, 1200), (700, 900), (2200, 1200)])
+def test_the_newest_line_of_an_answer_and_its_buttons_are_within_the_box(page: Page, width: int, height: int):
+    page.set_viewport_size({"width": width, "height": height})
+    sheet = Sheet(page, PAIR)
+    text = "\n\n".join(f"line {number}" for number in range(100))
+    sheet.ask("Hi", text, text)
+    ends = """() => [...document.querySelectorAll(".famnb-text p:last-child, .famnb-foot")].map((end) =>
+      end.getBoundingClientRect().bottom <= document.querySelector(".famnb-rounds").getBoundingClientRect().bottom)"""
+    wait_until(lambda: page.evaluate(ends) == [True] * 4)
+
+
 def test_the_box_stays_where_it_is_while_rounds_come_and_the_latest_is_in_view(sheet: Sheet):
     """Unless the reader has scrolled up, who is left there until the next prompt."""
     sheet.page.set_viewport_size({"width": 1300, "height": 900})

@@ -47,7 +47,7 @@ def board_round() -> BoardRound:
 
 
 ENDED = ("model", "blocks", "status", "usage", "timing")
-BOARD_WORDS = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.42 s")
+BOARD_WORDS = ("Which is it?", "left one", "right one", "★ winner", "unknown", "0.42 s")
 
 
 @pytest.fixture

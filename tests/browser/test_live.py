@@ -81,6 +81,7 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     lab.reload()
     pane = composer.locator(".famnb-pane")
     expect(pane.locator(".famnb-state")).to_contain_text("answering")
+    expect(lab.output(1)).to_contain_text("page was reloaded")
     before = len(numbers(pane))
     lab.page.wait_for_function(GROWN, arg=before)
     composer.get_by_role("button", name="Stop").click()
@@ -88,7 +89,6 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     *counted, _ = numbers(pane)  # of the last number there may be a part
     assert counted == list(range(1, len(counted) + 1))
     assert len(counted) >= before > 3
-    expect(lab.output(1)).to_contain_text("page was reloaded")
     lab.run(2)
     kept = str(lab.save().cells[2].outputs[0]["data"]["text/plain"])
     assert kept.startswith("('cancelled', 1, ")

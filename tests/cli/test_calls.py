@@ -1,14 +1,10 @@
 """`famnb calls`: the table and the files."""
 
-import fcntl
 import io
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pandas as pd
@@ -41,20 +37,6 @@ def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Pa
 def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["calls", "--csv", "/nowhere/calls.csv"]) == 1
     assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
-
-
-def test_calls_fit_a_narrow_terminal(ledger_path: Path):
-    reader, writer = pty.openpty()
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-    command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(ledger_path)]
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    assert subprocess.run(command, stdout=writer, env=environment, check=False).returncode == 0
-    *table, _, without = os.read(reader, 4096).decode().splitlines()
-    assert len(table) == 3
-    assert max(map(len, table)) <= 60
-    assert without == "without e2e_s, output_tokens, cost_usd, for which the terminal is too narrow"
-    piped = subprocess.run(command, capture_output=True, text=True, env={**environment, "COLUMNS": "60"}, check=True)
-    assert "cost_usd" in piped.stdout
 
 
 def test_a_reader_that_leaves_is_no_trouble(ledger_path: Path):

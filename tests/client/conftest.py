@@ -9,6 +9,7 @@ import pytest
 from famnb.api import AsyncClient, Client
 from famnb.client.client import BaseClient
 from famnb.client.config import Clock
+from famnb.service import Server
 from tests.support.client_shells import KEY, Caller, MemoryRecorder
 from tests.support.fault_server import FaultServer, Script
 
@@ -25,6 +26,13 @@ def serve() -> Iterator[Callable[..., FaultServer]]:
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    """A client of the local service."""
+    with Client(base_url=server.url, api_key=server.key) as client:
+        yield client
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pydantic
@@ -31,12 +31,6 @@ async def currency(country: str) -> str:
 class City(pydantic.BaseModel):
     name: str
     people: int
-
-
-@pytest.fixture
-def client(server: famnb.service.Server) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key=server.key) as made:
-        yield made
 
 
 def calling(*calls: tuple[str, str]) -> list:

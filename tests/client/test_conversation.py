@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -14,12 +14,6 @@ from famnb.client.live_call import Stream
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
-
-
-@pytest.fixture
-def client(server: famnb.service.Server) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key=server.key) as made:
-        yield made
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

@@ -29,9 +29,15 @@ class Telling(MemoryRecorder):
 endless = chunked(*[delta("web", "x"), 0.01] * 1000)
 server = FaultServer(choose=lambda asked: endless if b'"stream":true' in asked.body else whole(body("web", "Hello")))
 client = Client(base_url=server.url, api_key=KEY, ledger=Telling())
+"""
+CALL = """
 client.send(request("web", stream=False))
 """
-RUNNING = """
+CLOSED_AT_EXIT = """
+import atexit
+atexit.register(client.close)  # handlers run in reverse order, this one after that of the first call's thread
+"""
+RUNNING = f"""{CALL}
 stream = client.engine.start(request("web"))
 next(iter(stream))
 """
@@ -39,7 +45,7 @@ QUIETLY = """
 import warnings
 warnings.simplefilter("ignore")
 """
-FORKED = """
+FORKED = f"""{CALL}
 import multiprocessing
 child = multiprocessing.get_context("fork").Process(target=client.send, args=[request("web", stream=False)])
 child.start()
@@ -48,20 +54,21 @@ child.join(60)
 
 
 @pytest.mark.parametrize(
-    ("script", "last"),
+    ("script", "statuses"),
     [
-        pytest.param("", "completed", id="an open client"),
-        pytest.param(RUNNING, "interrupted", id="a running call"),
-        pytest.param(f"{RUNNING}{QUIETLY}del client, stream", "cancelled", id="a call nobody holds"),
-        pytest.param(f"{RUNNING}stream.stop()", "cancelled", id="a stopped call"),
-        pytest.param(f"{RUNNING}client.close()", "cancelled", id="a closed client"),
-        pytest.param(FORKED, "completed", id="a forked child"),
+        pytest.param(CALL, ["completed"], id="an open client"),
+        pytest.param(f"{CLOSED_AT_EXIT}{CALL}", ["completed"], id="a client closed after its thread has ended"),
+        pytest.param(RUNNING, ["completed", "interrupted"], id="a running call"),
+        pytest.param(f"{RUNNING}{QUIETLY}del client, stream", ["completed", "cancelled"], id="a call nobody holds"),
+        pytest.param(f"{RUNNING}stream.stop()", ["completed", "cancelled"], id="a stopped call"),
+        pytest.param(f"{RUNNING}client.close()", ["completed", "cancelled"], id="a closed client"),
+        pytest.param(FORKED, ["completed", "completed"], id="a forked child"),
     ],
 )
-def test_a_process_ends_in_order(script, last):
+def test_a_process_ends_in_order(script, statuses):
     command = [sys.executable, "-X", "dev", "-c", BEGIN + script]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    told = ["recorded completed", *([f"recorded {last}"] if script else [])]
+    told = [f"recorded {status}" for status in statuses]
     # asyncio's debug mode remarks on every callback that took 0.1 s, as any may on a loaded machine; since Python 3.12
     # a fork is warned of while threads run, with the line that forks.
     remarks = r"Executing <.*|.*DeprecationWarning: This process .* is multi-threaded.*|  self.pid = os.fork\(\)"

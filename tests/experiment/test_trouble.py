@@ -184,6 +184,8 @@ def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_
         report = exp.run(concurrency=1, budget_usd=1)
         assert report.completed == 60
         assert float(report.counted_usd) == pytest.approx(exp.frame()["cost_high_usd"].sum())
+        assert sum(exp.frame().attrs["refused"].values()) == 5
+        assert exp.summary().notes[0].startswith("Requests that were refused or broke off, and were sent again: ")
         assert exp.run(budget_usd=1).counted_usd == report.counted_usd
 
 

@@ -1,20 +1,19 @@
 """Frames of many calls: counts estimated column by column are those of one call, chosen columns, runs."""
 
+import contextlib
 import itertools
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import COUNTS, Usage
-from famnb.frame import CALLS, RUNS, calls, runs
+from famnb.frame import CALLS, calls
 from famnb.frame.columnar_reader import CHUNK
-from famnb.frame.fill_estimates import fill_counts
-from famnb.record import Ledger, token_estimates
+from famnb.record import Ledger, schema, sql, token_estimates
 from tests.support.exchanges import exchange, spoken
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,14 +41,13 @@ CALL = st.fixed_dictionaries(
 @given(st.lists(CALL, min_size=1, max_size=8))
 def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]):
     """Counts, their sources and both ends equal those of `estimate_usage`, whatever is missing."""
-    ledger = Fitted(tmp_path_factory.getbasetemp() / "none.sqlite")
-    numbers = [name for name in some[0] if name not in ("model", "service")]
-    found = {name: np.array([call[name] for call in some], dtype=np.float64) for name in numbers}
-    found |= {"http_status": np.full(len(some), 200.0), "standing": pd.Categorical(["completed"] * len(some))}
-    found |= {name: pd.Categorical([call[name] for call in some]) for name in ("model", "service")}
-    for count in COUNTS:
-        found[f"{count}_source"] = pd.Categorical([None if call[count] is None else "reported" for call in some])
-    bounds = fill_counts(found, ledger)
+    ledger = Fitted(tmp_path_factory.mktemp("many") / "ledger.sqlite")
+    with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
+        for place, call in enumerate(some):
+            sources = {f"{count}_source": "reported" for count in COUNTS if call[count] is not None}
+            row = {"id": f"c{place}", "started_us": place, "status": "completed", "http_status": 200, **call, **sources}
+            connection.execute(sql.insert("calls", tuple(row), otherwise="FAIL"), [*row.values()])
+    frame = calls(ledger)
     for place, call in enumerate(some):
         usage = Usage(*(call[count] for count in COUNTS))
         expected = token_estimates.estimate_usage(
@@ -59,16 +57,12 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
             fit=ledger.fits(call["model"]).get(call["service"], token_estimates.TokenFit()),
             hidden_cap=call["hidden_cap"],
         )
+        found = {name: None if pd.isna(value) else value for name, value in frame.iloc[place].items()}
         for count in COUNTS:
-            value = found[count][place]
-            source = found[f"{count}_source"]
-            assert (None if np.isnan(value) else value) == getattr(expected.usage, count)
-            assert source[place] == expected.usage.source(count)
-        for count, end in itertools.product(("input_tokens", "output_tokens"), (0, 1)):
-            wanted = getattr((expected.low, expected.high)[end], count)
-            got = bounds[count][end][place]
-            # Where nothing limits what may have come there is no upper end.
-            assert not np.isfinite(got) if wanted is None else got == wanted
+            assert found[count] == getattr(expected.usage, count)
+            assert found[f"{count}_source"] == expected.usage.source(count)
+        for count, end in itertools.product(("input_tokens", "output_tokens"), ("low", "high")):
+            assert found[f"{count}_{end}"] == getattr(getattr(expected, end), count)
 
 
 def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger):
@@ -136,30 +130,5 @@ def test_every_cell_is_what_the_ledger_holds(ledger: Ledger):
             assert found.where(found.notna(), None).tolist() == [row[number] for row in rows]
 
 
-def test_a_run_is_a_row_a_variant(ledger: Ledger):
-    """Counts by status, medians with their n, sums and times of each variant; missing stays missing."""
-    for place, (variant, count) in enumerate([("a", 2), ("a", 4), ("b", 6)]):
-        labels = {"experiment": "e", "variant": variant, "cell": f"k{place}"}
-        made = exchange(spoken("Hi", counts=(10, count)), started_at=START + timedelta(days=place), labels=labels)
-        ledger.on_close(made)
-    failed = exchange([], status=500, started_at=START - timedelta(days=1))
-    failed.reply = type(failed.reply)(status="failed")
-    ledger.on_close(failed)
-    frame = runs(ledger)
-    assert list(frame.columns) == [column.name for column in RUNS]
-    assert list(frame["variant"].astype(object).fillna("none")) == ["none", "a", "b"]
-    assert [list(frame[name]) for name in ("calls", "completed", "failed")] == [[1, 2, 1], [0, 2, 1], [1, 0, 0]]
-    assert list(frame["output_tokens"].fillna(-1)) == [-1, 6, 6]
-    assert frame["cost_usd"].iloc[1] == pytest.approx((20 * 0.25 + 6) * 1e-6)
-    assert frame["ttft_s_p50"].isna().tolist() == [True, False, False]
-    assert list(frame["ttft_s_n"]) == [0, 2, 1]
-    assert list(runs(ledger, variant="b")["calls"]) == [1]
-    assert runs(ledger, experiment="none").empty
-    assert list(calls(ledger, experiment="e", variant="a")["cell"]) == ["k0", "k1"]
-    assert {column.name: str(frame[column.name].dtype) for column in RUNS} == {c.name: c.dtype for c in RUNS}
-
-
-def test_the_empty_frames_have_all_columns(ledger: Ledger):
-    """Of calls and of runs."""
+def test_the_empty_frame_has_all_columns(ledger: Ledger):
     assert list(calls(ledger).columns) == [column.name for column in CALLS]
-    assert list(runs(ledger).columns) == [column.name for column in RUNS]

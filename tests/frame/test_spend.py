@@ -114,13 +114,10 @@ def test_what_cannot_have_been_billed_is_not_unpriced():
 def test_sums_of_estimates_have_their_ends(client: famnb.Client):
     client.ask("five " * 20, endpoint="chat", model="fam-mini", stream=True)
     calls, by_model = famnb.calls(client), famnb.spend(client, by="model").set_index("model")
-    runs = famnb.runs(client)
     for name in ("input_tokens_low", "input_tokens_high", "output_tokens_low", "output_tokens_high"):
         known = calls.loc[calls["model"] == "fam-mini", name]
         assert by_model.loc["fam-mini", name] == known.sum()
-        assert runs[name].sum() == calls[name].sum()
     assert by_model.loc["fam-mini", "output_tokens_low"] < by_model.loc["fam-mini", "output_tokens_high"]
-    assert runs["unpriced_calls"].sum() == 1
 
 
 @pytest.mark.parametrize(

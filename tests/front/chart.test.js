@@ -1,21 +1,15 @@
-// Where the bars and lines of a chart lie.
+// Where the bars of a chart lie.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { stackBars, traceLine } from "../../famnb/widget/front/parts/chart.js";
+import { stackBars } from "../../famnb/widget/front/parts/chart.js";
 
 test("bars stand on one another in proportion, and there is none where there is nothing", () => {
   const chart = { key: "calls", kind: /** @type {const} */ ("bars"), top: 4, ticks: [], words: [], values: [[1, 0], [2, null]] };
-  const [low, high] = stackBars(chart, 50);
-  assert.equal(stackBars(chart, 50).length, 2);
+  const [low, high] = stackBars(chart);
+  assert.equal(stackBars(chart).length, 2);
   assert.equal(low.x, high.x);
   assert.equal(high.height, 2 * low.height);
   assert.equal(high.y + high.height, low.y);
-});
-
-test("a line has a gap where nothing is known, and a point for each value", () => {
-  const { path, points } = traceLine([1, 2, null, 3], 4, 50);
-  assert.equal(path.replace(/[^ML]/g, ""), "MLM");
-  assert.equal(points.length, 3);
 });

@@ -249,4 +249,5 @@ def test_the_figure_of_a_load_names_its_steps(make_load: Callable[..., famnb.Loa
     caption = famnb.plot.load(load.frame()).caption
     assert "10/s (n=" in caption
     assert "kept it" in caption
+    assert "20/s: at most " in caption
     assert "no call" in famnb.plot.load(load.frame().iloc[:0]).caption

@@ -61,7 +61,6 @@ DRAWS: dict[str, Any] = {
     "cost per hour": lambda frame, **more: plot.cost(frame, per="hour", **more),
     "tokens": plot.tokens,
     "throughput": plot.throughput,
-    "calls a second": lambda frame, **more: plot.throughput(frame, of="calls", **more),
     "pareto": plot.pareto,
     "pareto of scores": lambda frame, **more: plot.pareto(frame, score="score", **more),
     "compare": plot.compare,

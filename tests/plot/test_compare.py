@@ -115,6 +115,24 @@ def test_costs_are_compared_by_their_ratio_on_a_scale_of_ratios() -> None:
     ] == (pytest.approx([0.5, 2.0]))
 
 
+def test_what_failed_calls_cost_puts_no_prompt_below_nothing() -> None:
+    """Half of b's calls fail at a high price, which its answers share; a cheap prompt still cost what it cost."""
+    frame = pd.DataFrame(
+        {
+            "variant": ["a"] * 8 + ["b"] * 8,
+            "prompt_id": [f"p{i}" for i in range(8)] * 2,
+            "status": ["completed"] * 12 + ["failed"] * 4,
+            "error": [None] * 12 + ["StreamError"] * 4,
+            "output_tokens": [1] * 16,
+            "cost_usd": [0.02] * 8 + [0.001] * 4 + [0.03] * 4,
+        }
+    )
+    figure = plot.compare(frame, by="variant", metric="cost_usd")
+    drawn = np.concatenate([line.get_xdata() for line in figure.axes[0].lines if line.get_marker() == "o"])
+    assert min(drawn) == 0.001
+    assert "mean $0.031" in figure_text(figure)
+
+
 def test_calls_are_paired_by_what_they_ask() -> None:
     """By the id of the prompt within an experiment, else by the whole prompt, of which the column has but the head."""
     frame = pd.DataFrame(

@@ -38,7 +38,10 @@ def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
 
 
 def row_names(figure: Figure, panel: int) -> list[str]:
-    return [label.get_text().replace("\n", " ") for label in figure.axes[panel].get_yticklabels()]
+    return [
+        label.get_text().replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ")
+        for label in figure.axes[panel].get_yticklabels()
+    ]
 
 
 def test_times_and_costs_are_multiples_of_the_baselines() -> None:
@@ -67,6 +70,14 @@ def test_the_caption_has_every_difference_in_its_unit() -> None:
     assert "No room for: 1 metric" in small.caption
     assert row_names(small, 0)[0].endswith("primary)")
     assert "No room" not in plot.differences(three_variants()).caption
+
+
+def test_n_is_of_the_axes_that_are_drawn() -> None:
+    """Into the caller's axes go the times, which all prompts have, and not the scores, which two lack."""
+    rows = frame(8, e2e_s=(spread(8, 1, 0.1), spread(8, 2, 0.1)), score_exact=([None] * 2 + [1, 0] * 3, [1, 0] * 4))
+    found = summary(rows, primary="e2e_s")
+    assert "(n=6–8 prompts)" in figure_text(plot.differences(found))
+    assert "(n=8 prompts)" in figure_text(plot.differences(found, ax=Figure().add_subplot())).replace("\n", " ")
 
 
 def test_variants_have_a_legend_if_there_are_several() -> None:

@@ -33,7 +33,6 @@ def points_of(widget: object) -> plot.points.Points:
         (plot.cost, {}, ("started_at", "cost_usd", "model")),
         (plot.tokens, {}, ("input_tokens", "output_tokens", "model")),
         (plot.throughput, {}, ("started_at", "output_tokens", "model")),
-        (plot.throughput, {"of": "calls"}, ("started_at", "e2e_s", "model")),
     ],
 )
 def test_a_figure_is_shown_call_by_call(draw: Any, options: dict[str, str], columns: tuple[str, str, str]):

@@ -1,6 +1,7 @@
 """Figures show themselves in a notebook, and leave matplotlib as it was."""
 
 import base64
+import inspect
 import io
 import re
 import struct
@@ -113,3 +114,11 @@ def test_a_saved_figure_is_light_unless_asked(tmp_path: Path):
     assert min(light) == 255
     assert max(dark) < 30
     assert figure.get_facecolor()[:3] == (1, 1, 1)
+
+
+def test_the_table_of_figures_has_each_and_which_are_interactive():
+    figures = [name for name in plot.__all__ if name not in ("Figure", "explore")]
+    assert [name for name in plot.__all__[1:] if f"\n    {name}(" not in (plot.__doc__ or "")] == []
+    without = [name for name in figures if "interactive" not in inspect.signature(getattr(plot, name)).parameters]
+    assert without == ["differences", "gaps", "load"]
+    assert "all but gaps, differences and load take" in " ".join((plot.__doc__ or "").split())

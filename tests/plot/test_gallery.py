@@ -27,7 +27,7 @@ GALLERY: dict[str, Any] = {
     "timeline": lambda frame, **more: plot.timeline([*REPLIES.values()][len(frame) % len(REPLIES)], **more),
     "gaps": lambda frame, **more: plot.gaps(events(streams=min(len(frame), 60) or 1)[: len(frame) * 60], **more),
 }
-"""Each figure as a function of a frame of calls, `width=`, `figsize=` and `ax=`. A new one is a line here."""
+"""Each figure as a function of a frame of calls, `width=`, `figsize=` and `ax=`; others than DRAWS are lines here."""
 CROWDED = ("compare", "success", "pareto", "cost", "differences", "load")
 """Figures that are drawn of more groups than fit."""
 

@@ -1,4 +1,4 @@
-"""Tokens and calls a second."""
+"""Tokens a second."""
 
 import numpy as np
 import pandas as pd
@@ -29,4 +29,4 @@ def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str):
 def test_rates_of_estimated_tokens_are_marked():
     frame = many_calls(20, models=1).assign(output_tokens_source="estimated")
     assert "mean ≈ " in plot.throughput(frame).alt
-    assert "≈" not in plot.throughput(frame, of="calls").alt
+    assert "≈" not in plot.throughput(frame.assign(output_tokens_source="reported")).alt

@@ -15,7 +15,7 @@ def test_tokens_of_a_bar_add_up_to_input_and_output() -> None:
     parts = [bar.get_width() for bar in plot.tokens(frame).axes[0].patches]
     assert sum(parts) == frame["input_tokens"].sum() + frame["output_tokens"].sum()
     text = figure_text(plot.tokens(frame))
-    assert {"input, cache unknown", "output, reasoning unknown", "visible output"} <= set(text.split("\n"))
+    assert {"mixed input", "mixed output", "visible output"} <= set(text.split("\n"))
 
 
 def test_estimated_tokens_are_marked_wherever_they_are_told() -> None:

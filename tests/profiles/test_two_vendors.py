@@ -84,16 +84,13 @@ def ask(client: famnb.Client, prompt: str) -> Any:
     return client.send(client.compose("chat", prompt, model=MODEL, stream=False, max_tokens=500))
 
 
-def test_calls_runs_and_spend_distinguish_vendors(clients: dict[str, famnb.Client], tmp_path: Path):
+def test_calls_and_spend_distinguish_vendors(clients: dict[str, famnb.Client], tmp_path: Path):
     ledger = tmp_path / "ledger.sqlite"
     for count, client in enumerate(clients.values(), start=1):
         for number in range(count):
             ask(client, f"Hello {number}")
     assert set(famnb.calls(ledger, profile="gemini")["profile"]) == {"gemini"}
     assert len(famnb.calls(ledger, profile=["gemini", "openrouter"])) == 3
-    runs = famnb.runs(ledger)
-    assert runs[["profile", "model", "calls"]].to_numpy().tolist() == [["gemini", MODEL, 1], ["openrouter", MODEL, 2]]
-    assert famnb.runs(ledger, profile="openrouter")["calls"].tolist() == [2]
     spent = famnb.spend(ledger, by=["profile", "model"])
     assert spent[["profile", "model", "calls"]].to_numpy().tolist() == [["gemini", MODEL, 1], ["openrouter", MODEL, 2]]
 

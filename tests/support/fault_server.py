@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 
@@ -88,10 +87,9 @@ class FaultServer:
         get: Script | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
-        path: Path | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`host` is an address, IPv6 too; with `path` it is on a Unix socket there, with `tls` it speaks TLS."""
+        """`host` is an address, IPv6 too; with `tls` it speaks TLS."""
         self.scripts = list(scripts)
         self.choose = choose
         self.get = get
@@ -106,17 +104,11 @@ class FaultServer:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._tls = tls
-        if path is None:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._listener = socket.create_server((host, port), family=family, backlog=256)
-            # The name that certificates are made for.
-            name = "localhost" if tls else f"[{host}]" if ":" in host else host
-            self.url = f"{'https' if tls else 'http'}://{name}:{self._listener.getsockname()[1]}"
-        else:
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(str(path))
-            self._listener.listen(256)
-            self.url = "http://localhost"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=256)
+        # The name that certificates are made for.
+        name = "localhost" if tls else f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if tls else 'http'}://{name}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -143,8 +135,7 @@ class FaultServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        if connection.family != socket.AF_UNIX:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             stack.enter_context(connection)
             if self._tls is not None:

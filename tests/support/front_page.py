@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 import famnb
-from famnb.widget.form.tool import FormTool
+from famnb.widget.form_tool import FormTool
 from famnb.widget.runtime.front_end import FRONT, read_style
 from famnb.widget.runtime.tool import BaseTool, Flusher
 from tests.support.scripted_stream import ScriptedStream

@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import PIL.Image
@@ -11,18 +10,11 @@ import pytest
 from ipywidgets import HBox
 
 import famnb
-from famnb.service import Server
 from famnb.widget.explorer import UNSHOWN, WHOLE, Explorer, ExplorerView, PlotView
 from tests.support.plot_frames import calls, many_calls, priced_calls
 from tests.widget.conftest import ask
 
 HOSTILE = "<img src=x onerror=alert(1)>\n\u202eabc"
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        yield client
 
 
 def view_of(explorer: Explorer) -> ExplorerView:
@@ -156,10 +148,10 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
     for prompt in ("one", "two", "three"):
         client.ask(prompt, model="fam-mini", endpoint="chat", max_tokens=50)
     explorer = famnb.plot.explore(famnb.calls(client), ledger=client.ledger)
-    ask(explorer, "open_row", row="1")
+    ask(explorer, "show_row", row=1)
     assert view_of(explorer).opened == "1"
     assert "two" in view_of(explorer).call.transcript
-    ask(explorer, "open_row", row="2")
+    ask(explorer, "show_row", row=2)
     assert "three" in view_of(explorer).call.transcript
     ask(explorer, "close_call")
     assert view_of(explorer).call is None
@@ -167,12 +159,12 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
 
 def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Client):
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
-    ask(explorer, "open_row", row="0")
+    ask(explorer, "show_row", row=0)
     assert "give that one as `ledger=`" in explorer.error
     ask(explorer, "close_call")
     assert explorer.error == ""
     nameless = famnb.plot.explore(many_calls(3).drop(columns="call_id"), ledger=client)
-    ask(nameless, "open_row", row="0")
+    ask(nameless, "show_row", row=0)
     assert "names no call" in nameless.error
 
 

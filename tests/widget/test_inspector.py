@@ -1,7 +1,6 @@
 """The inspector: a call's transcript, what went over the wire, and every event with its time."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,6 @@ import famnb
 from famnb.service import Server, serve
 from famnb.widget.html.facts import describe_clock
 from famnb.widget.inspector import Inspector
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        yield client
 
 
 def ask(inspector: Inspector, name: str, **args: object) -> Any:

@@ -55,8 +55,6 @@ class Route(msgspec.Struct, frozen=True):
     port: int
     is_tls: bool
     proxy: Proxy | None = None
-    uds: str | None = None
-    """The path of a Unix socket, which is connected to instead."""
 
     @property
     def has_tunnel(self) -> bool:
@@ -80,20 +78,17 @@ class StampedTransport(httpx.AsyncBaseTransport):
     def __init__(
         self,
         *,
-        uds: str | None = None,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = None,
         trust_env: bool = True,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """`uds` is the path of a Unix socket to connect to, `proxy` the address of an HTTP proxy.
+        """`tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before.
 
-        `tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before. With `trust_env`,
-        without a `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this
-        machine itself. `now_ns` is the monotonic clock that times are of.
-        Raises ValueError for an invalid proxy.
+        `proxy` is the address of an HTTP proxy; without it, with `trust_env`, the environment's HTTP_PROXY,
+        HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this machine itself. `now_ns` is the monotonic clock that
+        times are of. Raises ValueError for an invalid proxy.
         """
-        self._uds = uds
         self._tls = tls
         self._proxy = None if proxy is None else Proxy.parse(proxy)
         self._trust_env = trust_env
@@ -158,10 +153,10 @@ class StampedTransport(httpx.AsyncBaseTransport):
             if url.scheme not in ("http", "https"):
                 raise httpx.UnsupportedProtocol(f"Request URL has an unsupported protocol '{url.scheme}://'.")
             proxy, is_tls = self._proxy, url.scheme == "https"
-            if proxy is None and self._trust_env and self._uds is None and (address := proxy_for(origin)):
+            if proxy is None and self._trust_env and (address := proxy_for(origin)):
                 proxy = Proxy.parse(address)
             host = url.raw_host.decode("ascii").strip("[]")
-            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds)
+            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy)
             self._routes[origin] = route
         return route
 
@@ -295,15 +290,6 @@ class _Channel:
 async def _open_socket(route: Route) -> socket.socket:
     """Connect to an origin, or to its proxy: to the first of its addresses that answers."""
     loop = asyncio.get_running_loop()
-    if route.uds is not None:
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.setblocking(False)
-            await loop.sock_connect(sock, route.uds)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
     host, port = (route.host, route.port) if route.proxy is None else (route.proxy.host, route.proxy.port)
     return await aiohappyeyeballs.start_connection(
         await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM),

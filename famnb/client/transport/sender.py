@@ -261,8 +261,8 @@ def check_transport(transport: object) -> None:
     """Raise InvalidRequest unless it is a transport of httpx for event loops."""
     if not isinstance(transport, httpx.AsyncBaseTransport):
         raise InvalidRequest(
-            "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True) or "
-            f"StampedTransport(uds='/run/service.sock'), got {transport!r:.80}"
+            "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True), "
+            f"got {transport!r:.80}"
         )
 
 

@@ -42,7 +42,6 @@ from famnb.widget.board.panes import (
     write_experiment,
 )
 from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
-from famnb.widget.experiment.rows import RowsTool
 from famnb.widget.form.draft import (
     UNWRITTEN,
     PromptBox,
@@ -54,8 +53,8 @@ from famnb.widget.form.draft import (
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import variant_fields
-from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
+from famnb.widget.form_tool import FormTool, read_shared
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
@@ -63,6 +62,7 @@ from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import EndedStream, StreamLike, edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
+from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class SharedBoard(msgspec.Struct, frozen=True, tag_field="kind", tag="board"):
     record: SharedRecord
 
 
-class Board(RowsTool):
+class Board(FormTool):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
         board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
@@ -163,8 +163,6 @@ class Board(RowsTool):
         self._chat = secrets.token_hex(4)
         """Different for every chat: part of the keys of its rounds and answers."""
         self._is_marked = self._is_new = False
-        self._has_code = False
-        """Whether the code of an experiment is in view."""
         # A saved prompt, which says its version, is a text like any other here.
         super().__init__(client, PromptBox(str(prompt), str(system), rows=read_rows(rows)))
 
@@ -625,8 +623,6 @@ class Board(RowsTool):
             panes = tuple(pane.view() for pane in self._panes)
             self._controls = panes, view_shared(self._panes), self._view_box()
         panes, shared, box = self._controls
-        if self._has_code and self._shown_code is None:
-            self._shown_code = self._view_code()
         labels = {pane.key: pane.label for pane in self._panes}
         return BoardView(
             panes=panes,
@@ -638,7 +634,7 @@ class Board(RowsTool):
             is_busy=self.is_busy,
             is_marked=self._is_marked,
             is_new=self._is_new,
-            code=self._shown_code if self._has_code else None,
+            code=self.view_code(),
         )
 
     def _view_box(self) -> PromptBoxView:
@@ -659,13 +655,14 @@ class Board(RowsTool):
             has_answers=bool(self._rounds),
         )
 
-    def _view_code(self) -> CodeView:
-        note, html = "The prompts asked so far, each by itself, and these panes as variants.", SafeHtml("")
+    def write_code(self) -> tuple[str, CodeView]:
+        code, note = "", "The prompts asked so far and these panes as variants. Running the cell sends nothing."
         try:
-            html = sanitize.render_code(self.code, "python")
+            code = self.code
         except InvalidRequest as fault:
-            return CodeView(kinds=(), kind="", note=f"There is no code yet: {fault}", html=html, is_cell=False)
-        return CodeView(kinds=(), kind="", note=f"{note} Running the cell sends nothing.", html=html, is_cell=True)
+            note = f"There is no code yet: {fault}"
+        html = sanitize.render_code(code, "python") if code else SafeHtml()
+        return code, CodeView(kinds=(), kind="", note=note, html=html, is_cell=bool(code))
 
     # What the page asks for: panes
 
@@ -733,11 +730,6 @@ class Board(RowsTool):
     def show_code(self, is_open: bool) -> None:
         """Show the code of an experiment, or no longer."""
         self._has_code = is_open
-
-    @intent
-    def read_code(self) -> str:
-        """Return the code of an experiment."""
-        return self.code
 
 
 def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ import msgspec
 from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
-from famnb.record import Ledger, prices
+from famnb.record import Ledger
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
@@ -264,18 +264,13 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     mark = "" if is_exact else ESTIMATE_MARK
     tokens = round(reply.output_chars * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if is_running else timing.e2e_s
-    if cost is None:
-        has_price = prices.price(getattr(reply.request, "model", ""), service=reply.profile)
-        cost_text = "not known" if has_price else "no price"
-    else:
-        cost_text = str(cost)
     return Meters(
         first_token=_format_time(timing.ttft_s),
         answer=_format_time(timing.ttfa_s),
         tokens=f"{mark}{format_count(tokens)}" if tokens else "",
         speed=f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        in_all="" if is_running else _format_time(timing.e2e_s),
-        cost=cost_text,
+        in_all=_format_time(seconds),
+        cost="unknown" if cost is None else str(cost),
     )
 
 

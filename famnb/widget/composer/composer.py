@@ -3,7 +3,7 @@
 page ── intents ──► Composer ──┬── Editor            what the form holds, as a Draft
                                ├── ConversationTree  its turns and their branches
                                ├── TurnRunner        asks a turn, one at a time
-  ◄── patches ── view() ◄──────┴── PanelTool         code, past calls, presets
+  ◄── patches ── view() ◄──────┴── panels            code, past calls, presets
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,6 +24,7 @@ from famnb.client.connected import default_client
 from famnb.client.conversation import ConversationTree, Turn, requests_after
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
+from famnb.endpoints import endpoint as find_endpoint
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles import DEFAULT
@@ -34,23 +35,34 @@ from famnb.request import Request
 from famnb.secret_patterns import mask_keys
 from famnb.validation import check_index
 from famnb.widget.board.board import Board
-from famnb.widget.composer.panels import HistoryView, PanelTool, PresetsView
+from famnb.widget.composer import presets
+from famnb.widget.composer.panels import HistoryView, PresetsView, list_calls, look_at, write_body, write_code
 from famnb.widget.composer.past_chat import read_chat
 from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
 from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
-from famnb.widget.form.draft import UNWRITTEN, draft_of, last_user_content, read_rows, split_content
+from famnb.widget.form.draft import (
+    UNWRITTEN,
+    Draft,
+    draft_of,
+    fault_text,
+    last_user_content,
+    read_draft,
+    read_rows,
+    split_content,
+)
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.fields import MODEL
 from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import variant_fields
-from famnb.widget.form.tool import Computed, read_shared
 from famnb.widget.form.views import CodeView, FormView, PromptBoxView
+from famnb.widget.form_tool import FormTool, read_shared
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import edit_reply
 from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
 _EMPTY = "Replies appear here and are saved with the notebook."
@@ -83,7 +95,7 @@ class SharedChat(msgspec.Struct, frozen=True, tag_field="kind", tag="chat"):
     record: SharedRecord
 
 
-class Composer(PanelTool):
+class Composer(FormTool):
     """A chat with a model through any endpoint of a client's service: it sends, streams, and keeps all replies.
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
@@ -153,7 +165,14 @@ class Composer(PanelTool):
         )
         self.board: Board | None = None
         """The board that "Compare" has opened last."""
-        super().__init__(client, editor)
+        self._editor = editor
+        self._code_kind = "famnb"
+        self._history: HistoryView | None = None
+        """Past calls, while their panel is open."""
+        self._presets: PresetsView | None = None
+        """Presets, while their panel is open."""
+        self._preset_path = presets.default_path()
+        super().__init__(client, editor, tools_below=2)
 
     @Computed
     def request(self) -> Request:
@@ -283,7 +302,7 @@ class Composer(PanelTool):
         return self.reply
 
     @intent(is_urgent=True)
-    def stop(self, pane: str = "") -> None:  # noqa: ARG002 - one turn runs at a time
+    def stop(self) -> None:
         """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
         self._runner.stop()
 
@@ -299,13 +318,7 @@ class Composer(PanelTool):
         call = ledger.call(call) if isinstance(call, str) else call
         request = self.find_request(call)
         endpoints = self._client.endpoints
-        if request.endpoint not in endpoints:
-            raise InvalidRequest(
-                f"request: it is for the endpoint {request.endpoint!r}, which this client's profile "
-                f"{self._client.profile.name!r} does not have (only {', '.join(endpoints)}); "
-                "load it in a composer whose client has it"
-            )
-        model = endpoints[request.endpoint].request
+        model = find_endpoint(request.endpoint, endpoints).request
         request = request if type(request) is model else model.from_body(request.body())
         reply = call.reply if isinstance(call, RecordedCall) else call if isinstance(call, Reply) else None
         if reply and not Turn("", reply).can_continue:
@@ -315,16 +328,21 @@ class Composer(PanelTool):
             if head is not None:
                 self._open_chat(head)
                 if reply:
-                    self.fill(draft_of(_leave_prompt_open(rest), endpoints))
+                    self._fill(draft_of(_leave_prompt_open(rest), endpoints))
                     return
-                self.fill(draft_of(rest, endpoints))
+                self._fill(draft_of(rest, endpoints))
                 with contextlib.suppress(InvalidRequest):
                     if self.request == request:
                         return
             # What turns and a prompt cannot hold, the form's JSON can.
             if self._is_loaded:
                 self.clear_chat()
-            self.fill(draft_of(request, endpoints))
+            self._fill(draft_of(request, endpoints))
+
+    def _fill(self, draft: Draft) -> None:
+        """Fill the form with a draft, and with nothing else."""
+        self._editor.fill(draft)
+        self.form_changed()
 
     def share(self) -> SharedChat:
         last = self._last_good_turn
@@ -407,9 +425,9 @@ class Composer(PanelTool):
             prompt=prompt,
             turns=tuple(map(self._view_turn, self._path)),
             is_busy=self.is_busy,
-            code=self.code_view(),
-            history=self._history if self._open_panel == "History" else None,
-            presets=self._presets if self._open_panel == "Presets" else None,
+            code=self.view_code(),
+            history=self._history,
+            presets=self._presets,
         )
 
     def _view_prompt(self) -> PromptBoxView:
@@ -424,7 +442,7 @@ class Composer(PanelTool):
             fault=editor.fault,
             has_conversation=editor.reading.replaced and not self._tree.head,
             remarks=(*editor.remarks, *((_BOARD_ELSEWHERE,) if is_elsewhere else ())),
-            has_answers=bool(self._replies),
+            has_answers=bool(self._path),
         )
 
     def _view_turn(self, turn: ChatTurn) -> TurnView:
@@ -472,6 +490,62 @@ class Composer(PanelTool):
         self._editor.system = text
         self.form_changed()
 
+    # What the page asks for: the panels
+
+    @intent
+    def show_panel(self, name: Literal["", "Settings", "Code", "History", "Presets"]) -> None:
+        """Show a panel in place of the one that is open, with what it shows at first."""
+        self._has_code, self._shown_code = name == "Code", None
+        self._history = list_calls(self._ledger, "") if name == "History" else None
+        self._presets = self._list_presets() if name == "Presets" else None
+
+    @intent
+    def set_code_kind(self, kind: str) -> None:
+        """Show the code of another library."""
+        self._code_kind, self._shown_code = kind, None
+
+    @intent
+    def filter_history(self, text: str) -> None:
+        """List the latest calls that hold a text."""
+        self._history = list_calls(self._ledger, text)
+
+    @intent
+    def show_call(self, call: str) -> None:
+        """Show the transcript of a call."""
+        recorded = (self._ledger or Ledger()).call(call)
+        self._history = look_at(self._history or list_calls(self._ledger, ""), recorded)
+
+    @intent
+    def load_call(self, call: str) -> None:
+        """Show the transcript of a call, and put its request into the form."""
+        self.load(call)
+        self.show_call(call)
+
+    @intent
+    def save_preset(self, name: str) -> None:
+        """Save the form under a name."""
+        reading = read_draft(self._editor.draft)
+        if reading.request is None:
+            raise InvalidRequest("preset: " + "; ".join(map(fault_text, reading.faults.items())))
+        presets.save(self._preset_path, name, reading.request, self._client.profile)
+        self._presets = self._list_presets(f"“{name.strip()}” is saved.", selected=name.strip())
+
+    @intent
+    def load_preset(self, name: str) -> None:
+        """Fill the form with a preset."""
+        request = presets.load(self._preset_path, name, self._client.profile)
+        self._fill(draft_of(request, self._client.endpoints))
+        self._presets = self._list_presets(f"“{name}” is loaded.", selected=name)
+
+    @intent
+    def delete_preset(self, name: str) -> None:
+        """Delete a preset."""
+        presets.delete(self._preset_path, name)
+        self._presets = self._list_presets(f"“{name}” is deleted.")
+
+    def _list_presets(self, note: str = "", selected: str = "") -> PresetsView:
+        return PresetsView(names=presets.names(self._preset_path), selected=selected, note=note)
+
     # What the page asks for: the chat
 
     @intent
@@ -486,7 +560,14 @@ class Composer(PanelTool):
         """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""
         return self._runner.stream if self.is_busy else None
 
-    def code_request(self) -> Request:
+    def write_code(self) -> tuple[str, CodeView]:
+        try:
+            return write_code(self._code_request(), self._client, self._code_kind)
+        except InvalidRequest as fault:
+            note = f"There is no code yet: {fault} · POST {self._editor.endpoint.path}, not valid yet"
+            return write_body(self._editor.reading.body, note)
+
+    def _code_request(self) -> Request:
         """Return what would be sent next, the chat included; without a prompt, what was sent last."""
         turns = self.turns
         request = getattr(turns[-1].reply, "request", None) if turns else None

@@ -1,28 +1,23 @@
-"""The panels beside the composer's chat: code that repeats it, past calls, and presets."""
+"""What the panels beside the composer's chat show: code that repeats it, past calls, and presets."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from famnb.client.client import BaseClient
-from famnb.errors import InvalidRequest
 from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
-from famnb.widget.composer import presets
-from famnb.widget.experiment.rows import RowsTool
 from famnb.widget.form import images
-from famnb.widget.form.draft import Draft, draft_of, fault_text, read_draft
-from famnb.widget.form.editor import Editor
 from famnb.widget.form.python_code import Target, available_kinds, write_cell
 from famnb.widget.form.views import CodeView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.view import View
 
 BODY = "JSON body"
@@ -59,163 +54,30 @@ class PresetsView(View, frozen=True):
     note: str
 
 
-Panel: TypeAlias = Literal["", "Settings", "Code", "History", "Presets"]
+def write_code(request: Request, client: BaseClient, kind: str) -> tuple[str, CodeView]:
+    """Return code that sends a request again by a client, of that kind if there is such code for it, and its view."""
+    kinds = (*available_kinds(request, client.endpoints), BODY)
+    # An SDK that does not speak the new endpoint gives way to the one that does.
+    kind = kind if kind in kinds else kinds[-2]
+    if kind == BODY:
+        return write_body(request.body(), f"POST {client.endpoints[request.endpoint].path}", kinds)
+    target = Target.of_client(client, request.endpoint)
+    code, note = write_cell(request, kind=kind, target=target), _code_note(target)
+    if client.engine.credential.has_more_secrets:
+        note += " · Its other secret headers and parameters are left out."
+    return code, _view_code(code, kinds, kind, note)
 
 
-class PanelTool(RowsTool):
-    """A tool with the panels: their intents, and what each shows. One is open at a time; the code follows the form."""
-
-    def __init__(self, client: BaseClient, editor: Editor) -> None:
-        self._editor = editor
-        self._preset_path = presets.default_path()
-        self._open_panel: Panel = ""
-        self._code_kind = "famnb"
-        self._history = HistoryView(filter="", rows=(), note="", call="", transcript=SafeHtml(""), code="")
-        self._presets = PresetsView(names=(), selected="", note="")
-        super().__init__(client, editor, tools_below=2)
-
-    # What a tool defines
-
-    def code_request(self) -> Request:
-        """Return what the code sends; raises InvalidRequest if there is nothing yet."""
-        raise NotImplementedError
-
-    def load(self, call: RecordedCall) -> None:
-        """Open a call as the chat that it was."""
-        raise NotImplementedError
-
-    def fill(self, draft: Draft) -> None:
-        """Fill the form with a draft, and with nothing else."""
-        with self.lock:
-            self._editor.fill(draft)
-            self.form_changed()
-
-    # What it shows
-
-    def code_view(self) -> CodeView | None:
-        """Return the code, if it is in view."""
-        if self._open_panel != "Code":
-            return None
-        if self._shown_code is None:
-            _, self._shown_code = self._write_code()
-        return self._shown_code
-
-    @intent
-    def show_panel(self, name: Panel) -> None:
-        """Show a panel in place of the one that is open, with what it shows at first."""
-        self._open_panel = name
-        match name:
-            case "Code":
-                self._shown_code = None
-            case "History":
-                self.filter_history("")
-            case "Presets":
-                self._show_presets()
-
-    # Code
-
-    @intent
-    def set_code_kind(self, kind: str) -> None:
-        """Show the code of another library."""
-        self._code_kind, self._shown_code = kind, None
-
-    @intent
-    def read_code(self) -> str:
-        """Return the whole code, where the page has only the beginnings of images."""
-        return self._write_code()[0]
-
-    def _write_code(self) -> tuple[str, CodeView]:
-        kind = BODY
-        kinds: tuple[str, ...] = (BODY,)
-        try:
-            request = self.code_request()
-        except InvalidRequest as fault:
-            reading = self._editor.reading
-            code = json.dumps(reading.body, indent=2, ensure_ascii=False)
-            note = f"There is no code yet: {fault} · POST {self._editor.endpoint.path}, not valid yet"
-        else:
-            kinds = (*available_kinds(request, self._client.endpoints), BODY)
-            # An SDK that does not speak the new endpoint gives way to the one that does.
-            kind = self._code_kind if self._code_kind in kinds else kinds[-2]
-            code, note = json.dumps(request.body(), indent=2, ensure_ascii=False), f"POST {self._editor.endpoint.path}"
-            if kind != BODY:
-                target = Target.of_client(self._client, request.endpoint)
-                code, note = write_cell(request, kind=kind, target=target), _code_note(target)
-                if self._client.engine.credential.has_more_secrets:
-                    note += " · Its other secret headers and parameters are left out."
-        language = {BODY: "json", "curl": "bash"}.get(kind, "python")
-        html = sanitize.render_code(images.shorten_image_data(code), language)
-        return code, CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
-
-    # Past calls
-
-    @intent
-    def filter_history(self, text: str) -> None:
-        """List the latest calls that hold a text."""
-        rows: tuple[CallRowView, ...] = ()
-        if self._ledger is None:
-            note = "This client keeps no ledger, so there is no history."
-        else:
-            rows = tuple(_row_view(row) for row in reversed(_search(self._ledger, text.strip())))
-            note = "" if rows else "There are no such calls."
-        self._history = HistoryView(filter=text, rows=rows, note=note, call="", transcript=SafeHtml(""), code="")
-
-    @intent
-    def show_call(self, call: str) -> None:
-        """Show the transcript of a call."""
-        self._look_at(call)
-
-    @intent
-    def load_call(self, call: str) -> None:
-        """Show the transcript of a call, and put its request into the form."""
-        self.load(self._look_at(call))
-        self._history = msgspec.structs.replace(self._history, note=f"The chat of call {call} is open.")
-
-    def _look_at(self, call_id: str) -> RecordedCall:
-        call = (self._ledger or Ledger()).call(call_id)
-        self._history = msgspec.structs.replace(
-            self._history,
-            call=call_id,
-            transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
-            note=f"Call {call_id}",
-            code=f'famnb.Inspector("{call_id}")',
-        )
-        return call
-
-    # Presets
-
-    @intent
-    def save_preset(self, name: str) -> None:
-        """Save the form under a name."""
-        draft = self._editor.draft
-        reading = read_draft(draft)
-        if reading.request is None:
-            raise InvalidRequest("preset: " + "; ".join(map(fault_text, reading.faults.items())))
-        presets.save(self._preset_path, name, reading.request, self._client.profile)
-        self._show_presets(f"“{name.strip()}” is saved.", selected=name.strip())
-
-    @intent
-    def load_preset(self, name: str) -> None:
-        """Fill the form with a preset."""
-        request = presets.load(self._preset_path, name, self._client.profile)
-        self.fill(draft_of(request, self._client.endpoints))
-        self._show_presets(f"“{name}” is loaded.", selected=name)
-
-    @intent
-    def delete_preset(self, name: str) -> None:
-        """Delete a preset."""
-        presets.delete(self._preset_path, name)
-        self._show_presets(f"“{name}” is deleted.")
-
-    def _show_presets(self, note: str = "", selected: str = "") -> None:
-        self._presets = PresetsView(names=presets.names(self._preset_path), selected=selected, note=note)
+def write_body(body: Mapping[str, Any], note: str, kinds: tuple[str, ...] = (BODY,)) -> tuple[str, CodeView]:
+    """Return the body of a request, right or wrong, as JSON, and its view."""
+    code = json.dumps(body, indent=2, ensure_ascii=False)
+    return code, _view_code(code, kinds, BODY, note)
 
 
-# More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
-HISTORY_LENGTH = 100
-"""Calls in the list."""
-_SEARCHED = ("prompt", "model", "endpoint", "standing", "error")
-"""The columns of a call in which a text is looked for, beside its request's body."""
+def _view_code(code: str, kinds: tuple[str, ...], kind: str, note: str) -> CodeView:
+    language = {BODY: "json", "curl": "bash"}.get(kind, "python")
+    html = sanitize.render_code(images.shorten_image_data(code), language)
+    return CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
 
 
 def _code_note(target: Target) -> str:
@@ -226,6 +88,31 @@ def _code_note(target: Target) -> str:
     if not os.getenv(variable):
         return f"It runs once {variable} holds the key, which this kernel's environment does not have."
     return f"It runs as it stands; the key is read from {variable}."
+
+
+# More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
+HISTORY_LENGTH = 100
+"""Calls in the list."""
+_SEARCHED = ("prompt", "model", "endpoint", "standing", "error")
+"""The columns of a call in which a text is looked for, beside its request's body."""
+
+
+def list_calls(ledger: Ledger | None, text: str) -> HistoryView:
+    """Return the latest calls that hold a text."""
+    rows = tuple(map(_row_view, reversed(_search(ledger, text.strip())))) if ledger else ()
+    none = "There are no such calls." if ledger else "This client keeps no ledger, so there is no history."
+    return HistoryView(filter=text, rows=rows, note="" if rows else none, call="", transcript=SafeHtml(""), code="")
+
+
+def look_at(history: HistoryView, call: RecordedCall) -> HistoryView:
+    """Return the list with the transcript of a call."""
+    return msgspec.structs.replace(
+        history,
+        call=call.call_id,
+        transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
+        note=f"Call {call.call_id}",
+        code=f'famnb.Inspector("{call.call_id}")',
+    )
 
 
 def _search(ledger: Ledger, text: str) -> list[Any]:

@@ -30,7 +30,8 @@ MAX_SPANS = 40
 # The colours that can be told apart, and a line more for the rest.
 MAX_GROUPS = 7
 """Models that are shown one by one; the others are one group."""
-X_TICKS = 4
+# As many as stand beside one another where the chart is narrowest.
+X_TICKS = 3
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 STEPS_S = (
     *(1, 2, 5, 10, 15, 30),

@@ -63,7 +63,6 @@ class Dashboard(CallTool):
         self._overview: Overview | None = None
         """None until the first look at the ledger has succeeded."""
         self._filters = DashboardFilters()
-        self.pages = None
         self._shown: OverviewView | str = _READING
         """What the calls say, or why there is nothing to say."""
         self._is_unreadable = False
@@ -107,6 +106,7 @@ class Dashboard(CallTool):
                 self._saved_s, self._is_saved = time.monotonic(), True
                 self.update_saved()
 
+    @intent
     def show_call(self, call_id: str) -> None:
         """Open a call below the list. Raises KeyError if the ledger does not have it."""
         with self.lock:
@@ -135,16 +135,6 @@ class Dashboard(CallTool):
         """Set a model's price, in USD for a million tokens; the next look at the ledger shows what calls cost by it."""
         prices.set(model, input=input, output=output)
 
-    @intent
-    def open_call(self, call: str) -> None:
-        """Open a call of the list."""
-        self.show_call(call)
-
-    @intent
-    def close_call(self) -> None:
-        """Close the call that is open."""
-        self.pages = None
-
     # What is shown
 
     def view(self) -> DashboardView:
@@ -158,7 +148,7 @@ class Dashboard(CallTool):
             is_reading=self._shown == _READING,
             empty="" if overview else str(self._shown),
             overview=overview,
-            call=None if self.pages is None else self.pages.view(),
+            call=self.view_call(),
         )
 
     def _choices(self) -> dict[str, tuple[str, ...]]:

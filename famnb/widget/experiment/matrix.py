@@ -133,24 +133,37 @@ class Matrix(BaseTool):
             self._read()
 
     @intent(is_urgent=True)
-    def stop(self, pane: str = "") -> None:  # noqa: ARG002 - as in other tools; there is one run
+    def stop(self) -> None:
         """Stop the run; what has come is kept."""
         self.experiment.stop()
 
+    @intent
     def grade(self, row: str | int, variant: str, grade: str | float | None) -> None:
-        """Grade an answer: pass, fail or a number; None takes the grade away.
+        """Grade an answer: pass, fail or a number; None or an empty text takes the grade away.
 
         `row` is the id of a prompt or the index of a row. Raises UnknownName if there is no such answer.
         """
         with self.lock:
-            self.grade_cell(self._find_row(row), variant, "" if grade is None else str(grade))
+            call, text = self._find_call(row, variant), "" if grade is None else str(grade).strip().lower()
+            if not text:
+                ratings.delete_score(self.experiment.ledger, call.call_id, GRADE_SCORE)
+                self._grades.pop(call.call_id, None)
+            else:
+                score = RecordedScore(call_id=call.call_id, scorer=GRADE_SCORE, value=_value_of(text), detail=text)
+                ratings.save(self.experiment.ledger, [score])
+                self._grades[call.call_id] = score
             self.refresh()
+            self.update_saved()
 
+    @intent
     def note_on(self, row: str | int, variant: str, note: str) -> None:
         """Note something on an answer; an empty text takes the note away. Raises UnknownName as `grade` does."""
         with self.lock:
-            self.note_cell(self._find_row(row), variant, note)
+            call = self._find_call(row, variant)
+            self.experiment.ledger.note(call.call_id, note)
+            self._notes[call.call_id] = self.experiment.ledger.call(call.call_id).note
             self.refresh()
+            self.update_saved()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the matrix to one HTML file, replacing it if it exists; return its path. `famnb.open` opens it again.
@@ -165,27 +178,6 @@ class Matrix(BaseTool):
         return write_page(path, page_html(title, head, [PageSection("Answers", body)], data=data))
 
     # What the page asks for
-
-    @intent
-    def grade_cell(self, row: str, column: str, grade: str) -> None:
-        """Grade an answer: pass, fail, a number, or nothing."""
-        call, text = self._find_call(row, column), grade.strip().lower()
-        if not text:
-            ratings.delete_score(self.experiment.ledger, call.call_id, GRADE_SCORE)
-            self._grades.pop(call.call_id, None)
-        else:
-            score = RecordedScore(call_id=call.call_id, scorer=GRADE_SCORE, value=_value_of(text), detail=text)
-            ratings.save(self.experiment.ledger, [score])
-            self._grades[call.call_id] = score
-        self.update_saved()
-
-    @intent
-    def note_cell(self, row: str, column: str, note: str) -> None:
-        """Note something on an answer."""
-        call = self._find_call(row, column)
-        self.experiment.ledger.note(call.call_id, note)
-        self._notes[call.call_id] = self.experiment.ledger.call(call.call_id).note
-        self.update_saved()
 
     @intent
     def filter_rows(self, filter: Filter) -> None:
@@ -244,12 +236,12 @@ class Matrix(BaseTool):
             raise UnknownName(f"row: there is no {row!r}; there are {', '.join(map(repr, keys))}")
         return str(row)
 
-    def _find_call(self, row: str, column: str) -> RecordedCall:
-        cell = self._cells.get((row, column))
+    def _find_call(self, row: str | int, variant: str) -> RecordedCall:
+        cell = self._cells.get((self._find_row(row), variant))
         call = self._answers.get(cell.key) if cell else None
         if call is None:
             labels = ", ".join(repr(variant.label) for variant in self.experiment.variants)
-            raise UnknownName(f"there is no answer of {column!r} in row {row!r}; the variants are {labels}")
+            raise UnknownName(f"there is no answer of {variant!r} in row {row!r}; the variants are {labels}")
         return call
 
     # What is shown

@@ -81,7 +81,7 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     summary = experiment.summary(**options)
     rows = drop_warmups(frame)
     sections = [
-        PageSection("Pictures", SafeHtml().join(map(figure_html, _figures(rows, summary, options)))),
+        PageSection("Plots", SafeHtml().join(map(figure_html, _figures(rows, summary, options)))),
         PageSection("Answers", _sample_answers(experiment, rows[rows["status"].isin(ANSWERED)])),
         PageSection("Plan and settings", _setup(experiment)),
         PageSection("Failures", _failures(rows)),

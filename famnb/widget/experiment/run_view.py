@@ -27,11 +27,9 @@ from famnb.widget.runtime.view import View
 # Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
 PERIOD_S = 0.5
 """Between two updates of a view."""
-# With these limits the view fits a window, however large the experiment is.
+# With this limit the view fits a window, however large the experiment is.
 MAX_VARIANTS = 12
 """Variants in the table; the others are counted."""
-MAX_ERRORS = 5
-"""Classes of errors that are named; the others are counted."""
 _PARAGRAPH = SafeHtml("<p>{}</p>")
 
 
@@ -53,8 +51,7 @@ def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     report = run.progress
     failure = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
     kinds = [f"{count:,} × {name}" for name, count in report.errors.items()]
-    more = [f"{len(kinds) - MAX_ERRORS:,} other kinds"] if len(kinds) > MAX_ERRORS else []
-    errors = f"Errors: {', '.join([*kinds[:MAX_ERRORS], *more])}." if kinds else ""
+    errors = f"Errors: {', '.join(kinds)}." if kinds else ""
     sections = [
         Section("head", report.head),
         *(Section("failure", text) for text in (failure, trouble) if text),
@@ -107,7 +104,7 @@ class RunView(BaseTool):
         )
 
     @intent(is_urgent=True)
-    def stop(self, pane: str = "") -> None:  # noqa: ARG002 - as in other tools; there is one run
+    def stop(self) -> None:
         """Stop the run; what has come is kept."""
         self._is_stopping = True
         self.refresh()

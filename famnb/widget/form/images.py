@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_size
+from famnb.widget.html.transcript import describe_picture
 
 # JupyterLab's own connection carries little more than twice that in one message.
 LIMIT_BYTES = 5 * 1024 * 1024
@@ -36,10 +37,7 @@ class PromptImage:
     @property
     def description(self) -> str:
         """The address of a link; name, kind and size of an upload."""
-        if not self.is_upload:
-            return self.url
-        kind, _, data = self.url.removeprefix("data:image/").partition(";base64,")
-        return f"{self.name or 'image'}, {kind}, {format_size(len(data) * 3 // 4)}"
+        return describe_picture(self.url, self.name or "image") if self.is_upload else self.url
 
 
 def image_from_url(url: str, *, name: str = "") -> PromptImage:

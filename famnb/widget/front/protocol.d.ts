@@ -219,11 +219,6 @@ export interface InspectorView {
   call: CallView;
 }
 
-export interface LineView {
-  key: string;
-  cells: (string)[];
-}
-
 export interface MatrixCellView {
   key: string;
   status: string;
@@ -474,7 +469,7 @@ export interface ComposerIntents {
   set_system: { text: string };
   show_call: { call: string };
   show_panel: { name: "" | "Settings" | "Code" | "History" | "Presets" };
-  stop: { pane?: string };
+  stop: {};
   switch: { turn: number; version: number };
   tick: { box: string; isOn: boolean };
 }
@@ -482,10 +477,10 @@ export interface ComposerIntents {
 export interface DashboardIntents {
   close_call: {};
   draw_timeline: { dark: boolean };
-  open_call: { call: string };
   read_part: { part: "request" | "response" | "events" };
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
   set_price: { model: string; input: string; output: string };
+  show_call: { callId: string };
 }
 
 export interface ExplorerIntents {
@@ -495,23 +490,24 @@ export interface ExplorerIntents {
   draw: { width: number; dark: boolean };
   draw_timeline: { dark: boolean };
   hide_groups: { groups: (number)[] };
-  open_row: { row: string };
   read_part: { part: "request" | "response" | "events" };
+  show_row: { row: number };
   sort_rows: { column: number };
   toggle_log: { axis: "x" | "y" };
   zoom: { to: "Zoom in" | "Zoom out" | "Show outliers" | "Hide outliers" };
 }
 
 export interface InspectorIntents {
+  close_call: {};
   draw_timeline: { dark: boolean };
   read_part: { part: "request" | "response" | "events" };
 }
 
 export interface MatrixIntents {
   filter_rows: { filter: "all" | "not graded" | "pass" | "fail" | "noted" | "failed" };
-  grade_cell: { row: string; column: string; grade: string };
-  note_cell: { row: string; column: string; note: string };
-  stop: { pane?: string };
+  grade: { row: string | number; variant: string; grade: string | number | null };
+  note_on: { row: string | number; variant: string; note: string };
+  stop: {};
 }
 
 export interface ReplyViewIntents {
@@ -519,5 +515,5 @@ export interface ReplyViewIntents {
 }
 
 export interface RunViewIntents {
-  stop: { pane?: string };
+  stop: {};
 }

@@ -53,7 +53,7 @@ summary{cursor:pointer;font-weight:600}
 .answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
 .answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
-td,th+th{overflow-wrap:anywhere}
+[style^="text-align:left"]{overflow-wrap:anywhere}
 @page{size:A4;margin:14mm}
 @media print{body{font-size:12px}main{max-width:none;padding:0}h1{font-size:24px}
 table{font-size:10.5px}.wide,[style*="overflow-x"]{overflow:visible!important}

@@ -45,7 +45,9 @@ _SUMMARY_STYLE = "cursor:pointer;font-size:0.9em"
 _FAILURE_STYLE = (
     "margin:0.5em 0;padding:0.4em 0.8em;border-left:3px solid rgb(211,47,47);background-color:rgba(211,47,47,0.1)"
 )
-_CARD = SafeHtml('<div style="max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:break-word">{}</div>')
+_CARD = SafeHtml(
+    '<div style="max-width:780px;margin:0.4em 0 1em;padding-left:5px;line-height:1.5;overflow-wrap:break-word">{}</div>'
+)
 _FOLD = SafeHtml(f'<details style="margin:0.3em 0"><summary style="{_SUMMARY_STYLE}">{{}}</summary>{{}}</details>')
 _LABEL = SafeHtml("<p><strong>{}</strong></p>")
 _HEAD = SafeHtml(f'<p style="{MUTED_STYLE}"><strong>{{}}</strong>{{}}</p>')
@@ -240,9 +242,10 @@ def picture_html(url: str) -> SafeHtml:
     return _PICTURE.format(url)
 
 
-def _describe_picture(url: str) -> str:
+def describe_picture(url: str, name: str = "image") -> str:
+    """Return name, kind and size of a picture by its data URL."""
     kind, _, data = url.removeprefix("data:image/").partition(";base64,")
-    return f"image, {kind}, {format_size(len(data) * 3 // 4)}"
+    return f"{name}, {kind}, {format_size(len(data) * 3 // 4)}"
 
 
 def _html(section: Section) -> SafeHtml:
@@ -287,7 +290,7 @@ def _markdown(section: Section) -> str:
         case "code":
             return f"{heading}{sanitize.fence(text)}"
         case "picture":
-            return f"*{_describe_picture(text)}*"
+            return f"*{describe_picture(text)}*"
         case "failure":
             return f"**{_inline(text)}**"
         case "note" | "figures":
@@ -317,7 +320,7 @@ def _plain(section: Section) -> str:
         case "text" | "code":
             return f"{sanitize.visible(section.label)}:\n{text}" if section.label else text
         case "picture":
-            return f"({_describe_picture(section.text)})"
+            return f"({describe_picture(section.text)})"
         case "failure" | "note" | "figures":
             return f"({text})"
         case _:

@@ -20,14 +20,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import anywidget
 import traitlets
 from IPython import get_ipython
 from ipywidgets import widget_serialization
 
-from famnb.errors import FamnbError, InvalidArgument
+from famnb.errors import FamnbError, InvalidArgument, InvalidRequest
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import MUTED_STYLE, Bundle
@@ -57,6 +57,20 @@ RELOADED = (
 _SAVED = SafeHtml('<div class="famnb-saved">{}</div>')
 _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 _log = logging.getLogger(__name__)
+ValueT = TypeVar("ValueT")
+
+
+class Computed(traitlets.TraitType[ValueT, ValueT]):
+    """A trait whose value is computed whenever it is read; `BaseTool.notify` calls its observers."""
+
+    def __init__(self, function: Callable[[Any], ValueT]) -> None:
+        super().__init__(read_only=True, help=function.__doc__)
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def get(self, obj: Any, cls: Any = None) -> ValueT:  # noqa: ARG002 - traitlets gives the class as well
+        """Return the value."""
+        return self._function(obj)
 
 
 class Source(Protocol):
@@ -177,6 +191,18 @@ class BaseTool(anywidget.AnyWidget):
         if text != self._error:
             self._error = text
             self.refresh()
+
+    def notify(self, *names: str) -> None:
+        """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
+        for name in names:
+            if not self._trait_notifiers.get(name):
+                continue
+            try:
+                value = getattr(self, name)
+            except InvalidRequest:
+                value = None
+            change = {"name": name, "old": None, "new": value, "owner": self, "type": "change"}
+            self.notify_change(traitlets.Bunch(change))
 
     @property
     def error(self) -> str:

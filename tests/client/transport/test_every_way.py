@@ -98,7 +98,7 @@ FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
 
 
 ROUTES = ("plain", "tls")
-OTHER_ROUTES = ("forwarded", "tunnel", "unix")
+OTHER_ROUTES = ("forwarded", "tunnel")
 SILENCE = Deadlines(first_event=3, idle=3)
 
 
@@ -111,22 +111,17 @@ def with_routes(names):
 
 
 @pytest.fixture(params=[*ROUTES, *(pytest.param(route, marks=pytest.mark.full) for route in OTHER_ROUTES)])
-def reach(request, serve, connect, certificate, tmp_path):
+def reach(request, serve, connect, certificate):
     """Serves scripts and makes a client that reaches them by the route; returns both, and the transport."""
     route = request.param
     proxy = ProxyServer() if route in ("forwarded", "tunnel") else None
 
     def start(*scripts: Script, **options):
         is_encrypted = route in ("tls", "tunnel")
-        server = serve(
-            *scripts,
-            tls=certificate.server_context() if is_encrypted else None,
-            path=tmp_path / "service.sock" if route == "unix" else None,
-        )
+        server = serve(*scripts, tls=certificate.server_context() if is_encrypted else None)
         transport = StampedTransport(
             tls=certificate.client_context() if is_encrypted else None,
             proxy=proxy.url if proxy else None,
-            uds=str(tmp_path / "service.sock") if route == "unix" else None,
         )
         client = connect(server, transport=transport, **options)
         return server, client, transport

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from famnb.client.retry import Retries
-from famnb.client.transport import StampedTransport
 from famnb.client.transport.tls import default_context
 from famnb.errors import ConnectError
 from tests.support.fault_server import END, Action, chunked, head, whole
@@ -228,14 +227,6 @@ def test_another_scheme_is_refused(serve, over):
     server = serve(HELLO)
     [error] = send(over, post(server.url.replace("http", "ftp")))
     assert (type(error), server.requests) == (httpx.UnsupportedProtocol, [])
-
-
-def test_unix_sockets(serve, connect, over, tmp_path):
-    server = serve(HELLO, whole(body("web", "Hello")), path=tmp_path / "service.sock")
-    assert send(over, post(server.url), uds=str(tmp_path / "service.sock")) == ["hello"]
-    client = connect(server, transport=StampedTransport(uds=str(tmp_path / "service.sock")))
-    reply = client.send(request("web", stream=False))
-    assert (reply.text, reply.timing.clock) == ("Hello", "user")
 
 
 def test_ipv6(serve, over):

@@ -39,7 +39,7 @@ def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3
     assert board.replies["messages, fam-2-5-pro, thinking=64"].request.body()["thinking"]["budget_tokens"] == 64
     for form in ("text/html", "text/markdown", "text/plain"):
-        assert all(words in outputs[-1][form] for words in ("Say hello.", "Be kind.", "fam-mini", "small", "no price"))
+        assert all(words in outputs[-1][form] for words in ("Say hello.", "Be kind.", "fam-mini", "small", "unknown"))
     assert outputs[-1]["text/html"].count('<th scope="col"') == 3
 
 

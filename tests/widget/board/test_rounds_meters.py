@@ -18,7 +18,7 @@ ABOUT = Cost(Decimal("0.0012"), Decimal("0.001"), Decimal("0.0021"))
 def test_while_it_streams_tokens_are_estimated_from_characters():
     reply = dataclasses.replace(RUNNING, usage=Usage(output_tokens=1))
     assert read_meters(reply, cost=ABOUT, elapsed_s=2.0) == Meters(
-        "0.42 s", "1.2 s", "≈ 100", "≈ 50", "", "≈ $0.0012 ($0.001–$0.0021)"
+        "0.42 s", "1.2 s", "≈ 100", "≈ 50", "2.0 s", "≈ $0.0012 ($0.001–$0.0021)"
     )
 
 
@@ -30,8 +30,8 @@ def test_what_is_known_at_the_end_is_exact():
 
 def test_tokens_that_were_never_reported_stay_estimates(stream):
     reply = dataclasses.replace(RUNNING, status="completed", request=stream.exchange.request)
-    assert read_meters(reply, cost=None, elapsed_s=0)[2:] == ("≈ 100", "≈ 50", "2.0 s", "no price")
-    assert read_meters(Reply(), cost=None, elapsed_s=1)[:5] == ("", "", "", "", "")
+    assert read_meters(reply, cost=None, elapsed_s=0)[2:] == ("≈ 100", "≈ 50", "2.0 s", "unknown")
+    assert read_meters(Reply(), cost=None, elapsed_s=1)[:5] == ("", "", "", "", "1.0 s")
 
 
 def test_meters_change_at_most_once_a_second(stream):

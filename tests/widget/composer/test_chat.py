@@ -333,7 +333,7 @@ def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, 
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.submit()
     wait_for_pending_call(composer)
-    receive(composer, "stop", pane="")
+    receive(composer, "stop")
     assert wait_until_idle(composer).reply.warnings == ("stopped: the tools that it called were not all run",)
     assert ran == []
     composer.say("Never mind.")

@@ -9,12 +9,10 @@ from typing import Any
 import ipywidgets as widgets
 import pydantic
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 import famnb
 from famnb.api import Client
 from famnb.endpoints import ENDPOINTS
-from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.composer.panels import BODY
@@ -30,7 +28,6 @@ from tests.support.composers import (
     wait_until_idle,
     write_field,
 )
-from tests.support.strategies import requests, wide_requests
 
 PNG_URL = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(400)).decode()
 
@@ -62,20 +59,6 @@ def preset_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 # A past call in the form
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(requests | wide_requests)
-def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Request):
-    composer.load(request)
-    assert composer.request == request
-    assert composer.request.body() == request.body()
-
-
-@pytest.fixture
-def composer(client: Client) -> Composer:
-    """A composer that holds something already."""
-    return Composer(client, prompt="before", system="before", tools=[weather], schema=Answer)
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):

@@ -10,7 +10,7 @@ import pytest
 from ipywidgets import HBox
 
 import famnb
-from famnb.service import Server, serve
+from famnb.service import serve
 from famnb.widget.dashboard.dashboard import Dashboard
 from famnb.widget.dashboard.filters import ALL
 from famnb.widget.dashboard.views import DashboardView, OverviewView
@@ -20,12 +20,6 @@ from tests.support.waiting import wait_until
 from tests.widget.conftest import ask, send_message
 
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script>"
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        yield client
 
 
 @pytest.fixture
@@ -184,7 +178,7 @@ def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: fa
 def test_a_chosen_call_opens_stays_open_and_closes(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask("one", model="fam-2-5-pro", endpoint="messages")
     dashboard.poll()
-    ask(dashboard, "open_call", call=reply.call_id)
+    ask(dashboard, "show_call", callId=reply.call_id)
     client.ask("two", model="fam-2-5-pro", endpoint="messages")
     dashboard.poll()
     assert view_of(dashboard).call.id == reply.call_id
@@ -202,7 +196,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(dashboar
         dashboard.poll()
         (row,) = overview_of(dashboard).calls.rows
         assert "running" in row.cells
-        ask(dashboard, "open_call", call=row.key)
+        ask(dashboard, "show_call", callId=row.key)
         stream.stop()
         stream.wait(60)
     dashboard.poll()
@@ -233,10 +227,10 @@ def test_only_what_has_changed_is_sent(dashboard: Dashboard, client: famnb.Clien
 def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: famnb.Client):
     reply = client.ask("one", model="fam-mini", endpoint="chat", stream=False)
     dashboard.poll()
-    ask(dashboard, "open_call", call="call_none")
+    ask(dashboard, "show_call", callId="call_none")
     dashboard.poll()
     assert "no call 'call_none'" in dashboard.error
-    ask(dashboard, "open_call", call=reply.call_id)
+    ask(dashboard, "show_call", callId=reply.call_id)
     assert dashboard.error == ""
 
 

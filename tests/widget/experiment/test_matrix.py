@@ -45,8 +45,8 @@ def test_each_row_is_sent_to_each_pane_by_itself(matrix: Matrix):
 
 def test_grades_and_notes_are_scores_and_columns(matrix: Matrix):
     """Those of the page and those of a cell; a grade may be taken back, and another matrix has what is left."""
-    receive(matrix, "grade_cell", row="p1", column="small", grade="pass")
-    receive(matrix, "note_cell", row="p1", column="small", note="short")
+    receive(matrix, "grade", row="p1", variant="small", grade="pass")
+    receive(matrix, "note_on", row="p1", variant="small", note="short")
     matrix.grade(0, "large", "fail")
     matrix.grade(1, "small", 0.5)
     matrix.grade(1, "large", "pass")

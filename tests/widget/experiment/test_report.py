@@ -13,7 +13,7 @@ EVIL = (
     "</pre><script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1)) ![](http://evil.test/a.png)"
 )
 SECTIONS = [
-    "Pictures",
+    "Plots",
     "Answers",
     "Plan and settings",
     "Failures",
@@ -75,7 +75,7 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     assert page.text.count("Why is the sky blue?") >= 4
     alts = [attributes["alt"] for tag, attributes in page.elements if tag == "img"]
     assert [alt.partition(" by ")[0].partition(":")[0] for alt in alts] == [
-        "Fam-2-5-mini against fam-2-5-pro (n=2 prompts)",
+        "fam-2-5-mini against fam-2-5-pro (n=2 prompts)",
         "Time to the end of the reply against cost",
         "Time to the end of the reply",
         "Time to first token",
@@ -111,33 +111,23 @@ def test_a_cost_that_lacks_prices_says_how_many_are_missing(experiment, tmp_path
     assert f"≥ {format_usd(known)} (2 of 4 calls without a price)" in page.text
 
 
-def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, prices):
-    exp = experiment()
-    exp.run(progress=False)
-    page = write_report(exp, tmp_path / "report.html")
-    assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
-    sources = [
-        attributes.get("src") or attributes["srcset"] for tag, attributes in page.elements if tag in ("img", "source")
-    ]
-    assert len(sources) == 10
-    assert all(source.startswith("data:image/png;base64,") for source in sources)
-    policies = [each.get("content") for tag, each in page.elements if each.get("http-equiv")]
-    assert policies == [
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    ]
-    assert "url(" not in (tmp_path / "report.html").read_text()
-
-
-def test_hostile_text_is_inert(client, tmp_path):
+def test_a_report_of_hostile_text_loads_nothing_and_runs_nothing(client, tmp_path):
     variants = {EVIL: {"model": "fam-2-5-pro"}, "plain": {"model": "fam-2-5-mini"}}
     exp = famnb.Experiment([{"id": EVIL, "prompt": EVIL}], variants, name=EVIL, client=client, system=EVIL)
     exp.run(progress=False)
     page = write_report(exp, tmp_path / "report.html")
-    assert "script" not in {tag for tag, _ in page.elements}
-    for tag, attributes in page.elements:
+    assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
+    policies = [attributes.get("content") for tag, attributes in page.elements if attributes.get("http-equiv")]
+    assert policies == [
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    ]
+    pictures = [attributes for tag, attributes in page.elements if tag in ("img", "source")]
+    assert pictures
+    assert all((attributes.get("src") or attributes["srcset"]).startswith("data:image/png") for attributes in pictures)
+    assert "url(" not in (tmp_path / "report.html").read_text()
+    for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on")]
         assert not (attributes.get("href") or "").startswith("javascript:")
-        assert tag != "img" or attributes["src"].startswith("data:")
     assert page.text.count("<script>alert(1)</script>") > 4
 
 

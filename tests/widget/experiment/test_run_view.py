@@ -189,7 +189,7 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(started: Callable[..
     send_message(run.view, kind="ready", page="1")
     send_message(run.view, kind="ready", page="1")
     run.stop()
-    wait_until(lambda: not run.view.view().progress)
+    wait_until(lambda: displays_of(shell, updates=True))
     assert "was reloaded" not in run.view.view().report
     send_message(run.view, kind="ready", page="2")
     send_message(run.view, kind="ready", page="3")

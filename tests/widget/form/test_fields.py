@@ -129,11 +129,6 @@ def test_each_fault_of_validation_stands_at_its_field():
     assert "needs a `json_schema`" in faults["response_format", "type"]
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda endpoint: endpoint.name)
-def test_the_cap_and_the_conversation_are_fields(endpoint):
-    assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(fields_by_name(endpoint.request))
-
-
 def test_a_fault_inside_a_list_says_where():
     whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
     with pytest.raises(pydantic.ValidationError) as caught:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from famnb.endpoints import ENDPOINTS, compose
+from famnb.endpoints import ENDPOINTS
 from famnb.widget.form.draft import Draft, read_draft
 from famnb.widget.form.fields import EXACT
 from famnb.widget.form.hints import carry_over, hazards, ignored_texts
@@ -52,40 +52,6 @@ def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
     assert remarks("web", messages) != []
     assert remarks("web", {}) == []
     assert remarks("messages", messages) == []
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "fields", "words"),
-    [
-        ("messages", {"thinking": 1024}, "not below max_tokens (512)"),
-        ("responses", {"reasoning": {"effort": "high"}}, "default of 512"),
-        ("web", {"stream": True}, "carries no usage"),
-        ("responses", {"previous_response_id": "r1"}, "does not carry the earlier instructions over"),
-        ("web", {"tool_choice": "auto"}, "no effect without `tools`"),
-        ("web", {"stream": False, "stream_options": {"include_usage": True}}, "unless the reply is streamed"),
-        ("responses", {"text": {"format": {"type": "json_schema", "schema": {}}}}, "schema has no name"),
-        ("chat", {"response_format": {"type": "text", "json_schema": {"schema": {}}}}, "schema has no effect"),
-        ("messages", {"thinking": {"type": "disabled", "budget_tokens": 9}}, "no effect while `thinking.type`"),
-        ("chat", {"temperature": 1.0, "top_p": 0.5}, "change one"),
-    ],
-)
-def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[str, object], words: str):
-    body = compose(endpoint, "hi").body()
-    request = compose(endpoint, "hi", **fields) if fields.get("thinking") == 1024 else None
-    assert words in (request or ENDPOINTS[endpoint].request(**{**body, **fields})).hints()[0]
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "fields"),
-    [
-        ("messages", {"thinking": 256}),
-        ("responses", {"reasoning": {"effort": "high"}, "max_tokens": 4000}),
-        ("web", {"stream": True, "stream_options": {"include_usage": True}}),
-        ("chat", {"stream": True}),
-    ],
-)
-def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str, object]):
-    assert compose(endpoint, "hi", **fields).hints() == []
 
 
 def test_a_conversation_and_fields_as_json_move_along_as_they_are():

@@ -1,4 +1,4 @@
-// Headline figures and tables.
+// Headline figures, and lists of rows.
 
 import { html, useRef, useState } from "../vendor/preact.js";
 
@@ -11,22 +11,6 @@ export function Headline({ figures }) {
       </div>`,
     )}
   </dl>`;
-}
-
-/**
- * A table whose lines begin with a heading.
- * @template {import("../protocol.js").LineView} Line
- * @param {{head: string[], lines: Line[], heading?: (line: Line) => unknown}} props
- */
-export function Grid({ head, lines, heading = ({ key }) => key }) {
-  return html`<div class="famnb-scrolling">
-    <table class="famnb-grid">
-      <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>
-        ${lines.map((line) => html`<tr key=${line.key}><th scope="row">${heading(line)}</th>${line.cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
-      </tbody>
-    </table>
-  </div>`;
 }
 
 /**

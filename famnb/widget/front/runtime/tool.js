@@ -141,7 +141,7 @@ export function useStop() {
   const [trouble, setTrouble] = useState("");
   const stop = (pane = "") => {
     let isAnswered = false;
-    outbox.press("stop", { pane }, pane).then(() => (isAnswered = true));
+    outbox.press("stop", pane ? { pane } : {}, pane).then(() => (isAnswered = true));
     if (!model.get("blocking")) return;
     setTimeout(() => {
       if (isAnswered) return;

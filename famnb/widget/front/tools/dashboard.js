@@ -5,7 +5,7 @@ import { Button, IntentButton } from "../parts/button.js";
 import { OpenedCall } from "../parts/call.js";
 import { Chart } from "../parts/chart.js";
 import { Labelled, Select, TextInput } from "../parts/field.js";
-import { Grid, Headline, Rows } from "../parts/tables.js";
+import { Headline, Rows } from "../parts/tables.js";
 import { defineTool, useHeld, useTool } from "../runtime/tool.js";
 
 /** @param {{filter: import("../protocol.js").FilterView}} props */
@@ -51,7 +51,14 @@ function Groups({ overview: { head, groups } }) {
     const narrow = () => outbox.press("set_filter", { name: head[0], value: key }, key);
     return html`<${Button} class="famnb-small" label=${key} text=${text} title=${`Only ${key}`} press=${narrow} />`;
   };
-  return html`<${Grid} head=${head} lines=${groups} heading=${heading} />`;
+  return html`<div class="famnb-scrolling">
+    <table class="famnb-grid">
+      <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+      <tbody>
+        ${groups.map((group) => html`<tr key=${group.key}><th scope="row">${heading(group)}</th>${group.cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
+      </tbody>
+    </table>
+  </div>`;
 }
 
 /** @param {{overview: import("../protocol.js").OverviewView, opened: string | null}} props */
@@ -65,7 +72,7 @@ function Overview({ overview, opened }) {
       ${overview.charts.map((chart) => html`<${Chart} key=${chart.key} chart=${chart} overview=${overview} />`)}
     </div>
     <${Groups} overview=${overview} />
-    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${(call) => outbox.press("open_call", { call }, call)} />
+    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${(call) => outbox.press("show_call", { callId: call }, call)} />
   `;
 }
 

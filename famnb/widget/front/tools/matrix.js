@@ -13,10 +13,10 @@ const GRADES = { pass: "pass", p: "pass", 1: "pass", fail: "fail", f: "fail", 0:
 const Cell = memo(({ cell, row, label }) => {
   const { outbox } = useTool();
   const { key, grade, note, status } = cell;
-  const args = { row, column: key };
-  const [written, write] = useTyped(note, "note_cell", (text) => ({ ...args, note: text }), `${row} ${key}`);
+  const args = { row, variant: key };
+  const [written, write] = useTyped(note, "note_on", (text) => ({ ...args, note: text }), `${row} ${key}`);
   // A grade that is pressed again is taken away.
-  const give = (next) => outbox.press("grade_cell", { ...args, grade: next === grade ? "" : next }, `${row} ${key}`);
+  const give = (next) => outbox.press("grade", { ...args, grade: next === grade ? "" : next }, `${row} ${key}`);
   if (status) return html`<td><p class="famnb-help">${status}</p></td>`;
   const keys = (event) => {
     const next = GRADES[event.key.toLowerCase()];

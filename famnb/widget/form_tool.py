@@ -1,4 +1,4 @@
-"""The base class of tools whose form is sent, the Composer and the Board: the prompt's box and what becomes of it."""
+"""The base class of tools whose form is sent, the Composer and the Board: the prompt's box, its table, its code."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import csv
 import io
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-import traitlets
 
 from famnb.client.client import BaseClient
 from famnb.errors import InvalidArgument, InvalidRequest
@@ -22,6 +20,7 @@ from famnb.secret_patterns import mask_keys
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, PromptBox, find_variables
 from famnb.widget.form.hints import Estimate, RequestEstimator
 from famnb.widget.form.images import image_from_url
+from famnb.widget.form.python_code import experiment_name
 from famnb.widget.form.views import CodeView, PictureView, PromptBoxView, VariablesView
 from famnb.widget.html import transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
@@ -31,26 +30,18 @@ from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import RELOADED, BaseTool
 
+if TYPE_CHECKING:
+    from famnb.widget.experiment.matrix import Matrix
+
 _STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
-ValueT = TypeVar("ValueT")
 SharedT = TypeVar("SharedT", bound=msgspec.Struct)
 
 
-class Computed(traitlets.TraitType[ValueT, ValueT]):
-    """A trait whose value is computed whenever it is read; `FormTool.notify` calls its observers."""
-
-    def __init__(self, function: Callable[[Any], ValueT]) -> None:
-        super().__init__(read_only=True, help=function.__doc__)
-        self._function = function
-        self.__doc__ = function.__doc__
-
-    def get(self, obj: Any, cls: Any = None) -> ValueT:  # noqa: ARG002 - traitlets gives the class as well
-        """Return the value."""
-        return self._function(obj)
-
-
 class FormTool(BaseTool):
-    """A tool with a form that is sent: traits that are computed, the prompt's box, names that are ipywidgets' own."""
+    """A tool with a form that is sent, once or for each row of the values of its variables."""
+
+    matrix: Matrix | None = None
+    """The matrix that "Run all rows" has opened last."""
 
     def __init__(self, client: BaseClient, box: PromptBox, *, tools_below: int = 1) -> None:
         """`tools_below` is how many tools it can open below itself."""
@@ -65,6 +56,8 @@ class FormTool(BaseTool):
         """The chats before the one in view as output, with their titles."""
         self._controls: Any = None
         """What the page shows of the form; None if it has to be made anew."""
+        self._has_code = False
+        """Whether code that repeats what is sent is in view."""
         self._shown_code: CodeView | None = None
         """None if it has to be written anew."""
         self.below = [(Output(), Output()) for _ in range(tools_below)]
@@ -91,6 +84,18 @@ class FormTool(BaseTool):
 
     def share(self) -> msgspec.Struct | None:
         """Return what a file holds of it, by which it can be opened again; None if it can only be read."""
+        raise NotImplementedError
+
+    def variants(self) -> dict[str, dict[str, Any]]:
+        """Return the settings by which each row of values is asked, by their labels, as an experiment takes them."""
+        raise NotImplementedError
+
+    def templates(self) -> list[str]:
+        """Return the prompts that may have variables, the latest first."""
+        return [self._box.prompt.strip()]
+
+    def write_code(self) -> tuple[str, CodeView]:
+        """Return code that repeats what is sent, and what the page shows of it."""
         raise NotImplementedError
 
     # What both need
@@ -135,18 +140,6 @@ class FormTool(BaseTool):
         """Show a tool in the first place below, if the page can."""
         if self.below[0][0].can_be_replaced:
             tool.show_in(*self.below[0])
-
-    def notify(self, *names: str) -> None:
-        """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
-        for name in names:
-            if not self._trait_notifiers.get(name):
-                continue
-            try:
-                value = getattr(self, name)
-            except InvalidRequest:
-                value = None
-            change = {"name": name, "old": None, "new": value, "owner": self, "type": "change"}
-            self.notify_change(traitlets.Bunch(change))
 
     def send(self, content: Any = None, buffers: Any = None) -> None:
         """Send a message to the page, as every widget does."""
@@ -195,10 +188,60 @@ class FormTool(BaseTool):
             ),
         )
 
+    def view_code(self) -> CodeView | None:
+        """Return the code, if it is in view."""
+        if self._has_code and self._shown_code is None:
+            self._shown_code = self.write_code()[1]
+        return self._shown_code if self._has_code else None
+
     def on_reload(self) -> None:
         self.form_changed()
 
+    def run_rows(self) -> Matrix:
+        """Send every row of the variables' values with every variant, each by itself; return the matrix of answers.
+
+        It stands below the tool, and is its `matrix`. Its calls are those of an experiment, `matrix.experiment`, which
+        a Board's `code` makes again, answers and grades included. Raises InvalidRequest if no row has all values.
+        """
+        # Here, since it loads pandas, which takes longer than the tool to be drawn.
+        from famnb.experiment.experiment import BaseExperiment
+        from famnb.widget.experiment.matrix import Matrix
+
+        with self.lock:
+            template, rows = self.table_of_values()
+            if not rows:
+                raise InvalidRequest(
+                    "rows: none has a value for each variable yet; write a variable such as {city} in the prompt and "
+                    "fill in the table"
+                )
+            if self._box.pictures or find_variables(self._box.system):
+                raise InvalidRequest("rows: a matrix asks texts alone, with variables in the prompt alone")
+            name = experiment_name(template)
+            self.matrix = Matrix(
+                BaseExperiment(rows, self.variants(), template=template, name=name, client=self._client)
+            )
+            self.show_below(self.matrix)
+            self.matrix.run()
+            return self.matrix
+
+    @intent
+    def run_all_rows(self) -> None:
+        """Send every row of the variables' values with every variant."""
+        self.run_rows()
+
+    def table_of_values(self) -> tuple[str, list[dict[str, str]]]:
+        """Return the prompt with its variables, and the rows that have a value for each; none without a variable."""
+        template = next(filter(find_variables, self.templates()), "")
+        names = find_variables(template)
+        rows = [{name: row.get(name, "") for name in names} for row in self._box.rows]
+        return template, [row for row in rows if all(row.values())]
+
     # What the page asks for
+
+    @intent
+    def read_code(self) -> str:
+        """Return the whole code, where the page has only the beginnings of images."""
+        return self.write_code()[0]
 
     @intent
     def new_talk(self) -> None:
