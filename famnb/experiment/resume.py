@@ -155,6 +155,7 @@ def counted_costs(
 
 def check_writable(ledger: Ledger) -> None:
     """Raise LedgerError if calls cannot be recorded: a call that is not recorded would be paid for again."""
+    ledger.flush()  # A disk that is merely slow is waited for.
     if unrecorded := ledger.behind:
         raise LedgerError(
             f"the ledger {ledger.path} cannot be written, and {unrecorded:,} records of earlier calls wait in memory: "
