@@ -14,6 +14,7 @@ from famnb.errors import InvalidRequest
 from famnb.experiment.variants import Fields, Variant, build_request, label_fields
 from famnb.profiles import DEFAULT
 from famnb.record import prices
+from famnb.record.ledger import Ledger, ledger_of
 from famnb.request import Request
 from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields, required_texts
 from famnb.widget.form.editor import Editor
@@ -296,10 +297,10 @@ def write_experiment(
         has_prices &= prices.price(getattr(request, "model", ""), service=sender.profile.name) is not None
     lines = ["import famnb", ""]
     if shared:
-        lines.append(f"client = {Target.of_client(client, shared.endpoint).client_expression}")
+        lines.append(f"client = {_client_expression(client, shared.endpoint)}")
     if clients:
         lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
-        lines += [f"    {name!r}: {Target.of_client(item).client_expression}," for item, name in clients.items()]
+        lines += [f"    {name!r}: {_client_expression(item)}," for item, name in clients.items()]
         lines.append("}")
     call = write_call(
         "experiment = famnb.Experiment",
@@ -312,3 +313,9 @@ def write_experiment(
     )
     run = f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()"
     return "\n".join([*lines, call, run, "experiment.forecast()"])
+
+
+def _client_expression(client: BaseClient, endpoint_name: str | None = None) -> str:
+    """Return a client as an expression, with its ledger unless it is your own: answers and grades are kept there."""
+    path = ledger_of(client).path
+    return Target.of_client(client, endpoint_name).client_expression(None if path == Ledger().path else path)

@@ -8,6 +8,7 @@ import pprint
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -79,16 +80,16 @@ class Target:
         """What its addresses end with."""
         return {**self.profile.query, **self._query}
 
-    @property
-    def client_expression(self) -> str:
-        """A client of the service as a Python expression."""
+    def client_expression(self, ledger: Path | None = None) -> str:
+        """Return a client of the service as a Python expression; `ledger` is the file it records to, if not your own."""
         own = {name: dict(value) for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
+        recorded = {"ledger": str(ledger)} if ledger else {}
         is_default = self.profile.name == DEFAULT
         if is_default and self.url_variable and not own:
-            return "famnb.connect()"
+            return write_call("famnb.connect", **recorded)
         is_known = not is_default and (self.base_url == self.profile.base_url or self.url_variable)
         profile = {} if is_default else {"profile": self.profile.name}
-        return write_call("famnb.Client", **profile, **({} if is_known else {"base_url": self.base_url}), **own)
+        return write_call("famnb.Client", **profile, **({} if is_known else {"base_url": self.base_url}), **own, **recorded)
 
     @property
     def key_expression(self) -> Code:
@@ -189,7 +190,7 @@ def _write_famnb(request: Request, target: Target) -> str:
         is_public = type(request) is endpoint(request.endpoint).request
         model = f"famnb.{type(request).__name__}" if is_public else f"client.endpoints[{request.endpoint!r}].request"
         calls = [write_call(f"request = {model}", **request.given_fields()), "reply = client.send(request)"]
-    return "\n".join(["import famnb", "", f"client = {target.client_expression}", *calls, "reply"])
+    return "\n".join(["import famnb", "", f"client = {target.client_expression()}", *calls, "reply"])
 
 
 def _write_curl(request: Request, target: Target) -> str:

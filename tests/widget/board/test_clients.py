@@ -91,10 +91,10 @@ def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, fa
     assert all(reply.error is None for reply in board.wait(60).values())
 
 
-def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, monkeypatch, tmp_path):
+def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, monkeypatch):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.setenv(variable, service.key)
-    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "other.sqlite"))
+    monkeypatch.setenv("FAMNB_LEDGER", str(clients["anthropic"].ledger.path))
     board = Board(variants=famnb.grid(client=clients, max_tokens=50))
     board.say("Why?")
     sent = [reply.request.body() for reply in board.wait(60).values()]

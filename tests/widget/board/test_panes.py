@@ -68,6 +68,8 @@ def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, s
     assert [variant.label for variant in experiment.variants] == ["small", "large", "thinker"]
     assert experiment.variants[2].fields["thinking"] == 64
     assert experiment.variants[2].fields["system"] == "Be kind."
+    # What was answered and graded is not asked again, wherever it is kept.
+    assert experiment.client.ledger.path == client.ledger.path
     rows = {city: famnb.compose("messages", f"Hello {city}", max_tokens=9) for city in ("Oslo", "Rome")}
     made = {"famnb": famnb}
     exec(Board(client, rows).code.replace("experiment.forecast()", ""), made)
