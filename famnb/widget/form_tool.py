@@ -94,6 +94,10 @@ class FormTool(BaseTool):
         """Return the prompts that may have variables, the latest first."""
         return [self._box.prompt.strip()]
 
+    def experiment_code(self) -> str:
+        """Return a cell with the experiment that asks what was asked here; empty if it cannot be written."""
+        return ""
+
     def write_code(self) -> tuple[str, CodeView]:
         """Return code that repeats what is sent, and what the page shows of it."""
         raise NotImplementedError
@@ -217,9 +221,8 @@ class FormTool(BaseTool):
             if self._box.pictures or find_variables(self._box.system):
                 raise InvalidRequest("rows: a matrix asks texts alone, with variables in the prompt alone")
             name = experiment_name(template)
-            self.matrix = Matrix(
-                BaseExperiment(rows, self.variants(), template=template, name=name, client=self._client)
-            )
+            experiment = BaseExperiment(rows, self.variants(), template=template, name=name, client=self._client)
+            self.matrix = Matrix(experiment, code=self.experiment_code())
             self.show_below(self.matrix)
             self.matrix.run()
             return self.matrix

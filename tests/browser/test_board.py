@@ -27,6 +27,28 @@ def pane(shown: Locator, label: str) -> Locator:
     return shown.locator(".famnb-pane").filter(has=shown.page.locator(".famnb-head strong", has_text=label))
 
 
+def test_rows_are_asked_and_graded_from_where_one_writes_without_a_scroll(lab: Lab):
+    """The matrix comes into view below the board, its first answer takes the focus, and keys do the rest."""
+    lab.page.set_viewport_size({"width": 1300, "height": 900})
+    lab.notebook(f"{CONNECT}\nboard = famnb.Board(client)\nboard")
+    lab.run(0)
+    board, matrix = lab.output(0).locator(".famnb-board"), lab.output(0).locator(".famnb-matrix")
+    keyboard = lab.page.keyboard
+    board.get_by_label("Prompt", exact=True).fill("Explain {thing}.")
+    board.get_by_label("thing, row 1").fill("tides")
+    keyboard.press("Enter")
+    keyboard.type("bees")
+    board.get_by_role("button", name="Run all rows").click()
+    expect(matrix.get_by_label("Answer of fam-2-5-pro, tides")).to_be_focused()
+    expect(matrix.get_by_label("Answer of fam-2-5-pro, tides")).to_be_in_viewport()
+    expect(matrix.locator("td .famnb-answer")).to_have_count(4)
+    keyboard.type("1011")
+    expect(matrix.locator("header")).to_contain_text("4 of 4 answers, 4 graded")
+    matrix.get_by_role("button", name="Make an experiment").click()
+    lab.run(1)
+    expect(lab.output(1)).to_contain_text("4 were made before")
+
+
 def test_from_an_empty_cell_to_a_compared_pair_with_a_follow_up_in_twelve_actions(lab: Lab):
     """Each line is an action of a person: a click, a text, a key. Then panes are changed, added, and an experiment."""
     lab.page.set_viewport_size({"width": 1400, "height": 1000})

@@ -26,6 +26,8 @@ def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: S
     bridge.deliver_until(lambda: not matrix.is_running and page.locator("td .famnb-answer").count() == 4)
     label = matrix.experiment.variants[0].label
     page.get_by_label(f"Answer of {label}, tides").press("p")
+    # The next one has the focus, so that a row is graded by keys alone.
+    expect(page.get_by_label(f"Answer of {matrix.experiment.variants[1].label}, tides")).to_be_focused()
     bridge.deliver_all()
     chosen = page.get_by_role("button", name=f"pass: {label}, tides")
     expect(chosen).to_have_attribute("aria-pressed", "true")
@@ -33,7 +35,7 @@ def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: S
     page.get_by_label(f"Note: {label}, bees").fill("wrong")
     bridge.deliver_until(lambda: matrix.view().rows[1].cells[0].note)
     bridge.deliver_all()
-    expect(page.get_by_role("status")).to_contain_text("4 of 4 answers, 2 graded")
+    expect(page.locator("header .famnb-hint").first).to_contain_text("4 of 4 answers, 2 graded")
     assert sorted(matrix.frame()["score_grade"].dropna()) == [0, 1]
     assert matrix.frame()["note"].dropna().tolist() == ["wrong"]
     page.get_by_label("Show").select_option("pass")

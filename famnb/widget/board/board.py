@@ -61,7 +61,6 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import EndedStream, StreamLike, edit_reply
 from famnb.widget.runtime.intent import intent
-from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
@@ -83,8 +82,6 @@ class BoardView(View, frozen=True):
     """Whether an answer is being written."""
     is_marked: bool
     """Whether the words are marked in which answers differ."""
-    is_new: bool
-    """Whether it was opened by another tool and has not come into view yet."""
     code: CodeView | None
 
 
@@ -162,7 +159,7 @@ class Board(FormTool):
         """The rounds of the chat in view, the first one first."""
         self._chat = secrets.token_hex(4)
         """Different for every chat: part of the keys of its rounds and answers."""
-        self._is_marked = self._is_new = False
+        self._is_marked = False
         # A saved prompt, which says its version, is a text like any other here.
         super().__init__(client, PromptBox(str(prompt), str(system), rows=read_rows(rows)))
 
@@ -212,6 +209,9 @@ class Board(FormTool):
     @property
     def code(self) -> str:
         """A cell with the `famnb.Experiment` of the prompts asked so far, or of the one written, and these panes."""
+        return self.experiment_code()
+
+    def experiment_code(self) -> str:
         sent = [
             answer.own_prompt if not board_round.prompt else board_round.prompt
             for board_round in self._rounds
@@ -394,14 +394,6 @@ class Board(FormTool):
         """Have every pane go on from a turn, with pictures for the next prompt."""
         self._before, self._box.pictures = turn, pictures
         self.form_changed()
-
-    def show_in(self, place: Output, saved: Output) -> None:
-        self._is_new = True
-        super().show_in(place, saved)
-
-    def on_reload(self) -> None:
-        self._is_new = False
-        super().on_reload()
 
     def variants(self) -> dict[str, dict[str, Any]]:
         fields = {}
@@ -633,7 +625,6 @@ class Board(FormTool):
             meter_names=tuple(METER_NAMES),
             is_busy=self.is_busy,
             is_marked=self._is_marked,
-            is_new=self._is_new,
             code=self.view_code(),
         )
 
@@ -697,11 +688,6 @@ class Board(FormTool):
         with self.lock:
             self._find_pane(pane).prompt = text
             self.form_changed()
-
-    @intent
-    def mark_as_seen(self) -> None:
-        """Remember that the board has come into view."""
-        self._is_new = False
 
     @intent
     def set_shared(self, field: str, text: str) -> None:

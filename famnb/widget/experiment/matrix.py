@@ -77,23 +77,26 @@ class MatrixTableView(View, frozen=True):
     filters: tuple[str, ...]
     status: str
     is_running: bool
+    code: str
+    """A cell that makes its experiment, where the tool that has opened it knows how; else empty."""
 
 
 class Matrix(BaseTool):
     """The answers of an experiment, a row a prompt and a column a variant: read, grade and note on them.
 
-    Keys 1 and 0, or P and F, grade the answer that has the focus as pass and fail. Each grade is kept in the ledger at
-    once, as the score `score_grade` of the experiment, and each note as the column `note`, so that `frame()` has them
-    and `experiment.summary(primary="score_grade")` compares them. `grade(row, variant, "pass")` and
-    `note_on(row, variant, "…")` do what the page does; `save(path)` writes one HTML file, which `famnb.open` opens.
+    Keys 1 and 0, or P and F, grade the answer that has the focus as pass and fail, and go on to the next one. Each
+    grade is kept in the ledger at once, as the score `score_grade` of the experiment, and each note as the column
+    `note`, so that `frame()` has them and `experiment.summary(primary="score_grade")` compares them. `grade(row,
+    variant, "pass")` and `note_on(row, variant, "…")` do what the page does; `save(path)` writes one HTML file, which
+    `famnb.open` opens.
     """
 
     entry = "tools/matrix.js"
     note = "A matrix of answers: run this cell to grade them."
 
-    def __init__(self, experiment: BaseExperiment) -> None:
-        """Read what the ledger has of the experiment; nothing is sent."""
-        self.experiment = experiment
+    def __init__(self, experiment: BaseExperiment, *, code: str = "") -> None:
+        """Read what the ledger has of the experiment; nothing is sent. `code` is a cell that makes the experiment."""
+        self.experiment, self._code = experiment, code
         places = {prompt.id: place for place, prompt in enumerate(experiment.prompts)}
         cells = sorted(experiment.cells, key=lambda cell: (places[cell.prompt.id], cell.repeat))
         self._cells = {(_row_key(cell), cell.variant.label): cell for cell in cells if not cell.warmup}
@@ -264,6 +267,7 @@ class Matrix(BaseTool):
             filters=get_args(Filter),
             status=status,
             is_running=self.is_running,
+            code=self._code,
         )
 
     def _view_row(self, key: str) -> MatrixRowView:

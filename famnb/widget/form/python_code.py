@@ -81,7 +81,7 @@ class Target:
         return {**self.profile.query, **self._query}
 
     def client_expression(self, ledger: Path | None = None) -> str:
-        """Return a client of the service as a Python expression; `ledger` is the file it records to, if not your own."""
+        """Return a client of the service as an expression; `ledger` is the file it records to, if not your own."""
         own = {name: dict(value) for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
         recorded = {"ledger": str(ledger)} if ledger else {}
         is_default = self.profile.name == DEFAULT
@@ -89,7 +89,8 @@ class Target:
             return write_call("famnb.connect", **recorded)
         is_known = not is_default and (self.base_url == self.profile.base_url or self.url_variable)
         profile = {} if is_default else {"profile": self.profile.name}
-        return write_call("famnb.Client", **profile, **({} if is_known else {"base_url": self.base_url}), **own, **recorded)
+        base_url = {} if is_known else {"base_url": self.base_url}
+        return write_call("famnb.Client", **profile, **base_url, **own, **recorded)
 
     @property
     def key_expression(self) -> Code:

@@ -60,7 +60,6 @@ export interface BoardView {
   meterNames: (string)[];
   isBusy: boolean;
   isMarked: boolean;
-  isNew: boolean;
   code: CodeView | null;
 }
 
@@ -248,6 +247,7 @@ export interface MatrixTableView {
   filters: (string)[];
   status: string;
   isRunning: boolean;
+  code: string;
 }
 
 export interface OverviewView {
@@ -420,7 +420,6 @@ export interface BoardIntents {
   ask_again: { pane: string };
   choose_endpoint: { pane: string; endpoint: string };
   edit_answer: { pane: string; text: string };
-  mark_as_seen: {};
   mark_differences: { isMarked: boolean };
   new_talk: {};
   paste_rows: { text: string; row: number; name: string };

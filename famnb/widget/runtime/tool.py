@@ -132,6 +132,8 @@ class BaseTool(anywidget.AnyWidget):
         self._is_shown = False
         self._has_page = False
         """Whether a page has said `ready`."""
+        self._is_new = False
+        """Whether another tool has opened it, and no page has shown it yet."""
         self._page = ""
         """The id of the page that last said `ready`, which a reload changes."""
         self._answered = 0
@@ -306,7 +308,10 @@ class BaseTool(anywidget.AnyWidget):
             "error": self._error,
             "growing": self._add_growing(encoder),
             "answered": self._answered,
+            "isNew": self._is_new,
         }
+        # A page that loads meanwhile misses what is sent, and gets all of it with its `ready`.
+        self._is_new &= not self._has_page
         self._send_numbered("view", message, encoder.buffers)
 
     def _add_growing(self, encoder: Encoder) -> dict[str, Any]:
@@ -420,7 +425,7 @@ class BaseTool(anywidget.AnyWidget):
     def show_in(self, place: Output, saved: Output) -> None:
         """Show it in the place of an output of another tool, and what is saved in that of a second one."""
         with self.lock:
-            self._is_shown, self._output = True, saved
+            self._is_shown, self._is_new, self._output = True, True, saved
             place.replace(self._noted_bundle())
             self.update_saved()
 

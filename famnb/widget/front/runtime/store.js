@@ -16,6 +16,7 @@ export class Store {
     this.view = null;
     this.error = "";
     this.isLost = false;
+    this.isNew = false; // opened by another tool, and not shown yet
     this.outbox = new Outbox((message) => this.#post(message));
     this.outbox.onChange = () => this.#notifySoon();
     /** @type {Set<() => void>} */
@@ -56,6 +57,7 @@ export class Store {
     if (message.kind === "view") {
       this.readyTime = 0;
       this.view = revive(message.view);
+      this.isNew ||= Boolean(message.isNew);
       for (const id of this.growing.keys()) if (!(id in message.growing)) this.growing.delete(id);
       this.outbox.forget(message.answered);
     } else if (message.patch) this.view = applyDelta(this.view, message.patch, revive);

@@ -14,6 +14,7 @@ export const LOST = "The kernel has ended: run this cell again.";
  * @typedef {object} ToolState what a component can ask of its tool
  * @property {import("./outbox.js").Outbox} outbox takes intents
  * @property {boolean} isLost whether the kernel has ended: nothing can be done but reading and copying
+ * @property {boolean} isNew whether another tool has opened it just now
  * @property {HTMLElement} root the tool's element
  * @property {any} model the widget's, for its traits
  * @property {Set<() => void>} followers called after each message, once it is shown
@@ -115,6 +116,18 @@ export function useTyped(value, intent, makeArgs, key = "") {
   return [text, (next) => hold(next, outbox.later(intent, makeArgs(next), key)), hold];
 }
 
+/** Brings a tool that another one has opened into view, and gives an element the focus, once there is one. @param {() => HTMLElement | null} find */
+export function useArrival(find) {
+  const { isNew, root } = useTool();
+  useEffect(() => {
+    if (!isNew) return;
+    requestAnimationFrame(() => {
+      find()?.focus();
+      root.scrollIntoView({ block: "nearest" });
+    });
+  }, [isNew]);
+}
+
 /** Calls `stop` when Esc is pressed in the tool while it `isBusy`, unless what has the focus takes it for itself. */
 export function useEscape(isBusy, stop) {
   const { root } = useTool();
@@ -190,8 +203,8 @@ export function defineTool(name, View, className = "") {
         const draw = () => {
           el.classList.toggle("famnb-lost", store.isLost);
           // Another object each time, so that whatever uses it sees what is pending.
-          const { model, outbox, isLost, followers } = store;
-          const context = { model, outbox, isLost, followers, root: el };
+          const { model, outbox, isLost, isNew, followers } = store;
+          const context = { model, outbox, isLost, isNew, followers, root: el };
           render(
             html`<${ToolContext.Provider} value=${context}>
               <${Banner} store=${store} />
@@ -200,6 +213,7 @@ export function defineTool(name, View, className = "") {
             <//>`,
             el,
           );
+          if (store.view) store.isNew = false;
         };
         el.classList.add("famnb", ...className.split(" ").filter(Boolean));
         el.addEventListener("focusin", keepKeys);

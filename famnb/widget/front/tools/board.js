@@ -9,7 +9,7 @@ import { Form } from "../parts/form.js";
 import { Help } from "../parts/html.js";
 import { Blocks, PaneHead, PaneNotes, Prompts, paneClass } from "../parts/pane.js";
 import { FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
-import { defineTool, memo, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
+import { defineTool, memo, useArrival, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
@@ -192,19 +192,6 @@ function useFollowRounds(ref, latest) {
   }, []);
 }
 
-// Brings a board into view that another tool has opened, where one writes.
-function useArrival(isNew, area) {
-  const { outbox, root } = useTool();
-  useEffect(() => {
-    if (!isNew) return;
-    outbox.send("mark_as_seen", {});
-    requestAnimationFrame(() => {
-      area.current.focus();
-      root.scrollIntoView({ block: "nearest" });
-    });
-  }, [isNew]);
-}
-
 function Top({ view, area }) {
   const { panes, rounds, isBusy, isMarked, code } = view;
   const isEmpty = !rounds.length;
@@ -227,7 +214,7 @@ function Board({ view }) {
   const { columns, classes } = arrange(useWidth(), panes.length);
   const keys = panes.map(({ key }) => key).join();
   useFollowRounds(flow, rounds.at(-1)?.key);
-  useArrival(view.isNew, area);
+  useArrival(() => area.current);
   return html`<div class=${`famnb-stage ${classes}`} style=${{ "--famnb-columns": columns }}>
     <${Top} view=${view} area=${area} />
     ${view.code && html`<div class="famnb-panel famnb-experiment"><${Code} code=${view.code} /></div>`}

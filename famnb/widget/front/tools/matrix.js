@@ -1,17 +1,19 @@
 // The matrix of answers: a row a prompt, a column a variant, and with each answer its grade and a note.
 
-import { html } from "../vendor/preact.js";
+import { html, useEffect, useRef } from "../vendor/preact.js";
 import { Button } from "../parts/button.js";
+import { CellButton } from "../parts/code.js";
 import { Select, TextInput } from "../parts/field.js";
 import { SafeHtml } from "../parts/html.js";
-import { defineTool, memo, useStop, useTool, useTyped } from "../runtime/tool.js";
+import { defineTool, memo, useArrival, useStop, useTool, useTyped } from "../runtime/tool.js";
 
 const LABEL_PX = 90;
 const COLUMN_PX = 220; // narrower, and a line of an answer has too few words
+const UNGRADED = '[data-grade=""] .famnb-answer';
 const GRADES = { pass: "pass", p: "pass", 1: "pass", fail: "fail", f: "fail", 0: "fail" };
 
 const Cell = memo(({ cell, row, label }) => {
-  const { outbox } = useTool();
+  const { outbox, root } = useTool();
   const { key, grade, note, status } = cell;
   const args = { row, variant: key };
   const [written, write] = useTyped(note, "note_on", (text) => ({ ...args, note: text }), `${row} ${key}`);
@@ -24,6 +26,10 @@ const Cell = memo(({ cell, row, label }) => {
     event.preventDefault();
     event.stopPropagation();
     give(next);
+    const answer = event.currentTarget;
+    const others = [.../** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(UNGRADED))].filter((other) => other !== answer);
+    const follows = (other) => answer.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
+    if (next !== grade) (others.find(follows) ?? others[0])?.focus();
   };
   const name = `${key}, ${label}`;
   const choice = (value) => html`<${Button}
@@ -51,6 +57,12 @@ function Matrix({ view }) {
   const { outbox } = useTool();
   const { stop, trouble } = useStop();
   const { columns, rows, isRunning } = view;
+  const box = useRef(/** @type {any} */ (null));
+  useArrival(() => box.current);
+  // Whoever waits for the answers grades the first one that comes.
+  useEffect(() => {
+    if (box.current.matches(":focus")) box.current.querySelector(UNGRADED)?.focus();
+  }, [view.status]);
   return html`<div class="famnb-matrix">
     <header class="famnb-top">
       <strong class="famnb-title">${view.title}</strong>
@@ -59,10 +71,11 @@ function Matrix({ view }) {
       <label class="famnb-box"><span>Show</span>
         <${Select} choices=${view.filters} value=${view.filter} change=${(filter) => outbox.press("filter_rows", { filter })} />
       </label>
+      ${view.code && html`<${CellButton} label="Make an experiment" code=${view.code} />`}
       ${isRunning && html`<${Button} class="famnb-stop" label="Stop" press=${() => stop()} />`}
     </header>
     ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
-    <div class="famnb-scrolled" tabindex="0" role="region" aria-label="Answers">
+    <div class="famnb-scrolled" tabindex="0" role="region" aria-label="Answers" ref=${box}>
       <table style=${{ minWidth: `${LABEL_PX + COLUMN_PX * columns.length}px` }}>
         <thead><tr>
           <th scope="col">prompt</th>
