@@ -58,10 +58,11 @@ function Matrix({ view }) {
   const { stop, trouble } = useStop();
   const { columns, rows, isRunning } = view;
   const box = useRef(/** @type {any} */ (null));
-  useArrival(() => box.current);
-  // Whoever waits for the answers grades the first one that comes.
+  const findFirst = () => box.current.querySelector("td")?.querySelector(".famnb-answer");
+  useArrival(() => findFirst() ?? box.current);
+  // Whoever waits for the answers grades the first one, once it has come.
   useEffect(() => {
-    if (box.current.matches(":focus")) box.current.querySelector(UNGRADED)?.focus();
+    if (box.current.matches(":focus")) findFirst()?.focus();
   }, [view.status]);
   return html`<div class="famnb-matrix">
     <header class="famnb-top">
