@@ -71,4 +71,4 @@ def test_models_of_vendors_answer_leave_their_code_and_are_asked_at_once(lab: La
     ask(board, "Why?")
     wait_for_answers(board, 3)
     board.get_by_role("button", name="Make an experiment").click()
-    expect(board.locator(".famnb-shown")).to_contain_text("'anthropic': famnb.Client(profile='anthropic'")
+    expect(board.locator(".famnb-shown")).to_contain_text("'anthropic': famnb.Client(")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -300,7 +301,7 @@ def write_experiment(
         lines.append(f"client = {_client_expression(client, shared.endpoint)}")
     if clients:
         lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
-        lines += [f"    {name!r}: {_client_expression(item)}," for item, name in clients.items()]
+        lines += [textwrap.indent(f"{name!r}: {_client_expression(item)},", "    ") for item, name in clients.items()]
         lines.append("}")
     call = write_call(
         "experiment = famnb.Experiment",
