@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -39,6 +40,8 @@ MANY_TIMES = 5
 """A call that takes more than this many times the median of its variant is slow by itself."""
 MAX_REFUSED = 0.1
 """From this share of refused requests on, the first sentence says so: the service was not well."""
+MAX_UNREPORTED = 0.1
+"""Share of calls without reported tokens above which the first sentence says so: no cost is compared then."""
 MAX_WORDS = 29
 """Words of the first sentence: what somebody can repeat."""
 MAX_NAME_CHARS = 40
@@ -152,6 +155,11 @@ def troubles(rows: pd.DataFrame, primary: str) -> Iterator[str]:
         # Where others have about as many, it is the prompts.
         if most > 2 * counts[-1][0]:
             yield f"{most} of {slow[name][1]} calls of {quote(name)} took over {MANY_TIMES} times its median"
+    # Of a cost that is compared, the sentence says so itself.
+    if (find_metric(primary).is_score or find_metric(primary).is_speed) and "output_tokens_source" in rows:
+        unreported = int((rows["output_tokens_source"] == "estimated").sum())
+        if unreported > MAX_UNREPORTED * len(rows):
+            yield f"{unreported:,} of {len(rows):,} calls did not report their tokens"
 
 
 def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: float) -> Iterator[str]:
@@ -267,7 +275,7 @@ def headline(rows: Sequence[Row], troubles: Iterable[str], *, level: float, expl
         pair = [PairFinding(row, level) for row in rows]
         options = [_trade_off(pair, primary[0], most, size) for most in (3, 2, 1) for size in (True, False)]
     else:
-        options = [_rank(primary, names, size) for names in (True, False) for size in (True, False)]
+        options = [_rank(primary, *parts) for parts in itertools.product((True, False), repeat=3)]
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
     return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
 
@@ -302,8 +310,11 @@ def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int,
     return f"{text}; {doubt}" if clear else doubt
 
 
-def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool) -> str:
-    """What several pairs show of the primary metric; without names, how many."""
+def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool, has_title: bool) -> str:
+    """What several pairs show of the primary metric; without names, how many.
+
+    With `has_title` it says that what is not known is of this metric: others may differ clearly.
+    """
     title, one_baseline = findings[0].metric.title, all(finding.row["baseline"] for finding in findings)
     base = findings[0].first if one_baseline else "the other"
     better = [finding for finding in findings if finding.better == finding.second]
@@ -335,7 +346,8 @@ def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool) -> s
             what = f"{others} from {base if has_names else 'it'}"
         else:
             what = f"{format_count(len(rest), 'variant')} from {base}"
-        parts.append(f"{count} cannot tell {what}{'' if parts else f' on {title}'}{would}")
+        on = f" on {title}" if not parts or (has_title and not any(title in part for part in parts)) else ""
+        parts.append(f"{count} cannot tell {what}{on}{would}")
     return "; ".join(parts)
 
 

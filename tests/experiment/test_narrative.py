@@ -286,8 +286,16 @@ def test_what_cannot_get_worse_has_no_margin():
 def test_the_one_that_is_not_known_of_three_is_named():
     times = spread(30, 2, 0.1)
     found = summary(frame(30, variants="ABC", e2e_s=(times, times - 1, times + spread(30, 0, 0.5, 1))))
-    assert "; 30 prompts cannot tell C from A: about " in found.headline
+    assert "; 30 prompts cannot tell C from A on time to the end of the answer: about " in found.headline
     assert found.headline.endswith(" would show 0.20 s.")
+
+
+def test_calls_without_reported_tokens_are_in_the_first_sentence_if_another_metric_decides():
+    rows = frame(40, e2e_s=(spread(40, 2, 0.1), spread(40, 1, 0.1, 1)))
+    rows["output_tokens_source"] = np.where(rows["variant"] == "B", "estimated", "reported")
+    assert summary(rows).headline.endswith("; 40 of 80 calls did not report their tokens.")
+    rows["output_tokens_source"] = "reported"
+    assert "tokens" not in summary(rows).headline
 
 
 def test_of_many_variants_the_first_sentence_says_which_are_better_and_which_are_not_known():
