@@ -72,6 +72,8 @@ def _make_app(servers: int, mean_s: float, seed: int) -> Starlette:
 
 async def _main(servers: int, mean_s: float, seed: int) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
+        # Sockets inherit it; asyncio would not set it on those of a listener that it is given.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # It is listening already: who calls before the server is ready waits in the backlog.
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         config = uvicorn.Config(_make_app(servers, mean_s, seed), log_level="warning")
