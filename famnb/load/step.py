@@ -2,6 +2,7 @@
 
 due ── fits the budget? ── started, never waiting for an answer ── over, recorded
         └ no: the step ends                                        └ stopped: the step has ended early, or been too long
+                                                                     ── a pause, since the service may go on with these
 
 A call is late by what passed between the time it was due and the time it was started. That is this process's own
 doing; it is recorded with the call and counts as its latency, as a user would count it.
@@ -83,7 +84,9 @@ def run_step(
     """Carry one step and return why it ended early; all of its calls are over and recorded then.
 
     It begins at `start` by the clock `now`, which may be yet to come; None begins at once.
-    An interrupt stops the calls in flight, waits until they are recorded, and is raised as Interrupted.
+    A service may go on with calls that were stopped: after a step that ended early, as much time passes as these would
+    have taken, so that the next one does not wait behind them. An interrupt stops the calls in flight, waits until they
+    are recorded, and is raised as Interrupted.
     """
     over: queue.SimpleQueue[int] = queue.SimpleQueue()
     running: dict[int, tuple[Stream, Decimal | None]] = {}
@@ -93,7 +96,7 @@ def run_step(
     due = iter(step.due) if step.due is not None else _slots(step, running)
     next_due = next(due, math.inf)
     start = now() if start is None else start
-    next_look, growing_since = LOOK_S, math.inf
+    next_look, growing_since, pause_s = LOOK_S, math.inf, 0.0
 
     def begin(at: float, request: Request) -> None:
         number, late_s = len(begun), now() - start - at
@@ -135,6 +138,7 @@ def run_step(
                     elif not reason and passed > step.duration_s + step.drain_s:
                         reason = "drain"
                 if reason in ("growing", "connections", "drain"):
+                    pause_s = pause_s or min(len(running) * passed / max(len(ended), 1), step.drain_s)
                     _stop(running)
                 if reason:
                     next_due = math.inf
@@ -148,6 +152,7 @@ def run_step(
                     pass
                 if not step.is_open and next_due == math.inf and not reason:
                     next_due = next(due, math.inf) if now() - start < step.duration_s else math.inf
+        time.sleep(pause_s)
     except KeyboardInterrupt:
         _stop(running)
         for stream, _ in running.values():

@@ -73,6 +73,14 @@ def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[...
     assert answered["latency_s"].median() > closed.latency_s[0]
 
 
+def test_a_step_does_not_wait_behind_the_calls_that_the_one_before_it_left(make_load: Callable[..., famnb.Load]):
+    """The queue goes on with calls that were stopped; some hundreds of them take it seconds."""
+    load = make_load(rate=[200, 20], duration=6, warmup=0)
+    overloaded, after = load.run().steps
+    assert overloaded.failed > 100
+    assert after.latency_s[0] < 0.5
+
+
 def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
     load = make_load(rate=[10, 20], duration=3)
     listeners = load.client.ledger.listeners
