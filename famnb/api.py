@@ -8,11 +8,10 @@ import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from famnb import service
@@ -20,7 +19,7 @@ from famnb.client import connected
 from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_steps, ask_steps, run_steps
 from famnb.client.ask_fields import Fields
 from famnb.client.batch import CONCURRENCY
-from famnb.client.client import BaseClient, Labels, await_or_stop
+from famnb.client.client import BaseClient, Labels
 from famnb.client.config import Deadlines
 from famnb.client.conversation import Conversation
 from famnb.client.engine import Viewer
@@ -39,6 +38,7 @@ from famnb.request import Request
 from famnb.service.local_models import MODELS, check_engine
 from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
+T = TypeVar("T")
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
 _local: dict[tuple[str | Path, ...], service.Server] = {}
@@ -119,7 +119,7 @@ class Client(BaseClient):
 
     async def asend(self, request: Request, *, labels: Labels | None = None) -> Reply:
         """`send` for an event loop; a cancelled await stops the call. All else is awaited by an AsyncClient."""
-        return await await_or_stop(self.engine.start(request, labels=labels))
+        return await self.engine.start(request, labels=labels)
 
     def ask(
         self,
@@ -214,17 +214,11 @@ class Client(BaseClient):
         still `running` as far as it has come. The call's record gets the answer; when it was finished is known as no
         later than now. Raises InvalidRequest for a reply that no service keeps, and the errors of `send`.
         """
-        current = self.fetch_reply(reply)
-        for pause_s in self.poll_pauses() if wait else ():
-            if current.status != "running":
-                break
-            time.sleep(pause_s)
-            current = self.fetch_reply(reply)
-        return current
+        return _result(self.engine.fetch(lambda: self._fetch_reply(reply, wait=wait)))
 
     def models(self) -> list[str]:
         """The ids of the models that the service lists; raises the errors of `send`."""
-        return self.fetch_models()
+        return _result(self.engine.fetch(self.engine.fetch_models))
 
     def close(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
@@ -233,9 +227,7 @@ class Client(BaseClient):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_failure: object) -> None:
         self.close()
 
     def _send_in_view(self, step: Send) -> Reply:
@@ -253,7 +245,7 @@ class AsyncClient(BaseClient):
 
     async def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
         """`Client.send`, awaited; a cancelled await stops the call."""
-        return await await_or_stop(self.engine.start(request, labels=labels))
+        return await self.engine.start(request, labels=labels)
 
     async def ask(self, prompt: str, **options: Any) -> Reply:
         """`Client.ask`, awaited, with its options; `approve` and the tools may be coroutine functions."""
@@ -278,17 +270,11 @@ class AsyncClient(BaseClient):
 
     async def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
         """`Client.fetch`, awaited."""
-        current = await asyncio.to_thread(self.fetch_reply, reply)
-        for pause_s in self.poll_pauses() if wait else ():
-            if current.status != "running":
-                break
-            await asyncio.sleep(pause_s)
-            current = await asyncio.to_thread(self.fetch_reply, reply)
-        return current
+        return await asyncio.wrap_future(self.engine.fetch(lambda: self._fetch_reply(reply, wait=wait)))
 
     async def models(self) -> list[str]:
         """`Client.models`, awaited."""
-        return await asyncio.to_thread(self.fetch_models)
+        return await asyncio.wrap_future(self.engine.fetch(self.engine.fetch_models))
 
     async def aclose(self) -> None:
         """`Client.close`, awaited."""
@@ -297,15 +283,21 @@ class AsyncClient(BaseClient):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_failure: object) -> None:
         await self.aclose()
 
     async def _send_in_view(self, step: Send) -> Reply:
         stream = self.engine.start(step.request, labels=step.labels)
         with self.engine.show(stream):
-            return await await_or_stop(stream)
+            return await stream
+
+
+def _result(work: Future[T]) -> T:
+    """Wait for what runs on the I/O thread; an interrupt ends it."""
+    try:
+        return work.result()
+    finally:
+        work.cancel()
 
 
 def connect(

@@ -6,28 +6,26 @@ import asyncio
 import dataclasses
 import ssl
 import weakref
-from collections.abc import Iterator, Mapping
-from concurrent import futures
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from famnb import endpoints
 from famnb.client.auth import Credential
-from famnb.client.config import Addresses, Clock, Deadlines
-from famnb.client.engine import DURABLE_S, CallEngine, Viewer, check_request
+from famnb.client.config import Addresses, Clock, Deadlines, strip_path
+from famnb.client.engine import CallEngine, Viewer, check_request
 from famnb.client.exchange import Recorder
 from famnb.client.live_call import Stream
 from famnb.client.replay import ReplayMode, Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS, check_transport
 from famnb.endpoints import Endpoints
-from famnb.errors import InvalidRequest, ResponseFormatError
+from famnb.errors import InvalidRequest
 from famnb.profiles import check_profile
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_integer
-from famnb.wire import lenient_json
 
 if TYPE_CHECKING:
     import httpx
@@ -83,9 +81,9 @@ class BaseClient:
             replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
             transport=transport,
             tls=_tls_context(verify),
+            viewer=self._find_viewer(),
         )
         """What carries its calls; for the other parts of famnb."""
-        self.engine.viewer = self._find_viewer()
         # Not at the end of the process: then the I/O thread closes what is open, in its own order.
         weakref.finalize(self, self.engine.retire).atexit = False
 
@@ -114,41 +112,17 @@ class BaseClient:
 
         Raises InvalidRequest if the service has no such endpoint.
         """
-        return self.engine.base_url(endpoint)
+        target = endpoints.endpoint(endpoint or next(iter(self.endpoints)), self.endpoints)
+        return strip_path(self.engine.addresses.url(target), target)
 
-    def fetch_models(self) -> list[str]:
-        """Return the ids of the models that the service lists; waits for it."""
-        body = lenient_json.decode(self.engine.fetch(next(iter(self.endpoints.values())), "/models"))
-        models = body.get("data") or body.get("models") if isinstance(body, dict) else body
-        if not isinstance(models, list):
-            raise ResponseFormatError("the service's list of models is not one")
-        return [str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)]
-
-    def fetch_reply(self, reply: Reply) -> Reply:
-        """Return a background reply as the service has it now, recorded if it has ended; waits for the service.
-
-        Raises what `fetch` of the public clients raises.
-        """
+    async def _fetch_reply(self, reply: Reply, *, wait: bool) -> Reply:
         if not (reply.id and reply.call_id and "previous_response_id" in type(reply.request).model_fields):
             raise InvalidRequest(
                 "fetch: expected the reply to a request for responses with `background=True`, which the service keeps; "
                 f"got {reply!r:.80}"
             )
-        exchange = dataclasses.replace(self.ledger.call(reply.call_id).exchange(), reply=reply)
-        fetched = self.engine.fetch_reply(exchange)
-        if fetched.reply.status != "running":
-            futures.wait([self.ledger.on_close(fetched)], DURABLE_S)
-        if (error := fetched.reply.error) is not None:
-            error.reply = fetched.reply
-            raise error
-        return fetched.reply
-
-    def poll_pauses(self) -> Iterator[float]:
-        """Yield the seconds between looks at a background reply, up to the `total` of the deadlines."""
-        pause_s, waited_s = 1.0, 0.0
-        while waited_s < self.engine.deadlines.total:
-            yield pause_s
-            pause_s, waited_s = min(1.5 * pause_s, 10.0), waited_s + pause_s
+        call = await asyncio.to_thread(self.ledger.call, reply.call_id)
+        return await self.engine.fetch_reply(dataclasses.replace(call.exchange(), reply=reply), wait=wait)
 
     def compose(self, endpoint: str, prompt: str, **fields: Any) -> Request:
         """Return a prompt as a request of one of its endpoints; see `famnb.compose`. Raises InvalidRequest."""
@@ -170,15 +144,6 @@ class BaseClient:
         raise TypeError("a client holds a key and open connections and cannot be pickled or copied: make a new one")
 
 
-async def await_or_stop(stream: Stream) -> Reply:
-    """Await the outcome of a call; a cancelled await stops the call."""
-    try:
-        return await stream
-    except asyncio.CancelledError:
-        stream.stop()
-        raise
-
-
 def _tls_context(verify: object) -> ssl.SSLContext | None:
     """The context of a client's `verify`; None for the default. Raises InvalidRequest for a value of another type."""
     match verify:
@@ -188,15 +153,14 @@ def _tls_context(verify: object) -> ssl.SSLContext | None:
             # Only when asked for: a proxy that looks into the traffic, or a certificate that nobody has signed.
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            return context
         case ssl.SSLContext():
-            context = verify
+            return verify
         case str():
             try:
-                context = ssl.create_default_context(cafile=verify)
+                return ssl.create_default_context(cafile=verify)
             except OSError as error:
                 raise InvalidRequest(f"verify: no certificates can be read from {verify!r}: {error}") from None
-        case _:
-            raise InvalidRequest(
-                f"verify: expected True, False, a file of certificates or an ssl.SSLContext; got {verify!r:.80}"
-            )
-    return context
+    raise InvalidRequest(
+        f"verify: expected True, False, a file of certificates or an ssl.SSLContext; got {verify!r:.80}"
+    )

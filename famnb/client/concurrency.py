@@ -23,12 +23,6 @@ class ConcurrencyLimiter:
         self._halved_ns = 0
         """When the limit was last halved."""
 
-    @property
-    def reduced_limit(self) -> int | None:
-        """The limit where the service has asked for less than `maximum`, else None; safe from any thread."""
-        limit = self.limit
-        return int(limit) if limit < self.maximum else None
-
     async def enter(self) -> None:
         """Wait for a turn."""
         # Nobody overtakes the queue, even if the limit has just grown.

@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,10 +26,10 @@ from famnb import endpoints
 from famnb.client.auth import Credential
 from famnb.client.batch import CONCURRENCY, Batch, ServiceLimiters
 from famnb.client.concurrency import ConcurrencyLimiter
-from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines, strip_path
+from famnb.client.config import NO_DEADLINES, Addresses, Clock, Deadlines
 from famnb.client.exchange import Exchange, Recorder, normalize_labels
 from famnb.client.io_thread import IOThread, io_thread
-from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
+from famnb.client.live_call import LiveCall, Stream
 from famnb.client.redaction import conceal
 from famnb.client.replay import Replays
 from famnb.client.response_reader import reply_from_reads
@@ -51,7 +51,7 @@ from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Arrival, Read
-from famnb.wire import errors
+from famnb.wire import errors, lenient_json
 
 if TYPE_CHECKING:
     import ssl
@@ -87,15 +87,15 @@ _log = logging.getLogger("famnb")
 
 
 async def read_response(
-    call: LiveCall, timer: DeadlineTimer, response: Response, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes
+    call: LiveCall, response: Response, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes
 ) -> None:
     """Read a body to its end, or to the end of what it means; raises unless that is a complete reply."""
     reader, notify = call.start_reading(streamed=streamed, mask=mask), call.buffer.notify
-    sent_ns = call.sent_ns or 0
+    timer, sent_ns = call.timer, call.sent_ns or 0
     # A whole reply has no first event to wait for: its headers were its first sign of life.
     has_begun = not streamed
     if has_begun:
-        timer.expect_more()
+        timer.expect("idle")
     activity = 0
 
     def feed(chunk: bytes, arrival: Arrival) -> bool:
@@ -105,7 +105,7 @@ async def read_response(
             notify()
             if not has_begun:
                 has_begun = True
-                timer.expect_more()
+                timer.expect("idle")
             if reader.is_finished:
                 return True
         if has_begun and (latest := reader.activity) != activity:
@@ -115,15 +115,11 @@ async def read_response(
 
     await response.deliver(feed)
     if reader.is_finished:
-        await drain(response)
+        # A connection whose body was not read to its end cannot be used again.
+        with contextlib.suppress(StreamInterrupted, TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                await response.deliver(lambda _chunk, _arrival: None)
     reader.end(call.elapsed_ns())
-
-
-async def drain(response: Response) -> None:
-    """Read on to the end of the body: a connection whose body was not read to its end cannot be used again."""
-    with contextlib.suppress(StreamInterrupted, TimeoutError):
-        async with asyncio.timeout(DRAIN_S):
-            await response.drain()
 
 
 async def read_error_body(response: Response) -> bytes:
@@ -163,20 +159,15 @@ class SafeRecorder:
 
     def on_open(self, exchange: Exchange) -> None:
         """The call starts."""
-        if self._recorder is not None:
-            self._try(self._recorder.on_open, exchange)
+        self._try(lambda recorder: recorder.on_open(exchange))
 
     def on_reads(self, exchange: Exchange) -> None:
         """More of the call's reads came."""
-        if self._recorder is not None:
-            self._try(self._recorder.on_reads, exchange)
+        self._try(lambda recorder: recorder.on_reads(exchange))
 
     @contextlib.contextmanager
     def record_progress(self, exchange: Exchange) -> Iterator[None]:
         """While the body runs, new reads are recorded about once a second."""
-        if self._recorder is None:
-            yield
-            return
         loop = asyncio.get_running_loop()
         count = periods = 0
         timer: asyncio.TimerHandle
@@ -199,33 +190,36 @@ class SafeRecorder:
 
     async def on_close(self, exchange: Exchange) -> None:
         """The call is over; returns when its record is durable, or when it will not be."""
-        if self._recorder is None:
-            return
-        recording = self._try(self._recorder.on_close, exchange)
-        if recording is None:
-            return
-        future = asyncio.wrap_future(recording)
-        future.add_done_callback(self._check)
-        await asyncio.wait({future}, timeout=DURABLE_S)
+        recording = self._try(lambda recorder: recorder.on_close(exchange))
+        if recording is not None:
+            future = asyncio.wrap_future(recording)
+            future.add_done_callback(self._check)
+            await asyncio.wait({future}, timeout=DURABLE_S)
 
     def _check(self, recording: asyncio.Future[None]) -> None:
         """Warn if a record could not be kept."""
         if not recording.cancelled() and (failure := recording.exception()):
-            self._warn(f"{type(failure).__name__}: {failure}")
+            self._warn(failure)
 
-    def _try(self, method: Callable[[Exchange], T], exchange: Exchange) -> T | None:
+    def _try(self, step: Callable[[Recorder], T]) -> T | None:
         try:
-            return method(exchange)
+            return None if self._recorder is None else step(self._recorder)
         except Exception as failure:  # whatever a recorder raises, the call goes on
-            self._warn(f"{type(failure).__name__}: {failure}")
+            self._warn(failure)
             return None
 
-    def _warn(self, message: str) -> None:
+    def _warn(self, failure: BaseException) -> None:
         if not self._has_warned:
             self._has_warned = True
             # Where warnings are errors, this one would break the call.
             with contextlib.suppress(Warning):
-                warnings.warn(f"calls are answered but not recorded: {message}", stacklevel=2)
+                message = f"calls are answered but not recorded: {type(failure).__name__}: {failure}"
+                warnings.warn(message, stacklevel=2)
+
+
+def _path(endpoint: str) -> str:
+    """The part of an endpoint's path that is neither version nor vendor's."""
+    return endpoints.ENDPOINTS[endpoint].path.removeprefix("/v1")
 
 
 class _Service:
@@ -240,46 +234,36 @@ class _Service:
         """Shared by all `send_many`, so that the next one begins with what the last one learned of the service."""
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class CallEngine:
     """Carries the calls of one client; what the other parts of famnb use of it."""
 
-    def __init__(
-        self,
-        *,
-        profile: Profile,
-        addresses: Addresses,
-        credential: Credential,
-        recorder: Recorder | None,
-        retries: Retries,
-        deadlines: Deadlines,
-        connections: int,
-        clock: Clock,
-        replays: Replays | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """`transport` carries the calls; None for one of its own, whose connections `tls` verifies."""
-        self.profile = profile
-        self.addresses = addresses
-        self.credential = credential
-        """The key, and what else goes with every request and may be secret."""
-        self.retries = retries
-        self.deadlines = deadlines
-        self.connections = connections
-        """How many connections to one service may be in use at once."""
-        self.viewer: Viewer | None = None
-        """Shows a stream while `ask` waits for it; may be set at any time."""
-        self.last: Reply | None = None
-        """The outcome of the call that ended last."""
+    profile: Profile
+    addresses: Addresses
+    credential: Credential
+    """The key, and what else goes with every request and may be secret."""
+    recorder: dataclasses.InitVar[Recorder | None]
+    retries: Retries
+    deadlines: Deadlines
+    connections: int
+    """How many connections to one service may be in use at once."""
+    clock: Clock
+    replays: Replays | None = None
+    """What answers some calls from recorded ones."""
+    transport: httpx.AsyncBaseTransport | None = None
+    """Carries the calls; None for one of its own, whose connections `tls` verifies."""
+    tls: ssl.SSLContext | None = None
+    viewer: Viewer | None = None
+    """Shows a stream while `ask` waits for it; may be set at any time."""
+    last: Reply | None = None
+    """The outcome of the call that ended last."""
+
+    def __post_init__(self, recorder: Recorder | None) -> None:
         # Here, once: every call looks them up.
-        self._urls = {name: addresses.url(endpoint) for name, endpoint in profile.endpoints.items()}
+        self._urls = {name: self.addresses.url(endpoint) for name, endpoint in self.profile.endpoints.items()}
         self._origins = {url: origin_of(url) for url in self._urls.values()}
         self._recorder = SafeRecorder(recorder)
-        self._replays = replays
-        self._given_transport = transport
-        self._tls = tls
         self._transport: httpx.AsyncBaseTransport | None = None
-        self._clock = clock
         self._lock = threading.Lock()
         self._io: IOThread | None = None
         self._services: dict[str, _Service] = {}
@@ -287,11 +271,6 @@ class CallEngine:
         self._services_before_fork: list[dict[str, _Service]] = []
         self._calls: set[LiveCall] = set()
         self._closed = False
-
-    @property
-    def replays(self) -> bool:
-        """Whether some calls are answered from recorded ones."""
-        return self._replays is not None
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make a client like this one in another process; without secrets, ledger and replays."""
@@ -308,27 +287,56 @@ class CallEngine:
             "query": self.credential.open_query,
         }
 
-    def base_url(self, endpoint: str | None = None) -> str:
-        """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
-        target = endpoints.endpoint(endpoint or next(iter(self._urls)), self.profile.endpoints)
-        return strip_path(self._urls[target.name], target)
-
-    def fetch(self, endpoint: endpoints.Endpoint, path: str) -> bytes:
-        """Return what the service has at a path below an endpoint's version; it is no call, and not recorded.
-
-        Raises ConnectError, or the error of the service; waits for it.
-        """
-        # The part of an endpoint's own path that is neither version nor vendor's.
-        end = endpoints.ENDPOINTS[endpoint.name].path.removeprefix("/v1")
-        url = self._urls[endpoint.name].partition("?")[0].removesuffix(end) + path
+    def fetch(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
+        """Have `fetch_models` or `fetch_reply` run on the I/O thread; they are no calls, and not recorded as such."""
         with self._lock:
-            fetched = self._open_io().submit(self._fetch(url))
-        if (error := fetched.exception()) is not None:
-            # Without the transport's frames, which hold the key.
-            raise error.with_traceback(None)
-        return fetched.result()
+            return self._open_io().submit(self._fetch(work))
 
-    async def _fetch(self, url: str) -> bytes:
+    async def _fetch(self, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await work()
+        except FamnbError as error:
+            failure = error
+        # Without the transport's frames, which hold the key.
+        raise failure.with_traceback(None)
+
+    async def fetch_models(self) -> list[str]:
+        """Return the ids of the models that the service lists. Raises ConnectError, or the error of the service."""
+        body = lenient_json.decode(await self._get(next(iter(self._urls)), "/models"))
+        models = body.get("data") or body.get("models") if isinstance(body, dict) else body
+        if not isinstance(models, list):
+            raise ResponseFormatError("the service's list of models is not one")
+        return [str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)]
+
+    async def fetch_reply(self, exchange: Exchange, *, wait: bool) -> Reply:
+        """Return a background reply once it has ended, or as it is now; recorded if it has ended.
+
+        Waits for at most the `total` of the deadlines. Raises as `fetch_models`, and the reply's own error.
+        """
+        name, pause_s, waited_s = exchange.endpoint.name, 1.0, 0.0
+        while True:
+            body = await self._get(name, f"{_path(name)}/{exchange.reply.id}")
+            end_ns = int((self.clock.now() - exchange.started_at).total_seconds() * 1e9)
+            # When it was finished is not known, only that it was by now.
+            reads = [Read(end_ns, (body,), blurred=True)]
+            reply = reply_from_reads(exchange.endpoint, streamed=False, reads=reads, headers_ns=None, end_ns=end_ns)
+            if reply.status != "running" or not wait or waited_s >= self.deadlines.total:
+                break
+            await self.clock.sleep(pause_s)
+            pause_s, waited_s = min(1.5 * pause_s, 10.0), waited_s + pause_s
+        fetched = dataclasses.replace(
+            exchange, streamed=False, headers_ns=None, end_ns=end_ns, reads=reads, reply=exchange.identify(reply)
+        )
+        if reply.status != "running":
+            await self._recorder.on_close(fetched)
+        if (error := fetched.reply.error) is not None:
+            error.reply = fetched.reply
+            raise error
+        return fetched.reply
+
+    async def _get(self, endpoint: str, path: str) -> bytes:
+        """Return what the service has at a path below an endpoint's version."""
+        url = self._urls[endpoint].removesuffix(_path(endpoint)) + path
         limit_s, body = self.deadlines.finite("idle"), None
         with contextlib.suppress(TimeoutError):
             async with (
@@ -343,27 +351,12 @@ class CallEngine:
             raise errors.read(response.status, response.headers, body)
         return body
 
-    def fetch_reply(self, exchange: Exchange) -> Exchange:
-        """Return the call of a background reply with what the service has of it now; raises as `fetch`."""
-        path = endpoints.ENDPOINTS[exchange.endpoint.name].path.removeprefix("/v1")
-        body = self.fetch(exchange.endpoint, f"{path}/{exchange.reply.id}")
-        end_ns = int((self._clock.now() - exchange.started_at).total_seconds() * 1e9)
-        # When it was finished is not known, only that it was by now.
-        reads = [Read(end_ns, (body,), blurred=True)]
-        reply = reply_from_reads(exchange.endpoint, streamed=False, reads=reads, headers_ns=None, end_ns=end_ns)
-        reply = dataclasses.replace(
-            reply,
-            call_id=exchange.id,
-            request=exchange.request,
-            service=exchange.service,
-            profile=exchange.profile,
-        )
-        return dataclasses.replace(exchange, streamed=False, headers_ns=None, end_ns=end_ns, reads=reads, reply=reply)
-
     def batch_limit(self, endpoint: str) -> int | None:
         """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""
         service = self._services.get(self._origins[self._urls[endpoint]])
-        return None if service is None else service.batch_limiter.reduced_limit
+        if service is None or service.batch_limiter.limit >= service.batch_limiter.maximum:
+            return None
+        return int(service.batch_limiter.limit)
 
     def show(self, stream: Stream) -> contextlib.AbstractContextManager[object]:
         """While the body runs, the viewer shows a stream, if there is a viewer."""
@@ -382,7 +375,7 @@ class CallEngine:
             request = target.request.from_body(request.body()).with_losses(request.losses)
         return Exchange(
             id=new_call_id(),
-            started_at=self._clock.now(),
+            started_at=self.clock.now(),
             request=request,
             endpoint=target,
             profile=self.profile.name,
@@ -412,7 +405,7 @@ class CallEngine:
             streams=exchange.request.streams,
             limiter=None if limiters is None else limiters[self._origins[exchange.url]],
             retries=retries or self.retries,
-            now_ns=self._clock.monotonic_ns,
+            now_ns=self.clock.monotonic_ns,
         )
         with self._lock:
             io = self._open_io()
@@ -474,9 +467,9 @@ class CallEngine:
         self._closed = True
         running = list(self._calls)
         for call in running:
-            call.stop(make_reason())
+            call.timer.stop(make_reason())
         for call in running:
-            await call.buffer.await_change()
+            await asyncio.wrap_future(call.buffer.outcome)
         await self._close_connections()
 
     async def _close_connections(self) -> None:
@@ -489,7 +482,7 @@ class CallEngine:
 
     async def _run(self, call: LiveCall) -> None:
         try:
-            if self._replays is not None and await self._replays.answer(call):
+            if self.replays is not None and await self.replays.answer(call):
                 pass
             elif call.limiter is None:
                 await self._carry(call)
@@ -510,36 +503,28 @@ class CallEngine:
         """Carry a call of `send_many`: behind that one's own limiter is the one that all of them share."""
         shared = self._service(self._origins[call.exchange.url]).batch_limiter
         shared.widen(limiter.maximum)
-        if await self._enter(call, limiter):
+        with contextlib.ExitStack() as turns:
             try:
-                if await self._enter(call, shared):
-                    try:
-                        await self._carry(call)
-                    finally:
-                        shared.leave()
-            finally:
-                limiter.leave()
-
-    async def _enter(self, call: LiveCall, limiter: ConcurrencyLimiter) -> bool:
-        """Wait for the call's turn; return False if it was stopped before, unsent and unrecorded."""
-        try:
-            async with call.limit_time(NO_DEADLINES):
-                await limiter.enter()
-        except FamnbError as error:
-            call.conclude(error)
-            return False
-        return True
+                async with call.timer.limit(NO_DEADLINES):
+                    for waited in (limiter, shared):
+                        await waited.enter()
+                        turns.callback(waited.leave)
+            except FamnbError as error:
+                # Stopped before its turn: neither sent nor recorded.
+                call.conclude(error)
+                return
+            await self._carry(call)
 
     async def _carry(self, call: LiveCall) -> None:
         """Make a call's attempts and record it."""
         exchange = call.exchange
-        exchange.started_at, call.begun_ns = self._clock.now(), call.now_ns()
+        exchange.started_at, call.begun_ns = self.clock.now(), call.now_ns()
         self._recorder.on_open(exchange)
         error: FamnbError | None = None
         with self._recorder.record_progress(exchange):
             try:
-                async with call.limit_time(self.deadlines) as timer:
-                    await self._make_attempts(call, timer)
+                async with call.timer.limit(self.deadlines):
+                    await self._make_attempts(call)
             except FamnbError as failure:
                 error = failure
             except Exception as bug:
@@ -557,11 +542,11 @@ class CallEngine:
         message = self.credential.mask(f"{type(bug).__name__}: {bug}")
         return FamnbError(f"a bug in famnb ended the call ({message}); the log has more")
 
-    async def _make_attempts(self, call: LiveCall, timer: DeadlineTimer) -> None:
+    async def _make_attempts(self, call: LiveCall) -> None:
         service = self._service(self._origins[call.exchange.url])
         for retried in itertools.count():
             try:
-                await self._send(call, timer, service)
+                await self._send(call, service)
             except FamnbError as error:
                 # Handled below: a failure of the next attempt must not carry this one as its context.
                 failure = error
@@ -575,8 +560,8 @@ class CallEngine:
             pause_s = self._pause_s(call, service, failure, retried)
             if pause_s is None:
                 raise failure
-            timer.expect_end()
-            await self._clock.sleep(pause_s)
+            call.timer.expect("total")
+            await self.clock.sleep(pause_s)
 
     def _pause_s(self, call: LiveCall, service: _Service, failure: FamnbError, retried: int) -> float | None:
         """Seconds to pause before the next attempt; None when there is to be none."""
@@ -590,33 +575,31 @@ class CallEngine:
         # The budget comes last: what is asked of it is spent.
         if (retry_after or 0) > call.retries.max_wait or not service.retry_budget.take():
             return None
-        return compute_pause(failure, retried=retried, uniform=self._clock.uniform)
+        return compute_pause(failure, retried=retried, uniform=self.clock.uniform)
 
-    async def _send(self, call: LiveCall, timer: DeadlineTimer, service: _Service) -> None:
+    async def _send(self, call: LiveCall, service: _Service) -> None:
         """Send the request once and read the response; raises unless that is a complete reply."""
-        timer.expect_connection()
+        call.timer.expect("pool")
         async with service.free:
-            if call.streams:
-                timer.expect_first_event()
-            else:
-                timer.expect_end()
+            # A whole reply has no first event to wait for.
+            call.timer.expect("first_event" if call.streams else "total")
             call.start_attempt()
             async with service.sender.send(
                 call.exchange.url,
                 call.body,
                 streams=call.streams,
-                features=self.profile.feature_headers(call.body),
+                features=self.profile.feature_headers(call.body) if self.profile.features else {},
                 on_sent=call.mark_sent,
             ) as response:
-                await self._read(call, timer, response)
+                await self._read(call, response)
 
-    async def _read(self, call: LiveCall, timer: DeadlineTimer, response: Response) -> None:
+    async def _read(self, call: LiveCall, response: Response) -> None:
         """Read a response whose headers have come; raises unless it is a complete reply."""
         exchange = call.exchange
         exchange.headers_ns = max(0, response.arrival.t_ns - (call.sent_ns or 0))
         exchange.http_status = response.status
         exchange.response_headers = tuple(
-            self.credential.mask_header(name, value) for name, value in response.header_list()
+            self.credential.mask_header(name, value) for name, value in response.headers.multi_items()
         )
         headers = dict(exchange.response_headers)
         exchange.request_id = headers.get("x-request-id") or headers.get("request-id")
@@ -628,14 +611,17 @@ class CallEngine:
         # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
         streamed = response.content_type == "text/event-stream" or (call.streams and not is_json)
         try:
-            await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
+            await read_response(call, response, streamed=streamed, mask=self.credential.mask_bytes)
         except ResponseFormatError as fault:
             raise ResponseFormatError(f"status {response.status}, but {fault}") from None
 
     async def _read_error(self, call: LiveCall, response: Response) -> APIStatusError:
         """The error that an error status means; its body is kept."""
         body = self.credential.mask_bytes(await read_error_body(response))
-        call.keep_body(body)
+        # Kept as what came, though it is no reply.
+        reader = call.start_reading(streamed=False)
+        if body:
+            reader.reads.append(Read(call.elapsed_ns(), (body,)))
         target = response.headers.get("location")
         if 300 <= response.status < 400 and target:
             return status_error(response.status)(
@@ -653,18 +639,16 @@ class CallEngine:
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
             self._transport = (
-                self._transport
-                or self._given_transport
-                or StampedTransport(tls=self._tls, now_ns=self._clock.monotonic_ns)
+                self._transport or self.transport or StampedTransport(tls=self.tls, now_ns=self.clock.monotonic_ns)
             )
             sender = RequestSender(
-                origin,
+                origin=origin,
                 transport=self._transport,
                 credential=self.credential,
                 deadlines=self.deadlines,
                 headers=self.profile.headers,
                 query=self.profile.query,
-                now_ns=self._clock.monotonic_ns,
+                now_ns=self.clock.monotonic_ns,
             )
             self._services[origin] = _Service(sender, self.connections)
         return self._services[origin]

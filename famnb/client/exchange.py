@@ -74,6 +74,17 @@ class Exchange:
     reply: Reply = dataclasses.field(default_factory=Reply)
     """The outcome once the call is over; its `error` is the error raised, if any."""
 
+    def identify(self, reply: Reply) -> Reply:
+        """Return a reply with what only the call knows."""
+        return dataclasses.replace(
+            reply,
+            call_id=self.id,
+            request=self.request,
+            service=self.service,
+            profile=self.profile,
+            replayed=self.replayed,
+        )
+
 
 @runtime_checkable
 class Recorder(Protocol):

@@ -28,7 +28,15 @@ class IOThread:
     """A thread that runs an event loop for as long as the process lives."""
 
     def __init__(self) -> None:
-        self.loop = _make_event_loop()
+        self.loop: asyncio.AbstractEventLoop
+        # uvloop halves the cost of a live event; there is none for Windows.
+        try:
+            import uvloop
+
+            self.loop = uvloop.new_event_loop()
+        except ImportError:
+            # Not Windows' default, which tells nobody when a socket can be read.
+            self.loop = asyncio.SelectorEventLoop()
         self.open: set[Closable] = set()
         """What is to be closed when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -74,17 +82,6 @@ class IOThread:
         # A copy, since what closes removes itself.
         for closable in list(self.open):
             await closable.abandon()
-
-
-def _make_event_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop event loop, or asyncio's own where there is no uvloop."""
-    # uvloop halves the cost of a live event; there is none for Windows.
-    try:
-        import uvloop
-    except ImportError:
-        # Not Windows' default, which tells nobody when a socket can be read.
-        return asyncio.SelectorEventLoop()
-    return uvloop.new_event_loop()
 
 
 _lock = threading.Lock()

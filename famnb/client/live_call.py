@@ -17,11 +17,10 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent import futures
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from famnb.client.concurrency import ConcurrencyLimiter
-from famnb.client.config import Deadlines
+from famnb.client.config import NO_DEADLINES, Deadlines
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import IOThread
 from famnb.client.response_reader import ResponseReader
@@ -40,7 +39,6 @@ from famnb.errors import (
 from famnb.events import Event
 from famnb.reply import Reply
 from famnb.request import structured_output
-from famnb.timing import Read
 
 # Longer than a connection takes to close and DURABLE_S of engine.py, which a stopped call waits for its own record.
 GRACE_S = 15.0
@@ -70,7 +68,7 @@ class EventBuffer:
         return self.outcome.result() if self.outcome.done() else None
 
     def notify(self) -> None:
-        """Wake who waits for events, after some were appended; on the I/O thread."""
+        """Wake who waits for a change, after events were appended."""
         # Looked at without the lock: this runs for every read of every stream, and mostly nobody waits.
         if self._waiters:
             with self._lock:
@@ -84,35 +82,24 @@ class EventBuffer:
         self.outcome.set_result(reply)
         self.notify()
 
-    def wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
-        """Block until the call is over, or until there are more events than `seen`; False if time runs out first."""
-        with self._watch(seen) as change:
-            return bool(futures.wait([change], timeout).done)
-
-    async def await_change(self, *, seen: int | None = None) -> None:
-        """Wait as `wait` does, without a time limit and without blocking the loop this runs on."""
-        with self._watch(seen) as change:
-            await asyncio.wrap_future(change)
-
-    @contextlib.contextmanager
-    def _watch(self, seen: int | None) -> Iterator[Future[Any]]:
-        """While the body runs, a future that is done once the call is over or there are more events than `seen`."""
-        if seen is None:
-            yield self.outcome
-            return
+    def change(self, seen: int) -> Future[None]:
+        """A future that is done once the call is over or there are more events than `seen`, at times even before."""
         waiter: Future[None] = Future()
         # Registered before the events are looked at, and looked for after one was appended: none falls in between.
         with self._lock:
             self._waiters.append(waiter)
-            if self.outcome.done() or len(self.events) > seen:
-                self._waiters.remove(waiter)
-                waiter.set_result(None)
-        try:
-            yield waiter
-        finally:
-            with self._lock:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
+        if self.outcome.done() or len(self.events) > seen:
+            self.notify()
+        return waiter
+
+
+_PHASES: dict[str, tuple[type[DeadlineError], str]] = {
+    "pool": (PoolTimeout, "no connection of this client was free"),
+    "first_event": (FirstEventTimeout, "the first event of the stream did not come"),
+    "idle": (IdleTimeout, "nothing more of the answer came"),
+    "total": (TotalTimeout, ""),
+}
+"""What is waited for, by the deadline that limits it beside the total, and the error if it does not come."""
 
 
 class DeadlineTimer:
@@ -122,100 +109,78 @@ class DeadlineTimer:
     PoolTimeout                        FirstEventTimeout      IdleTimeout
     └─────────────────────── TotalTimeout, or `stop` ────────────────────────┘
 
-    An async context manager: it ends its body, and raises the error that says why. A sign of life only moves a number,
-    which the one timer reads when it fires; a timer for every chunk would cost more than reading the chunk.
+    Made before the call is on the event loop. A sign of life only moves a number, which the one timer reads when it
+    fires; a timer for every chunk would cost more than reading the chunk.
     """
 
-    def __init__(self, deadlines: Deadlines) -> None:
-        self._deadlines = deadlines
-        self._loop = asyncio.get_running_loop()
-        self._timeout = asyncio.timeout(None)
+    def __init__(self) -> None:
+        self._deadlines = NO_DEADLINES
+        self._timeout: asyncio.Timeout | None = None
+        """Ends the body of `limit`; None outside of one."""
         self._timer: asyncio.TimerHandle | None = None
-        self._start = self._phase_start = self._loop.time()
-        self._limit = math.inf
-        self._error_type: type[DeadlineError] = TotalTimeout
-        self._message = ""
+        self._start = self._phase_start = 0.0
+        self._phase, self._limit = "total", math.inf
         self._early_end: FamnbError | None = None
-        self._is_open = False
 
-    async def __aenter__(self) -> DeadlineTimer:
-        await self._timeout.__aenter__()
-        self._is_open = True
-        # The total may be over at once, and `stop` may have come before the body.
-        self._check()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_open = False
-        if self._timer is not None:
-            self._timer.cancel()
+    @contextlib.asynccontextmanager
+    async def limit(self, deadlines: Deadlines) -> AsyncIterator[None]:
+        """While the body runs, a deadline or `stop` ends it, and the error that says why is raised."""
+        self._deadlines, self._start = deadlines, time.monotonic()
         try:
-            await self._timeout.__aexit__(kind, error, trace)
+            async with asyncio.timeout(None) as self._timeout:
+                # The total may be over at once, and `stop` may have come before the body.
+                self.expect("total")
+                yield
         except TimeoutError:
             raise self._make_error() from None
+        finally:
+            self._timeout = None
+            if self._timer is not None:
+                self._timer.cancel()
 
-    def expect_connection(self) -> None:
-        """The call waits for one of the client's connections."""
-        self._begin_phase(PoolTimeout, self._deadlines.pool, "no connection of this client was free")
-
-    def expect_end(self) -> None:
-        """The call pauses, or has no first event to wait for: only the total counts."""
-        self._begin_phase(TotalTimeout, math.inf, "")
-
-    def expect_first_event(self) -> None:
-        """The request of a stream is on its way."""
-        self._begin_phase(FirstEventTimeout, self._deadlines.first_event, "the first event of the stream did not come")
-
-    def expect_more(self) -> None:
-        """The answer has begun: from here on it must not fall silent."""
-        self._begin_phase(IdleTimeout, self._deadlines.idle, "nothing more of the answer came")
+    def expect(self, phase: Literal["pool", "first_event", "idle", "total"]) -> None:
+        """Begin to wait for what the deadline of this name limits, beside the total."""
+        # A call that is being stopped keeps that as its reason.
+        if self._early_end is None:
+            self._phase, self._limit = phase, math.inf if phase == "total" else getattr(self._deadlines, phase)
+            self.note_activity()
+        self._check()
 
     def note_activity(self) -> None:
         """A sign of life came; for every chunk, so it must cost next to nothing."""
-        self._phase_start = self._loop.time()
+        self._phase_start = time.monotonic()
 
-    def stop(self, reason: FamnbError) -> None:
-        """End the call, which raises `reason`; on the loop's own thread."""
-        self._early_end = reason
-        self._check()
-
-    def _begin_phase(self, error_type: type[DeadlineError], limit: float, message: str) -> None:
-        # A call that is being stopped keeps that as its reason.
-        if self._early_end is not None:
-            return
-        self._error_type, self._limit, self._message = error_type, limit, message
-        self._phase_start = self._loop.time()
+    def stop(self, reason: FamnbError | None = None) -> None:
+        """End the call, for its caller unless `reason` says otherwise; on the I/O thread."""
+        # The first reason stays: the end of the process comes after a stop, and is not why.
+        self._early_end = self._early_end or reason or Cancelled("stopped by the caller")
         self._check()
 
     def _check(self) -> None:
-        """End the call if it is time, else set the timer for when it could be."""
+        """End the body if it is time, else set the timer for when it could be."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        # asyncio.Timeout refuses to be rescheduled once it has expired.
+        if self._timeout is None or self._timeout.expired():
+            return
+        loop, now = asyncio.get_running_loop(), time.monotonic()
         due = min(self._phase_start + self._limit, self._start + self._deadlines.total)
-        if self._early_end is not None:
-            due = -math.inf
-        if due <= self._loop.time():
-            # asyncio.Timeout refuses to be rescheduled once it has expired, or outside its body.
-            if self._is_open and not self._timeout.expired():
-                self._timeout.reschedule(self._loop.time())
+        if self._early_end is not None or due <= now:
+            self._timeout.reschedule(loop.time())
         elif due < math.inf:
-            self._timer = self._loop.call_at(due, self._check)
+            self._timer = loop.call_later(due - now, self._check)
 
     def _make_error(self) -> FamnbError:
         if self._early_end is not None:
             return self._early_end
-        total = self._deadlines.total
-        if self._phase_start + self._limit > self._start + total:
-            # Of another class than a call that was sent: nobody can bill this one.
-            if self._error_type is PoolTimeout:
-                return PoolTimeout(f"{self._message} within {total:g} s (deadlines: total)", seconds=total)
-            return TotalTimeout(f"the call took longer than {total:g} s (deadlines: total)", seconds=total)
-        name = {PoolTimeout: "pool", FirstEventTimeout: "first_event", IdleTimeout: "idle"}[self._error_type]
-        message = f"{self._message} within {self._limit:g} s (deadlines: {name})"
-        return self._error_type(message, seconds=self._limit)
+        error_type, what = _PHASES[self._phase]
+        phase, seconds = self._phase, self._limit
+        if self._phase_start + self._limit > self._start + self._deadlines.total:
+            phase, seconds = "total", self._deadlines.total
+            # Of another class than a call that was sent: nobody can bill one that waits for a connection.
+            if error_type is not PoolTimeout:
+                return TotalTimeout(f"the call took longer than {seconds:g} s (deadlines: total)", seconds=seconds)
+        return error_type(f"{what} within {seconds:g} s (deadlines: {phase})", seconds=seconds)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False)
@@ -243,26 +208,8 @@ class LiveCall:
     """When the call was begun, before it waited for a connection; None for one that is played again."""
     should_retry: str | None = None
     """The `x-should-retry` header of the present attempt."""
-    timer: DeadlineTimer | None = None
-    """Ends the call early; None before its first limit."""
-    early_end: FamnbError | None = None
-    """Why the call is ended early; None if it is not."""
-
-    @contextlib.asynccontextmanager
-    async def limit_time(self, deadlines: Deadlines) -> AsyncIterator[DeadlineTimer]:
-        """While the body runs, a deadline or `stop` ends it."""
-        async with DeadlineTimer(deadlines) as timer:
-            self.timer = timer
-            if self.early_end is not None:
-                timer.stop(self.early_end)
-            yield timer
-
-    def stop(self, reason: FamnbError | None = None) -> None:
-        """End the call, for its caller unless `reason` says otherwise."""
-        # The first reason stays: the end of the process comes after a stop, and is not why.
-        self.early_end = self.early_end or reason or Cancelled("stopped by the caller")
-        if self.timer is not None:
-            self.timer.stop(self.early_end)
+    timer: DeadlineTimer = dataclasses.field(default_factory=DeadlineTimer)
+    """Ends the call early."""
 
     def start_attempt(self) -> None:
         """Forget the previous attempt, and start the clock, unless that attempt got no answer: its time counts."""
@@ -301,17 +248,11 @@ class LiveCall:
         exchange.reads = self.reader.reads
         return self.reader
 
-    def keep_body(self, body: bytes) -> None:
-        """Keep a body that is no reply, an error's."""
-        reader = self.start_reading(streamed=False)
-        if body:
-            reader.reads.append(Read(self.elapsed_ns(), (body,)))
-
     def partial_reply(self) -> Reply:
         """The reply so far; safe from any thread, since nothing on it is ever taken back."""
         reader = self.reader
         reply = Reply(endpoint=self.exchange.endpoint.name) if reader is None else reader.reply()
-        return self._identify(dataclasses.replace(reply, status="running"))
+        return self.exchange.identify(dataclasses.replace(reply, status="running"))
 
     def conclude(self, error: FamnbError | None) -> FamnbError | None:
         """Nothing more comes: put the outcome on the exchange, and return the error that remains.
@@ -330,41 +271,24 @@ class LiveCall:
         if self.sent_ns is None:
             reader.stopwatch.note_end(None)
         exchange.end_ns = reader.stopwatch.end_ns
-        exchange.wait_ns = self._wait_ns(is_answered=error is None)
-        outcome = self._identify(reader.outcome(error))
+        if self.begun_ns is not None:
+            exchange.wait_ns = self.now_ns() - self.begun_ns
+            # Not until now for an answer: its connection is read on for a moment, for the sake of the next call.
+            if error is None and exchange.end_ns is not None and self.sent_ns is not None:
+                exchange.wait_ns = self.sent_ns + exchange.end_ns - self.begun_ns
+        outcome = exchange.identify(reader.outcome(error))
         if isinstance(error, Cancelled):
             error, outcome = None, dataclasses.replace(outcome, error=None)
         exchange.reply = outcome
         return error
-
-    def _wait_ns(self, *, is_answered: bool) -> int | None:
-        """Nanoseconds that the caller has waited, to the terminal event of an answer, else until now."""
-        if self.begun_ns is None:
-            return None
-        end_ns, sent_ns = self.exchange.end_ns, self.sent_ns
-        # Not until now for an answer: its connection is read on for a moment, for the sake of the next call.
-        if is_answered and end_ns is not None and sent_ns is not None:
-            return sent_ns + end_ns - self.begun_ns
-        return self.now_ns() - self.begun_ns
-
-    def _identify(self, reply: Reply) -> Reply:
-        """The reply with what only the call knows."""
-        exchange = self.exchange
-        return dataclasses.replace(
-            reply,
-            call_id=exchange.id,
-            request=exchange.request,
-            service=exchange.service,
-            profile=exchange.profile,
-            replayed=exchange.replayed,
-        )
 
 
 class Stream:
     """A call under way. Iterate it for typed events, sync or async; ask it for its `reply` at any time.
 
     Iteration and `result` raise the call's error, with what had come on its `.reply`, already recorded. A call that was
-    stopped has no error: iteration ends, and `result` is the partial reply with status `cancelled`.
+    stopped has no error: iteration ends, and `result` is the partial reply with status `cancelled`. Awaited, it is what
+    `result` returns; a cancelled await stops the call.
     """
 
     def __init__(self, call: LiveCall, io: IOThread) -> None:
@@ -410,19 +334,19 @@ class Stream:
     def stop(self) -> None:
         """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""
         self._is_stopped = True
-        self._io.call(self._call.stop)
+        self._io.call(self._call.timer.stop)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the call is over and recorded, at most `timeout` seconds; return whether it is."""
-        return self._wait(timeout)
+        return self._wait(self._buffer.outcome, timeout)
 
     async def ended(self) -> None:
         """Wait, on any event loop and without blocking it, until the call is over and recorded."""
-        await self._buffer.await_change()
+        await asyncio.wrap_future(self._buffer.outcome)
 
     def result(self) -> Reply:
         """Wait for the outcome and return it; raises the call's error."""
-        self._wait()
+        self._wait(self._buffer.outcome)
         return self._raise_or_return()
 
     def add_done_callback(self, callback: Callable[[Stream], object]) -> None:
@@ -433,7 +357,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Event]:
         seen, events = 0, self.events
-        while self._wait(seen=seen):
+        while self._wait(self._buffer.change(seen)):
             # In this order: once the call is over, the list grows no more.
             if not self.running and seen == len(events):
                 break
@@ -446,7 +370,7 @@ class Stream:
         seen, events = 0, self.events
         # As in `__iter__`.
         while True:
-            await self._buffer.await_change(seen=seen)
+            await asyncio.wrap_future(self._buffer.change(seen))
             if not self.running and seen == len(events):
                 break
             while seen < len(events):
@@ -455,25 +379,25 @@ class Stream:
         self._raise_or_return()
 
     def __await__(self) -> Generator[object, None, Reply]:
-        yield from self.ended().__await__()
+        try:
+            yield from self.ended().__await__()
+        except asyncio.CancelledError:
+            self.stop()
+            raise
         return self._raise_or_return()
 
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_failure: object) -> None:
         if self.running:
             self.stop()
-            self._buffer.wait(GRACE_S)
+            futures.wait([self._buffer.outcome], GRACE_S)
 
     async def __aenter__(self) -> Stream:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_failure: object) -> None:
         if self.running:
             self.stop()
             await self.ended()
@@ -481,13 +405,13 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self.reply!r}>"
 
-    def _wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
-        """Wait; an interrupt of the kernel stops the call, keeps what had come, and says so."""
+    def _wait(self, future: Future[Any], timeout: float | None = None) -> bool:
+        """Block until a future is done, and return whether it is; an interrupt of the kernel stops the call."""
         try:
-            return self._buffer.wait(timeout, seen=seen)
+            return bool(futures.wait([future], timeout).done)
         except KeyboardInterrupt:
             self.stop()
-            self._buffer.wait(GRACE_S)
+            futures.wait([self._buffer.outcome], GRACE_S)
         # Raised outside the handler: a cell's traceback would show the bare KeyboardInterrupt above this one.
         reply = self.reply
         interrupted = Interrupted(f"{len(reply.text):,} characters of the answer had come; `client.last` has them")

@@ -108,7 +108,7 @@ async def _play(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
     loop = asyncio.get_running_loop()
     start = loop.time()
     try:
-        async with call.limit_time(NO_DEADLINES):
+        async with call.timer.limit(NO_DEADLINES):
             for read in reads:
                 # Against the start, so that one late read does not delay all that follow.
                 await asyncio.sleep(max(0.0, start + read.t_ns * scale - loop.time()))

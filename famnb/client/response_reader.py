@@ -195,9 +195,12 @@ class ResponseReader:
     def outcome(self, error: FamnbError | None) -> Reply:
         """The reply once the call is over, with everything that came; `error` is what ended it, if anything did."""
         reply = self.reply()
+        status: Status = reply.status if error is None else "failed"
+        if isinstance(error, Cancelled | StreamInterrupted):
+            status = "cancelled" if isinstance(error, Cancelled) else "interrupted"
         return dataclasses.replace(
             reply,
-            status=reply.status if error is None else status_for(error),
+            status=status,
             complete=reply.complete if error is None else False,
             error=error,
             reads=tuple(self.reads),
@@ -227,17 +230,6 @@ class ResponseReader:
         self.events.extend(events)
         for event in events:
             self.builder.add(event)
-
-
-def status_for(error: FamnbError) -> Status:
-    """The status of a call that ended with an error."""
-    match error:
-        case Cancelled():
-            return "cancelled"
-        case StreamInterrupted():
-            return "interrupted"
-        case _:
-            return "failed"
 
 
 def reply_from_reads(

@@ -1,6 +1,5 @@
 """What happens when it takes too long: each deadline has its own error, and no trickle of bytes puts one off."""
 
-import asyncio
 import math
 import socket
 import time
@@ -8,9 +7,8 @@ import time
 import pytest
 
 from famnb.client.config import Clock, Deadlines
-from famnb.client.live_call import DeadlineTimer
 from famnb.client.retry import Retries
-from famnb.errors import Cancelled, ConnectError, FirstEventTimeout, IdleTimeout, PoolTimeout, TotalTimeout
+from famnb.errors import ConnectError, FirstEventTimeout, IdleTimeout, PoolTimeout, TotalTimeout
 from tests.support.fault_server import Action, chunk, chunked, head, whole
 from tests.support.wire_payloads import body, closing, delta, opening, request, sse_stream
 
@@ -86,25 +84,19 @@ def test_silence_after_the_evidence_is_the_end(serve, connect):
     assert (reply.text, reply.complete, reply.error) == ("Hello", True, None)
 
 
-def test_no_free_connection(serve, connect):
-    server = serve(chunked(delta("web", "Hel"), Action.STALL))
-    client = connect(server, connections=1, deadlines=Deadlines(pool=0.2))
-    with client.stream(STREAM) as holding:
-        next(iter(holding))
-        with pytest.raises(PoolTimeout) as caught:
-            client.send(STREAM)
-    assert (len(server.requests), caught.value.reply.timing.e2e_s) == (1, None)
-
-
-def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
+@pytest.mark.parametrize(
+    ("limits", "message"), [({"pool": 0.2}, r"0.2 s \(deadlines: pool\)"), ({"total": 1}, r"1 s \(deadlines: total\)")]
+)
+def test_no_free_connection(serve, connect, limits, message):
+    """By default the wait counts against the total alone."""
     assert Deadlines().pool == math.inf
     server = serve(chunked(delta("web", "Hel"), Action.STALL))
     client = connect(server, connections=1)
     with client.stream(STREAM) as holding:
         next(iter(holding))
         # For the second call alone: the first would else end just before it, and leave it the connection.
-        client.engine.deadlines = Deadlines(total=1)
-        with pytest.raises(PoolTimeout, match=r"within 1 s \(deadlines: total\)") as caught:
+        client.engine.deadlines = Deadlines(**limits)
+        with pytest.raises(PoolTimeout, match=f"within {message}") as caught:
             client.send(STREAM)
     assert (len(server.requests), caught.value.reply.timing.e2e_s) == (1, None)
 
@@ -142,19 +134,3 @@ def test_a_connection_that_is_not_made_in_time(connect):
         for filler in fillers:
             filler.close()
     assert len(client.pauses) == 1
-
-
-def test_the_first_deadline_to_pass_names_the_error():
-    async def catch_error(limits: Deadlines, *, stop: bool = False) -> type[Exception]:
-        try:
-            async with DeadlineTimer(limits) as timer:
-                timer.expect_more()
-                if stop:
-                    asyncio.get_running_loop().call_later(0.01, timer.stop, Cancelled())
-                await asyncio.sleep(5)
-        except Exception as error:
-            return type(error)
-
-    assert asyncio.run(catch_error(Deadlines(idle=0.05, total=1))) is IdleTimeout
-    assert asyncio.run(catch_error(Deadlines(idle=1, total=0.05))) is TotalTimeout
-    assert asyncio.run(catch_error(Deadlines(idle=1, total=1), stop=True)) is Cancelled
