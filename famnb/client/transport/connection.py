@@ -14,7 +14,7 @@ import contextlib
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import httptools
 import httpx
@@ -33,23 +33,19 @@ _is_target = re.compile(rb"[!-~]+").fullmatch
 _is_value = re.compile(rb"(?:[^\0\s]+(?:[ \t]+[^\0\s]+)*)?").fullmatch
 
 
-class MalformedRequest(ValueError):
-    """A request that would be read as another one."""
-
-
 def encode_head(method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of a request as it is sent. Raises MalformedRequest."""
+    """Return the head of a request as it is sent. Raises httpx.LocalProtocolError for what is no request."""
     # A line end in any of them would add a header, or a request.
     if not _is_token(method):
-        raise MalformedRequest(f"the method {method!r:.80} is not a word")
+        raise httpx.LocalProtocolError(f"the method {method!r:.80} is not a word")
     if not _is_target(target):
-        raise MalformedRequest("the target of the request has a space, a control character or no ASCII in it")
+        raise httpx.LocalProtocolError("the target of the request has a space, a control character or no ASCII in it")
     lines = [method + b" " + target + b" HTTP/1.1"]
     for name, value in headers:
         if not _is_token(name):
-            raise MalformedRequest(f"the name of the header {name!r:.80} is not a word")
+            raise httpx.LocalProtocolError(f"the name of the header {name!r:.80} is not a word")
         if not _is_value(value):
-            raise MalformedRequest(
+            raise httpx.LocalProtocolError(
                 f"the value of the header {name.decode()!r} has a line end or a NUL in it, or a space at an end"
             )
         lines.append(name + b": " + value)
@@ -61,7 +57,6 @@ class Head(msgspec.Struct):
 
     status: int
     reason: bytes
-    http_version: str
     headers: list[tuple[bytes, bytes]]
     """In order, as they came."""
 
@@ -75,7 +70,7 @@ class ResponseParser:
     """
 
     def __init__(self, *, has_body: bool = True) -> None:
-        """`has_body` is False for the answer to a HEAD, which has none whatever its head says."""
+        """`has_body` is False for the answer to a CONNECT, which has none whatever its head says."""
         self.head: Head | None = None
         """The head, once all of it has come; that of an interim answer (1xx) is skipped."""
         self.is_complete = False
@@ -164,7 +159,7 @@ class ResponseParser:
         if any(b"\0" in value for _, value in self._headers):
             self.fault = "a header has a NUL in it"
             return
-        self.head = Head(status, self._reason, f"HTTP/{self._parser.get_http_version()}", self._headers)
+        self.head = Head(status, self._reason, self._headers)
         self.is_reusable = self._parser.should_keep_alive()
         self._ends_with_connection = not _has_own_end(self.head)
         self.is_complete = not self._has_body
@@ -206,15 +201,6 @@ HELD_BYTES = 262_144
 
 class StaleConnection(httpx.ReadError):
     """A kept connection that had been closed before the request reached the peer, as the kernel shows."""
-
-
-class Answer(NamedTuple):
-    """An answer whose head has come."""
-
-    head: Head
-    arrival: Arrival
-    """When the head was complete."""
-    body: Body
 
 
 class Body(httpx.AsyncByteStream):
@@ -361,13 +347,14 @@ class Connection:
         self._on_readable()
         return not self.is_open
 
-    async def request(self, data: bytes, *, has_body: bool = True, read_s: float | None = None) -> Answer:
-        """Send a request and wait for the head of its answer; `has_body` is False for a HEAD, whose answer has none.
+    async def request(self, data: bytes, *, read_s: float | None = None) -> tuple[Head, Arrival, Body]:
+        """Send a request and wait for the head of its answer; return it, when it was complete, and the body to come.
 
         At no time may the peer be silent for `read_s` seconds once all is sent. Raises StaleConnection; ReadError if
-        the connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout.
+        the connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout. Whoever
+        waits no longer has to close it.
         """
-        parser = self._parser = ResponseParser(has_body=has_body)
+        parser = self._parser = ResponseParser()
         body = self._body = Body(self)
         self._head = self._loop.create_future()
         self._read_s, self._has_sent = read_s, False
@@ -376,13 +363,9 @@ class Connection:
         self._reader.begin()
         self._send(data)
         self._await_progress()
-        try:
-            arrival = await self._head
-        except BaseException:
-            self.close()
-            raise
+        arrival = await self._head
         assert parser.head is not None
-        return Answer(parser.head, arrival, body)
+        return parser.head, arrival, body
 
     def close(self) -> None:
         """Close it; an answer that is not complete breaks off."""

@@ -19,7 +19,6 @@ import msgspec
 
 from famnb.client.transport.connection import (
     Connection,
-    MalformedRequest,
     ResponseParser,
     StaleConnection,
     encode_head,
@@ -56,21 +55,12 @@ class Route(msgspec.Struct, frozen=True):
     is_tls: bool
     proxy: Proxy | None = None
 
-    @property
-    def has_tunnel(self) -> bool:
-        """Whether the proxy only passes bytes on."""
-        return self.proxy is not None and self.is_tls
-
-    def netloc(self) -> bytes:
-        """Host and port as a tunnel is asked for."""
-        return (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}").encode("ascii")
-
 
 class StampedTransport(httpx.AsyncBaseTransport):
     """An httpx transport whose answers know when the kernel received them; for one event loop of asyncio.
 
     `response.extensions["arrival"]` is when the head came, `response.stream` a `Body` that delivers pieces with theirs.
-    HTTP/1.1 only. A request is sent once all of its body is there. Of httpx's extensions it may have `trace`, and
+    HTTP/1.1 only, and no HEAD. A request has a body of known length. Of httpx's extensions it may have `trace`, and
     `timeout` for `connect` and `read`; a response has no `network_stream`, and a trace has these events alone:
     `connection.connect_tcp.started` and `.complete`, TLS included, and `http11.send_request_headers.started`.
     """
@@ -80,18 +70,16 @@ class StampedTransport(httpx.AsyncBaseTransport):
         *,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = None,
-        trust_env: bool = True,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`tls` verifies certificates, and offers HTTP/1.1 from then on, whatever it offered before.
 
-        `proxy` is the address of an HTTP proxy; without it, with `trust_env`, the environment's HTTP_PROXY,
-        HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this machine itself. `now_ns` is the monotonic clock that
-        times are of. Raises ValueError for an invalid proxy.
+        `proxy` is the address of an HTTP proxy; without it the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+        NO_PROXY count, never for this machine itself. `now_ns` is the monotonic clock that times are of. Raises
+        ValueError for an invalid proxy.
         """
         self._tls = tls
         self._proxy = None if proxy is None else Proxy.parse(proxy)
-        self._trust_env = trust_env
         self._clock = StampClock(now_ns)
         self._buffer = ReceiveBuffer()
         self._readiness: Readiness | None = None
@@ -118,24 +106,14 @@ class StampedTransport(httpx.AsyncBaseTransport):
                 connection = await self._connect(route, timeout.get("connect"), trace)
             try:
                 await trace("http11.send_request_headers.started", {"request": request})
-                answer = await connection.request(data, has_body=request.method != "HEAD", read_s=timeout.get("read"))
+                head, arrival, body = answer = await connection.request(data, read_s=timeout.get("read"))
             except StaleConnection:
                 # The peer had closed it before the request came: once more on a fresh one.
                 connection = None
             except BaseException:
                 connection.close()
                 raise
-        head = answer.head
-        return httpx.Response(
-            head.status,
-            headers=head.headers,
-            stream=answer.body,
-            extensions={
-                "http_version": head.http_version.encode("ascii"),
-                "reason_phrase": head.reason,
-                "arrival": answer.arrival,
-            },
-        )
+        return httpx.Response(head.status, headers=head.headers, stream=body, extensions={"arrival": arrival})
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -152,11 +130,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
         if route is None:
             if url.scheme not in ("http", "https"):
                 raise httpx.UnsupportedProtocol(f"Request URL has an unsupported protocol '{url.scheme}://'.")
-            proxy, is_tls = self._proxy, url.scheme == "https"
-            if proxy is None and self._trust_env and (address := proxy_for(origin)):
-                proxy = Proxy.parse(address)
+            is_tls = url.scheme == "https"
             host = url.raw_host.decode("ascii").strip("[]")
-            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy)
+            route = Route(host, url.port or (443 if is_tls else 80), is_tls, self._proxy or proxy_for(origin))
             self._routes[origin] = route
         return route
 
@@ -184,40 +160,42 @@ class StampedTransport(httpx.AsyncBaseTransport):
 
     async def _connect(self, route: Route, timeout_s: float | None, trace: Trace) -> Connection:
         """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
-        await trace("connection.connect_tcp.started", {})
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:
-                connection = await self._open_connection(route)
+                return await self._open_connection(route, trace)
         # ssl.SSLError is an OSError; a host name that cannot be one is a UnicodeError, or another ValueError.
         except (OSError, ValueError) as failure:
             error: httpx.TransportError = httpx.ConnectError(str(failure) or type(failure).__name__)
             # A TimeoutError may also be the kernel's (ETIMEDOUT), which gives up of its own accord.
             if limit.expired():
                 error = httpx.ConnectTimeout(f"no connection within {timeout_s:g} s")
-        else:
-            try:
-                await trace("connection.connect_tcp.complete", {})
-            except BaseException:
-                connection.close()
-                raise
-            return connection
         # Outside the handlers: what is chained to the failure says nothing that its message does not.
         raise error
 
-    async def _open_connection(self, route: Route) -> Connection:
-        is_proxy_tls = route.proxy is not None and route.proxy.is_tls
+    async def _open_connection(self, route: Route, trace: Trace) -> Connection:
+        await trace("connection.connect_tcp.started", {})
+        loop, proxy = asyncio.get_running_loop(), route.proxy
+        host, port = (proxy.host, proxy.port) if proxy is not None else (route.host, route.port)
+        is_proxy_tls = proxy is not None and proxy.is_tls
         # First: without certificates there is no use in connecting.
         context = self._context() if route.is_tls or is_proxy_tls else None
         async with contextlib.AsyncExitStack() as stack:
-            sock = stack.enter_context(await _open_socket(route))
+            sock = await aiohappyeyeballs.start_connection(
+                await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+                happy_eyeballs_delay=_NEXT_ADDRESS_S,
+                loop=loop,
+                socket_factory=_make_socket,
+            )
+            stack.enter_context(sock)
             channel = _Channel(sock)
-            if context is not None and route.proxy is not None and is_proxy_tls:
-                await channel.start_tls(context, route.proxy.host)
-            if route.has_tunnel:
-                await _open_tunnel(channel, route)
+            if context is not None and proxy is not None and is_proxy_tls:
+                await channel.start_tls(context, proxy.host)
+            if proxy is not None and route.is_tls:
+                await _open_tunnel(channel, route, proxy)
             if context is not None and route.is_tls:
                 await channel.start_tls(context, route.host)
+            await trace("connection.connect_tcp.complete", {})
             self._readiness = self._readiness or Readiness()
             connection = Connection(
                 sock,
@@ -287,18 +265,6 @@ class _Channel:
         self.layers.append(layer)
 
 
-async def _open_socket(route: Route) -> socket.socket:
-    """Connect to an origin, or to its proxy: to the first of its addresses that answers."""
-    loop = asyncio.get_running_loop()
-    host, port = (route.host, route.port) if route.proxy is None else (route.proxy.host, route.proxy.port)
-    return await aiohappyeyeballs.start_connection(
-        await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM),
-        happy_eyeballs_delay=_NEXT_ADDRESS_S,
-        loop=loop,
-        socket_factory=_make_socket,
-    )
-
-
 def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
     family, kind, protocol, *_ = info
     sock = socket.socket(family, kind, protocol)
@@ -312,20 +278,19 @@ def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
     return sock
 
 
-async def _open_tunnel(channel: _Channel, route: Route) -> None:
-    """Have the proxy connect to the origin. Raises httpx.ProxyError if it refuses."""
-    assert route.proxy is not None
-    netloc = route.netloc()
-    await channel.send(encode_head(b"CONNECT", netloc, [(b"Host", netloc), *route.proxy.headers()]))
+async def _open_tunnel(channel: _Channel, route: Route, proxy: Proxy) -> None:
+    """Have the proxy connect to the origin, and only pass bytes on. Raises httpx.ProxyError if it refuses."""
+    netloc = (f"[{route.host}]:{route.port}" if ":" in route.host else f"{route.host}:{route.port}").encode("ascii")
+    await channel.send(encode_head(b"CONNECT", netloc, [(b"Host", netloc), *proxy.headers()]))
     # Nothing of the tunnel itself can be in what comes: the client speaks first.
     parser = ResponseParser(has_body=False)
     while parser.head is None:
         if parser.fault is not None:
-            raise httpx.ProxyError(f"the proxy {route.proxy.host} does not speak HTTP: {parser.fault}")
+            raise httpx.ProxyError(f"the proxy {proxy.host} does not speak HTTP: {parser.fault}")
         parser.feed(await channel.receive())
     if not 200 <= parser.head.status < 300:
         reason = parser.head.reason.decode("latin-1")
-        raise httpx.ProxyError(f"the proxy {route.proxy.host} refused: {parser.head.status} {reason}".rstrip())
+        raise httpx.ProxyError(f"the proxy {proxy.host} refused: {parser.head.status} {reason}".rstrip())
 
 
 async def _encode(request: httpx.Request, route: Route) -> bytes:
@@ -333,22 +298,16 @@ async def _encode(request: httpx.Request, route: Route) -> bytes:
     assert isinstance(request.stream, httpx.AsyncByteStream)
     headers, body = request.headers.raw, b"".join([piece async for piece in request.stream])
     lengths = [value for name, value in headers if name.lower() == b"content-length"]
-    codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     # Two servers that disagree about the end of a request would take what follows for two different ones.
-    if codings and (codings != [b"chunked"] or lengths):
-        raise httpx.LocalProtocolError("Transfer-Encoding: expected `chunked`, and no Content-Length beside it")
-    if codings:
-        body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
-    elif lengths != [b"%d" % len(body)] and (lengths or body):
+    if b"transfer-encoding" in (name.lower() for name, _ in headers):
+        raise httpx.LocalProtocolError("Transfer-Encoding: expected none, since a body is sent whole")
+    if lengths != [b"%d" % len(body)] and (lengths or body):
         raise httpx.LocalProtocolError(f"Content-Length: expected {len(body)}, the size of the body, once")
     target = request.url.raw_path
-    if route.proxy is not None and not route.has_tunnel:
+    if route.proxy is not None and not route.is_tls:
         target = b"http://" + request.url.netloc + target
         headers = [*headers, *route.proxy.headers()]
-    try:
-        return encode_head(request.method.encode(), target, headers) + body
-    except MalformedRequest as fault:
-        raise httpx.LocalProtocolError(str(fault)) from None
+    return encode_head(request.method.encode(), target, headers) + body
 
 
 async def _ignore(_event: str, _details: Mapping[str, Any]) -> None:

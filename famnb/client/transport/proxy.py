@@ -43,7 +43,7 @@ class Proxy:
         return [] if self.authorization is None else [(b"Proxy-Authorization", self.authorization)]
 
 
-def proxy_for(origin: str) -> str | None:
+def proxy_for(origin: str) -> Proxy | None:
     """The proxy that the environment names for an origin; None for this machine itself, and where none is named.
 
     Raises ConnectError, which does not repeat the proxy's name and password, for one that cannot be used.
@@ -58,8 +58,7 @@ def proxy_for(origin: str) -> str | None:
     if not address:
         return None
     with contextlib.suppress(ValueError):
-        Proxy.parse(address)
-        return address
+        return Proxy.parse(address)
     # Outside a handler: a chained error would repeat the address.
     raise ConnectError(
         f"the environment's proxy for {host} cannot be used: expected an address such as "

@@ -6,6 +6,7 @@ A redirect is an answer like any other: it is not followed, so the key goes to n
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import time
 import zlib
@@ -19,7 +20,7 @@ import httpx
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines
 from famnb.client.transport.connection import Body, Feed, blur_merged
-from famnb.client.transport.pool import StampedTransport
+from famnb.client.transport.pool import StampedTransport, Trace
 from famnb.errors import ConnectError, FamnbError, InvalidRequest, ResponseFormatError, StreamInterrupted
 from famnb.timing import Arrival
 
@@ -47,20 +48,13 @@ class Response:
         # Nobody asked for it, but some proxies compress all the same; httpx has unpacked what a transport has read.
         is_plain = encoding in ("", "identity") or response.is_stream_consumed
         self._unpack = None if is_plain else _Unpacker(encoding).unpack
-        self.arrival: Arrival = response.extensions.get("arrival") or self._arrive_now()
+        self.arrival: Arrival = response.extensions.get("arrival") or Arrival(self._now_ns(), None)
         """When the headers came."""
         self.status = response.status_code
-        self.headers: Mapping[str, str] = response.headers
-        """By name in lower case; a header sent twice is joined by commas."""
-
-    @property
-    def content_type(self) -> str:
+        self.headers = response.headers
+        """By name in any case; a header sent twice is joined by commas."""
+        self.content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         """The media type alone, in lower case."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-    def header_list(self) -> list[tuple[str, str]]:
-        """All headers, in order."""
-        return list(self._response.headers.multi_items())
 
     async def deliver(self, feed: Feed) -> None:
         """Have `feed` called for every piece of the body, decoded, as it comes, until the end or until it returns True.
@@ -83,18 +77,13 @@ class Response:
             if self._pieces is None:
                 self._pieces = self._response.aiter_bytes() if self._response.is_stream_consumed else aiter(body)
             async for chunk in self._pieces:
-                if consume(chunk, self._arrive_now()) is True:
+                if consume(chunk, Arrival(self._now_ns(), None)) is True:
                     return
         except (httpx.HTTPError, httpx.StreamError, zlib.error, OSError) as failure:
             message = _describe(failure)
         # Outside the handler, as in `RequestSender.send`: a chained error would show the libraries' frames and the key.
         if message is not None:
             raise StreamInterrupted(f"the connection to {self._host} broke off in the body: {message}")
-
-    async def drain(self) -> None:
-        """Read what is left of the body, and forget it; StreamInterrupted when it breaks off."""
-        self._unpack = None
-        await self.deliver(lambda _chunk, _arrival: None)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decoded; StreamInterrupted when it breaks off."""
@@ -119,10 +108,6 @@ class Response:
             if isinstance(self._pieces, AsyncGenerator):
                 await self._pieces.aclose()
             await self._response.aclose()
-
-    def _arrive_now(self) -> Arrival:
-        """The arrival of what a transport hands on that does not say when it came."""
-        return Arrival(self._now_ns(), None)
 
 
 class _Unpacker:
@@ -153,33 +138,27 @@ class _Unpacker:
             data = self._member.unconsumed_tail or self._member.unused_data
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class RequestSender:
     """Sends requests to one origin; used on one event loop alone."""
 
-    def __init__(
-        self,
-        origin: str,
-        *,
-        transport: httpx.AsyncBaseTransport | None = None,
-        credential: Credential | None,
-        deadlines: Deadlines,
-        headers: Mapping[str, str] = MappingProxyType({}),
-        query: Mapping[str, str] = MappingProxyType({}),
-        silence: float | None = None,
-        now_ns: Callable[[], int] = time.perf_counter_ns,
-    ) -> None:
-        """`transport` carries the requests; None for one of its own. `headers` and `query` go with each of them.
+    origin: str
+    credential: Credential | None
+    deadlines: Deadlines
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    query: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """They go with each request."""
+    silence: float | None = None
+    """How long, in seconds, a connection may say nothing; None for as long as it likes."""
+    now_ns: Callable[[], int] = time.perf_counter_ns
+    """The clock of the times."""
+    transport: httpx.AsyncBaseTransport | None = None
+    """Carries the requests; None for one of its own."""
 
-        `silence` is how long, in seconds, a connection may say nothing; None for as long as it likes. `now_ns` is the
-        clock of the times.
-        """
-        self.host = httpx.URL(origin).netloc.decode()
-        self._transport = transport or StampedTransport(now_ns=now_ns)
-        self._now_ns = now_ns
-        self._credential = credential
-        self._headers = headers
-        self._query = query
-        self._timeout = {"connect": deadlines.finite("connect"), "read": silence, "write": None, "pool": None}
+    def __post_init__(self) -> None:
+        self.host = httpx.URL(self.origin).netloc.decode()
+        self._transport = self.transport or StampedTransport(now_ns=self.now_ns)
+        self._timeout = {"connect": self.deadlines.finite("connect"), "read": self.silence}
 
     @contextlib.asynccontextmanager
     async def send(
@@ -200,12 +179,12 @@ class RequestSender:
         try:
             request = self._make_request(url, body, features, streams=streams)
             if on_sent is not None:
-                request.extensions["trace"] = _SendTrace(on_sent, self._now_ns)
+                request.extensions["trace"] = _make_trace(on_sent, self.now_ns)
             response = await self._transport.handle_async_request(request)
         except FamnbError:
             raise
         except _FAILURES as failure:
-            message = self._credential.mask(_describe(failure)) if self._credential else _describe(failure)
+            message = self.credential.mask(_describe(failure)) if self.credential else _describe(failure)
             # httpcore (1.0), below httpx's own transport, calls a connection that was closed without an answer so, too.
             is_malformed = isinstance(failure, httpx.RemoteProtocolError) and "disconnected" not in message
         # Raised outside the handler: the libraries' frames hold the key, and a chained error would show them.
@@ -213,7 +192,7 @@ class RequestSender:
             raise ResponseFormatError(f"{self.host} answered with something that is not HTTP: {message:.200}")
         if response is None:
             raise ConnectError(f"no answer from {self.host}: {message}; check the address, the network and the service")
-        async with aclosing(Response(response, self.host, self._now_ns)) as opened:
+        async with aclosing(Response(response, self.host, self.now_ns)) as opened:
             yield opened
 
     def _make_request(
@@ -224,22 +203,19 @@ class RequestSender:
             # A compressing proxy holds events back until it has enough to compress.
             "accept-encoding": "identity",
             "user-agent": "famnb",
-            **self._headers,
-            **(self._credential.headers() if self._credential else {}),
+            **{name.lower(): value for name, value in self.headers.items()},
+            **(self.credential.headers() if self.credential else {}),
         }
         for name, value in features.items():
-            given = next((key for key in headers if key.lower() == name), name)
-            headers[given] = ",".join(
-                dict.fromkeys([*filter(None, headers.get(given, "").split(",")), *value.split(",")])
-            )
+            given = filter(None, headers.get(name, "").split(","))
+            headers[name] = ",".join(dict.fromkeys([*given, *value.split(",")]))
         if body is not None:
             headers["content-type"] = "application/json"
-        query = {**self._query, **(self._credential.query() if self._credential else {})}
         method = "GET" if body is None else "POST"
         return _Request(
             method,
             _parse_url(url),
-            params=query or None,
+            params={**self.query, **(self.credential.query() if self.credential else {})} or None,
             headers=headers,
             content=body,
             extensions={"timeout": self._timeout},
@@ -266,24 +242,22 @@ def check_transport(transport: object) -> None:
         )
 
 
-class _SendTrace:
+def _make_trace(on_sent: OnSent, now_ns: Callable[[], int]) -> Trace:
     """Learns from a transport's trace, by the names that httpcore (1.0) gives, when a request is sent."""
+    connecting_ns: int | None = None
+    connect_ns: int | None = None
 
-    def __init__(self, on_sent: OnSent, now_ns: Callable[[], int]) -> None:
-        self._on_sent = on_sent
-        self._now_ns = now_ns
-        self._connecting_ns: int | None = None
-        self._connect_ns: int | None = None
-
-    async def __call__(self, event: str, _details: Mapping[str, Any]) -> None:
+    async def trace(event: str, _details: Mapping[str, Any]) -> None:
+        nonlocal connecting_ns, connect_ns
         if event.startswith("connection."):
-            now_ns = self._now_ns()
+            moment_ns = now_ns()
             # From the first to the last of them: httpcore has several, of TCP, tunnel and TLS.
-            if self._connecting_ns is None:
-                self._connecting_ns = now_ns
-            self._connect_ns = now_ns - self._connecting_ns
+            connecting_ns = moment_ns if connecting_ns is None else connecting_ns
+            connect_ns = moment_ns - connecting_ns
         elif event.endswith("send_request_headers.started"):
-            self._on_sent(self._connect_ns)
+            on_sent(connect_ns)
+
+    return trace
 
 
 # A client calls a few addresses again and again, and to parse one (httpx 0.28) takes 60 µs.

@@ -93,7 +93,7 @@ class UpstreamEngine:
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))
         """For each model of ours the upstream's name; under the empty name that of all others."""
         self._sender = RequestSender(
-            origin_of(self._base),
+            origin=origin_of(self._base),
             credential=self._credential,
             deadlines=Deadlines(),
             headers=headers,

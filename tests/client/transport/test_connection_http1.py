@@ -1,10 +1,11 @@
 """Answers are parsed alike however they are cut, and what is no HTTP is said, after what came before it."""
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.transport.connection import HEAD_BYTES, MalformedRequest, ResponseParser, encode_head
+from famnb.client.transport.connection import HEAD_BYTES, ResponseParser, encode_head
 from tests.support.strategies import cut
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -163,7 +164,7 @@ def test_a_request_is_one_request():
     ],
 )
 def test_a_request_that_would_be_read_as_another_is_refused(method, target, header):
-    with pytest.raises(MalformedRequest):
+    with pytest.raises(httpx.LocalProtocolError):
         encode_head(method, target, [header])
 
 

@@ -21,7 +21,7 @@ from famnb.errors import (
     StreamError,
     StreamInterrupted,
 )
-from tests.support.fault_server import END, Action, Script, chunk, chunked, event, head, whole
+from tests.support.fault_server import Action, Script, chunk, chunked, event, head, whole
 from tests.support.proxy_server import ProxyServer
 from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, evidence, failure, opening, request, sse_stream
@@ -174,14 +174,4 @@ def test_a_large_request_and_a_large_answer(reach):
     asked = request("web", stream=False).replace(messages=[{"role": "user", "content": text}])
     assert client.send(asked).text == text
     assert text.encode() in server.requests[0].body
-    assert ends_clean(server, client, transport)
-
-
-def test_stopped_streams_leave_no_connection(reach):
-    server, client, transport = reach([STREAM_HEAD, *[chunk(delta("web", "x")), 0.01] * 3000, END])
-    streams = [client.engine.start(STREAM) for _ in range(20)]
-    for stream in streams:
-        next(iter(stream))
-        stream.stop()
-    assert [stream.result().status for stream in streams] == ["cancelled"] * 20
     assert ends_clean(server, client, transport)

@@ -29,7 +29,7 @@ WHOLE = request("web", stream=False)
         {"headers": {"content-length": "9"}, "content": b"hello"},
         {"headers": {"content-length": "five"}, "content": b"hello"},
         {"headers": [("content-length", "5"), ("content-length", "6")], "content": b"hello"},
-        {"headers": {"transfer-encoding": "gzip"}, "content": b"hello"},
+        {"headers": {"transfer-encoding": "chunked"}, "content": b"hello"},
         {"headers": [("transfer-encoding", "chunked"), ("content-length", "5")], "content": b"hello"},
     ],
 )

@@ -41,16 +41,9 @@ def post(url, **options):
 
 
 def test_requests_of_every_shape_are_answered(serve, over):
-    async def pieces():
-        yield b"ab"
-        yield b"cd"
-
     server = serve(HELLO)
-    assert (
-        send(over, post(server.url, json={"a": 1}), post(server.url), post(server.url, content=pieces()))
-        == ["hello"] * 3
-    )
-    assert [received.body for received in server.requests] == [b'{"a":1}', b"", b"abcd"]
+    assert send(over, post(server.url, json={"a": 1}), post(server.url)) == ["hello"] * 2
+    assert [received.body for received in server.requests] == [b'{"a":1}', b""]
     assert server.connections == 1
 
 
@@ -100,10 +93,10 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
 
 @pytest.mark.parametrize("end", [Action.CLOSE, Action.RESET])
 def test_a_request_that_was_read_is_not_sent_again(serve, over, end):
-    server = serve(HELLO, [end], HELLO, [0.1, end], HELLO)
-    outcomes = send(over, *[post(server.url)] * 5)
-    assert [type(outcome) for outcome in outcomes] == [str, httpx.ReadError, str, httpx.ReadError, str]
-    assert len(server.requests) == 5
+    server = serve(HELLO, [end], HELLO, [0.1, end], HELLO, [b"HTTP/1.1 200 O", end])
+    outcomes = send(over, *[post(server.url)] * 6)
+    assert [type(outcome) for outcome in outcomes] == [str, httpx.ReadError] * 3
+    assert len(server.requests) == 6
 
 
 def test_a_request_that_met_the_end_of_its_connection_is_sent_again(over):
@@ -137,12 +130,6 @@ def test_a_request_that_met_the_end_of_its_connection_is_sent_again(over):
     with listener:
         assert asyncio.run(run()) == "hello"
     assert len(requests) == 2
-
-
-def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):
-    server = serve(HELLO, [b"HTTP/1.1 200 O", Action.CLOSE])
-    hello, error = send(over, *[post(server.url)] * 2)
-    assert (hello, type(error), len(server.requests)) == ("hello", httpx.ReadError, 2)
 
 
 @pytest.mark.parametrize("garbage", [b"garbage", head(200, content_length="0")])

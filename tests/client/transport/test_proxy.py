@@ -27,9 +27,10 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(serve, connect,
     assert proxy.requests == []
 
 
-def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monkeypatch):
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monkeypatch, scheme):
     proxy = serve(whole(body("web", "Hello")))
-    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("http_proxy", proxy.url.replace("http://", scheme))
     monkeypatch.delenv("no_proxy", raising=False)
     assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
     assert proxy.requests[0].path.startswith("http://elsewhere.invalid/")
@@ -42,7 +43,7 @@ def test_this_machine_is_known_by_all_its_names(monkeypatch, host):
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
     monkeypatch.delenv("no_proxy", raising=False)
     assert proxy_for(f"http://{host}:8000") is None
-    assert proxy_for("http://10.0.0.1:8000") == "http://proxy.invalid:3128"
+    assert proxy_for("http://10.0.0.1:8000") == Proxy("proxy.invalid", 3128, is_tls=False)
 
 
 @pytest.mark.parametrize("name", ["fd00::1", "[fd00::1]", "[fd00::1]:8000", "FD00::1"])
@@ -50,13 +51,7 @@ def test_no_proxy_names_addresses_of_ipv6(monkeypatch, name):
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
     monkeypatch.setenv("no_proxy", f"other.example,{name}")
     assert proxy_for("http://[fd00::1]:8000") is None
-    assert proxy_for("http://[fd00::2]:8000") == "http://proxy.invalid:3128"
-
-
-def test_a_proxy_without_a_scheme_is_an_ordinary_one(serve, connect, monkeypatch):
-    proxy = serve(whole(body("web", "Hello")))
-    monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
-    assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
+    assert proxy_for("http://[fd00::2]:8000") == Proxy("proxy.invalid", 3128, is_tls=False)
 
 
 @pytest.mark.parametrize(

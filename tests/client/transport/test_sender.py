@@ -7,7 +7,6 @@ import zlib
 import httpx
 import pytest
 
-import famnb
 from famnb.client.retry import Retries
 from famnb.errors import ConnectError, InvalidRequest, ResponseFormatError, ServerError, StreamInterrupted
 from tests.support.client_shells import KEY
@@ -39,15 +38,6 @@ def test_a_transport_of_the_users_tests_answers(caller, connect, asked):
     assert (reply.timing.clock, reply.timing.exact_share, reply.timing.late_max_ms) == ("user", None, None)
     assert seen[0].headers["authorization"] == f"Bearer {KEY}"
     assert str(seen[0].url) == "http://nowhere.test/v1/web/chat/completions"
-
-
-def test_the_public_client_takes_one_too(tmp_path):
-    ledger = tmp_path / "calls.sqlite"
-    transport = httpx.MockTransport(answer)
-    with famnb.Client(base_url="http://nowhere.test", api_key=KEY, ledger=ledger, transport=transport) as client:
-        assert client.send(STREAM).text == "Hello"
-        [row] = famnb.calls(client).to_dict("records")
-    assert (row["clock"], row["status"]) == ("user", "completed")
 
 
 @pytest.mark.parametrize("wrong", [httpx.HTTPTransport(), httpx.AsyncClient(), "http://proxy", object()])
