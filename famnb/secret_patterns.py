@@ -86,8 +86,11 @@ def mask_keys(text: str) -> str:
     return mask_spans([text], [spans for _, spans in find_keys(text, known_keys())])[0]
 
 
-def mask_spans(texts: Sequence[str], keys: Iterable[Sequence[Span]], *, gap: int = 0) -> list[str]:
-    """Return texts with MASK where each key began; spans count from the first text, with `gap` between two."""
+def mask_spans(texts: Sequence[str], keys: Iterable[Sequence[Span]], *, gap: int = 0, rest: str = "") -> list[str]:
+    """Return texts with MASK where each key began; spans count from the first text, with `gap` between two.
+
+    `rest` takes the place of what further texts have of a span that began in an earlier one.
+    """
     edits = sorted((start, end, MASK if not n else "") for spans in keys for n, (start, end) in enumerate(spans))
     masked: list[str] = []
     offset = 0
@@ -96,7 +99,7 @@ def mask_spans(texts: Sequence[str], keys: Iterable[Sequence[Span]], *, gap: int
         for start, end, mask in edits:
             low, high = max(start - offset, 0), min(end - offset, len(text))
             if low < high:
-                parts += [text[position:low], mask if start >= offset else ""]
+                parts += [text[position:low], mask if start >= offset else rest]
                 position = high
         masked.append("".join([*parts, text[position:]]))
         offset += len(text) + gap

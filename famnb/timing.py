@@ -200,13 +200,22 @@ class Stopwatch:
         first = content[0] if content else None
         # A whole reply comes in one read, so nothing can be said about gaps or thinking.
         window = content[-1] - content[0] if streamed and content else 0
-        clock = _clock_of(reads)
+        clock = None
+        if reads:
+            clock = "user" if all(read.late_ns is None for read in reads) else "kernel"
         # The user's clock knows no exact time, and so none that is less exact than the others either.
         is_kernel = clock == "kernel"
         gaps = self._gaps(is_kernel=is_kernel) if streamed else _Gaps([])
         think_s = None
         if streamed and self.thinking_first and first is not None and answer is not None:
             think_s = (answer - first) / 1e9
+        tpot_s = None
+        if output_tokens is not None and window > 0:
+            # Reasoning that was not streamed took its time before the first content, so its tokens are left out too:
+            # dividing by them would report a fraction of the true time per token.
+            covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
+            # The first token opens the window, so its generation is not in it.
+            tpot_s = window / (covered - 1) / 1e9 if covered > 1 else None
         exact_share, late_p50_ms, late_max_ms = _measure_lateness(reads)
         return Timing(
             connect_s=_seconds(self.connect_ns),
@@ -222,7 +231,7 @@ class Stopwatch:
             icl_p95_s=gaps.quantile_s(0.95),
             icl_max_s=gaps.max_s(),
             icl_n=len(gaps.exact) if streamed and content else None,
-            tpot_s=self._tpot_s(window, output_tokens, reasoning_tokens),
+            tpot_s=tpot_s,
             output_tps=None if output_tokens is None or not self.end_ns else output_tokens / (self.end_ns / 1e9),
             clock=clock,
             exact_share=exact_share,
@@ -247,16 +256,6 @@ class Stopwatch:
                 since, is_exact, unknown = t_ns, True, 0
         gaps.add(content[-1] - since, unknown - (not is_exact), is_sum_known=False)
         return gaps
-
-    def _tpot_s(self, window: int, output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
-        """The time from first to last content, `window`, divided by the tokens in it; None if they are not known."""
-        if output_tokens is None:
-            return None
-        # Reasoning that was not streamed took its time before the first content, so its tokens are left out too:
-        # dividing by them would report a fraction of the true time per token.
-        covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
-        # The first token opens the window, so its generation is not in it.
-        return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
 
 
 @dataclasses.dataclass(slots=True)
@@ -296,12 +295,6 @@ class _Gaps:
                 highs += [total / part for part in range(1, count + 1)]
             low, high = figure(lows), figure(highs)
         return (low + high) / 2 / 1e9 if high - low <= 2 * MAX_DEVIATION * low else None
-
-
-def _clock_of(reads: Sequence[Read]) -> str | None:
-    if not reads:
-        return None
-    return "user" if all(read.late_ns is None for read in reads) else "kernel"
 
 
 def _measure_lateness(reads: Sequence[Read]) -> tuple[float | None, float | None, float | None]:

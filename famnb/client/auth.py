@@ -53,8 +53,8 @@ class Credential:
         names = {str(name).lower() for name in headers} if isinstance(headers, Mapping) else set()
         self._fault = (
             ("" if key is None and "authorization" in names else _find_fault(key, variable))
-            or _find_header_fault(headers)
-            or _find_query_fault(query)
+            or _find_mapping_fault("headers", headers)
+            or _find_mapping_fault("query", query)
         )
         text, others, pairs = "", dict[str, str](), dict[str, str]()
         if not self._fault:
@@ -139,28 +139,20 @@ def _find_fault(key: object, variable: str) -> str:
     return f"api_key: {fault}; pass the key as the service's console shows it{hint}"
 
 
-def _find_header_fault(headers: object) -> str:
-    """What is wrong with the caller's own headers, without their values; empty if nothing is."""
-    if headers is None:
+def _find_mapping_fault(setting: str, texts: object) -> str:
+    """What is wrong with the caller's own headers or query, without their values; empty if nothing is."""
+    if texts is None:
         return ""
-    if not isinstance(headers, Mapping):
-        return f"headers: expected texts by name, got a {type(headers).__name__}"
-    for name, value in headers.items():
-        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+    if not isinstance(texts, Mapping):
+        return f"{setting}: expected texts by name, got a {type(texts).__name__}"
+    for name, value in texts.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            return f"{setting}: expected texts by name; that of {name!r:.80} is none"
+        if setting == "headers" and not _HEADER_NAME.fullmatch(name):
             return f"headers: {name!r:.80} is no name of a header"
-        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        if setting == "headers" and not (value.isascii() and value.isprintable()):
             return f"headers: the value of {name!r} is not a text of printable ASCII"
     return ""
-
-
-def _find_query_fault(query: object) -> str:
-    """What is wrong with the caller's own query, without its values; empty if nothing is."""
-    if query is None:
-        return ""
-    if not isinstance(query, Mapping):
-        return f"query: expected texts by name, got a {type(query).__name__}"
-    names = [name for name, value in query.items() if not isinstance(name, str) or not isinstance(value, str)]
-    return f"query: expected texts by name; that of {names[0]!r:.80} is none" if names else ""
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -133,7 +133,14 @@ def requests_after(before: Turn | None, request: Request, endpoints: Endpoints =
         return [request]
     messages, losses = turn_messages(request.endpoint, before.path, endpoints)
     repeated = request.with_earlier(messages).with_losses((*request.losses, *losses))
-    chained = request.continue_stored(before.reply.id) if _is_stored(before) else None
+    reply = before.reply
+    # What was stopped or failed is not stored: the service stores a response once it has ended by itself.
+    is_stored = (
+        isinstance(reply.request, Request)
+        and reply.request.stores_reply
+        and reply.status in ("completed", "incomplete")
+    )
+    chained = request.continue_stored(reply.id) if is_stored and reply.id else None
     return [repeated] if chained is None else [chained.with_losses(request.losses), repeated]
 
 
@@ -159,15 +166,6 @@ def turn_messages(
                 f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(carriers)})"
             )
     return messages, losses
-
-
-def _is_stored(turn: Turn) -> bool:
-    """Whether the service has, as far as the client knows, stored a turn's response under its id."""
-    reply = turn.reply
-    if not isinstance(reply.request, Request) or not reply.request.stores_reply:
-        return False
-    # What was stopped or failed is not stored: the service stores a response once it has ended by itself.
-    return bool(reply.id) and reply.status in ("completed", "incomplete")
 
 
 def turn_steps(requests: Sequence[Request], labels: Mapping[str, str], tools: Tools) -> Steps:

@@ -75,14 +75,14 @@ class CallUpdate:
             )
 
 
+@dataclasses.dataclass(slots=True)
 class RunOnWorker:
     """The client that carries a run's calls on this worker, and the calls under way."""
 
-    def __init__(self, client: BaseClient, *, concurrency: int) -> None:
-        self.client = client
-        self.limiters = ServiceLimiters(concurrency)
-        self.calls: dict[str, Stream | None] = {}
-        """By their id in the record; None for one that was stopped before it came here."""
+    client: BaseClient
+    limiters: ServiceLimiters
+    calls: dict[str, Stream | None] = dataclasses.field(default_factory=dict)
+    """By their id in the record; None for one that was stopped before it came here."""
 
 
 RUNS: dict[str, RunOnWorker] = {}
@@ -97,7 +97,7 @@ async def open_run(
     Raises CredentialError if there is no key.
     """
     credential = read_credential(variable, key, settings)
-    RUNS[run_id] = RunOnWorker(BaseClient(**settings, api_key=credential), concurrency=concurrency)
+    RUNS[run_id] = RunOnWorker(BaseClient(**settings, api_key=credential), ServiceLimiters(concurrency))
 
 
 async def make_call(run_id: str, call_id: str, request: Request) -> CallUpdate:

@@ -17,7 +17,7 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError
 from famnb.events import Address, Delta
-from famnb.secret_patterns import MASK
+from famnb.secret_patterns import mask_spans
 from famnb.timing import Read
 from famnb.wire import lenient_json
 
@@ -68,23 +68,12 @@ def redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[
                         block_pieces = pieces.setdefault((event.at, event.kind == "signature"), [])
                         block_pieces.append((read_index, event_index, event.text))
     for block_pieces in pieces.values():
-        spans = find("".join(text for _, _, text in block_pieces))
-        start = 0
-        for read_index, event_index, text in block_pieces:
-            clean = _redact_piece(text, start, spans)
+        texts = [text for _, _, text in block_pieces]
+        spans = [[span] for span in find("".join(texts))]
+        for (read_index, event_index, text), clean in zip(
+            block_pieces, mask_spans(texts, spans, rest=PIECE_MASK), strict=True
+        ):
             if clean != text:
                 event_data, old, new = data[read_index][event_index], *map(lenient_json.encode, (text, clean))
                 data[read_index][event_index] = event_data.replace(old, new) if old in event_data else _EMPTY_EVENT
-            start += len(text)
     return [msgspec.structs.replace(read, data=tuple(batch)) for read, batch in zip(reads, data, strict=True)]
-
-
-def _redact_piece(text: str, offset: int, spans: Sequence[tuple[int, int]]) -> str:
-    """A piece that begins at `offset` of the whole text, without what it has of the key at `spans` of the whole."""
-    parts, done = [], 0
-    for start, end in spans:
-        low, high = max(start - offset, 0), min(end - offset, len(text))
-        if low < high:
-            parts += [text[done:low], MASK if start >= offset else PIECE_MASK]
-            done = high
-    return "".join([*parts, text[done:]])

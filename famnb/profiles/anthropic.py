@@ -38,7 +38,8 @@ _BETAS = {
 
 def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any], str]:
     model = fields.get("model", "")
-    if _version(model) < _FIRST_ADAPTIVE:
+    version = _VERSION.match(model)
+    if version is None or (int(version[1]), int(version[2] or 0)) < _FIRST_ADAPTIVE:
         return MESSAGES_TRAITS.carry_thinking(fields, tokens)
     effort = nearest_effort(tokens)
     carried = {
@@ -48,12 +49,6 @@ def _carry_thinking(fields: dict[str, Any], tokens: int) -> tuple[dict[str, Any]
     }
     loss = f"`thinking={tokens}` is carried as the effort {effort}: {model} takes no token budget"
     return {**fields, **carried}, loss
-
-
-def _version(model: str) -> tuple[int, int]:
-    """Return the version in the name of a model; (0, 0) if it has none."""
-    match = _VERSION.match(model)
-    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 AnthropicMessagesRequest = messages_request(
