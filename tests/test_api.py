@@ -1,7 +1,5 @@
 """Putting the parts together: which service `connect` finds, and that every call through it is recorded."""
 
-import pickle
-
 import pytest
 
 import famnb
@@ -49,24 +47,3 @@ def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FAM_API_KEY", "some-key")
     with pytest.raises(famnb.CredentialError, match="FAM_BASE_URL"):
         famnb.connect()
-
-
-def test_a_client_keeps_its_key_to_itself(server: famnb.service.Server):
-    with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        client.ask("Hi", endpoint="web", max_tokens=5)
-        assert server.key not in repr(client)
-        with pytest.raises(TypeError):
-            pickle.dumps(client)
-        client.ledger.flush()
-        files = client.ledger.path.parent.glob(client.ledger.path.name + "*")
-        assert all(server.key.encode() not in file.read_bytes() for file in files)
-
-
-def test_a_failed_call_is_a_row(server: famnb.service.Server):
-    with famnb.Client(base_url=server.url, api_key="wrong-key") as client:
-        with pytest.raises(famnb.AuthenticationError) as caught:
-            client.ask("Hi", endpoint="messages")
-        row = famnb.calls(client.ledger).iloc[-1]
-    assert row["status"] == "failed"
-    assert row["http_status"] == 401
-    assert row["call_id"] == caught.value.reply.call_id

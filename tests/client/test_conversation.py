@@ -12,6 +12,7 @@ from famnb.api import Client
 from famnb.client.conversation import Turn, turn_messages
 from famnb.client.live_call import Stream
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
+from tests.support.wire_payloads import body
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
 
@@ -72,13 +73,13 @@ def test_what_is_not_stored_is_sent_again(client: famnb.Client):
 def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """The service no longer has the response before: the whole conversation is sent instead, and that is said."""
     gone = {"error": {"message": "gone", "type": "invalid_request_error", "code": "previous_response_not_found"}}
-    server = serve(_answer("responses"), whole(gone, 400), _answer("responses"))
+    server = serve(whole(body("responses", "Fine.")), whole(gone, 400), whole(body("responses", "Fine.")))
     talk = connect(server).conversation("responses", stream=False)
     talk.say("One")
     with pytest.warns(UserWarning, match="sent again"):
         talk.say("Two")
     by_id, in_full = (json.loads(request.body) for request in server.requests[1:])
-    assert by_id["previous_response_id"] == "r"
+    assert by_id["previous_response_id"] == "resp_1"
     assert "previous_response_id" not in in_full
     assert [item["role"] for item in in_full["input"]] == ["user", "assistant", "user"]
     assert [turn.prompt for turn in talk.turns] == ["One", "Two"]
@@ -109,7 +110,7 @@ def test_a_failed_turn_leaves_the_talk_where_it_was(serve, connect, endpoint):
 
     def choose(received: Received) -> list:
         bodies.append(json.loads(received.body))
-        return whole({"error": {"message": "no"}}, 400) if b"Bad" in received.body else _answer(endpoint)
+        return whole({"error": {"message": "no"}}, 400) if b"Bad" in received.body else whole(body(endpoint, "Fine."))
 
     client = connect(serve(choose=choose))
     talk = client.conversation(endpoint, stream=False)
@@ -125,7 +126,7 @@ def test_a_failed_turn_leaves_the_talk_where_it_was(serve, connect, endpoint):
 def test_a_stopped_turn_goes_on_with_what_had_come(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     started = event({"type": "response.created", "response": {"id": "r1", "status": "in_progress"}})
     delta = event({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Half"})
-    server = serve(chunked(started, delta, 30.0), _answer("responses"))
+    server = serve(chunked(started, delta, 30.0), whole(body("responses", "Fine.")))
     client = connect(server)
 
     def stop(stream: Stream):
@@ -203,25 +204,10 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
     call = {"id": "c1", "type": "function", "function": {"name": "endless", "arguments": "{}"}}
     message = {"role": "assistant", "content": "", "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    server = serve(whole({"id": "c", "object": "chat.completion", "choices": [choice]}), _answer("web"))
+    server = serve(whole({"id": "c", "object": "chat.completion", "choices": [choice]}), whole(body("web", "Fine.")))
     talk = connect(server).conversation(tools=[endless], auto=True, stream=False)
     with pytest.raises(KeyboardInterrupt):
         talk.say("Run it.")
     talk.say("Never mind.")
     assert [turn.prompt for turn in talk.turns] == ["Run it.", "Never mind."]
     assert "not run" in json.loads(server.requests[1].body)["messages"][2]["content"]
-
-
-def _answer(endpoint: str) -> list:
-    """A whole reply of an endpoint that says “Fine.”"""
-    match endpoint:
-        case "messages":
-            content = [{"type": "text", "text": "Fine."}]
-            return whole({"id": "m", "type": "message", "content": content, "stop_reason": "end_turn"})
-        case "responses":
-            part = {"type": "output_text", "text": "Fine.", "annotations": []}
-            item = {"id": "i", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
-            return whole({"id": "r", "object": "response", "status": "completed", "output": [item]})
-        case _:
-            choice = {"index": 0, "message": {"role": "assistant", "content": "Fine."}, "finish_reason": "stop"}
-            return whole({"id": "c", "object": "chat.completion", "choices": [choice]})

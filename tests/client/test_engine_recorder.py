@@ -5,6 +5,7 @@ import dataclasses
 import threading
 import warnings
 from concurrent.futures import Future
+from unittest.mock import Mock
 
 import pytest
 
@@ -112,30 +113,18 @@ def test_the_recorder_may_complete_the_reply(serve, connect):
     assert client.last.cost == "0.01 USD"
 
 
-class Broken:
-    """A recorder on a full disk."""
+class Broken(MemoryRecorder):
+    """A recorder on a full disk, which fails in one of its methods or later, when it writes what was closed."""
 
     def __init__(self, where: str) -> None:
-        self.where = where
-
-    def _maybe(self, where: str) -> None:
-        if where == self.where:
-            raise OSError("no space left on device")
-
-    def on_open(self, exchange):
-        self._maybe("on_open")
-
-    def on_reads(self, exchange):
-        self._maybe("on_reads")
-
-    def on_close(self, exchange):
-        self._maybe("on_close")
-        future: Future[None] = Future()
-        if self.where == "future":
-            future.set_exception(OSError("no space left on device"))
+        super().__init__()
+        failure = OSError("no space left on device")
+        if where == "future":
+            future: Future[None] = Future()
+            future.set_exception(failure)
+            self.on_close = lambda _: future
         else:
-            future.set_result(None)
-        return future
+            setattr(self, where, Mock(side_effect=failure))
 
 
 @pytest.mark.parametrize("where", ["on_open", "on_reads", "on_close", "future"])

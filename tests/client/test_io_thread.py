@@ -1,16 +1,11 @@
 """How a process ends that still has clients, connections or calls; what a call leaves of its settings."""
 
-import gc
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
-
-from tests.support.fault_server import chunked
-from tests.support.wire_payloads import closing, delta, request
 
 ROOT = Path(__file__).parents[2]
 BEGIN = f"""
@@ -74,13 +69,3 @@ def test_a_process_ends_in_order(script, statuses):
     remarks = r"Executing <.*|.*DeprecationWarning: This process .* is multi-threaded.*|  self.pid = os.fork\(\)"
     complaints = [line for line in ended.stderr.splitlines() if not re.fullmatch(remarks, line)]
     assert (ended.stdout.splitlines(), complaints, ended.returncode) == (told, [], 0)
-
-
-def test_a_call_leaves_the_process_as_it_is(serve, connect):
-    before = sys.getswitchinterval(), gc.isenabled(), gc.get_threshold()
-    gate = threading.Event()
-    with connect(serve(chunked(delta("web", "a"), gate, *closing("web")))).stream(request("web")) as stream:
-        next(iter(stream))
-        assert (sys.getswitchinterval(), gc.isenabled(), gc.get_threshold()) == before
-        gate.set()
-        assert stream.result().text == "a"

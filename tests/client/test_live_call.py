@@ -159,21 +159,6 @@ def test_callbacks_at_the_end(serve, connect, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
-    server = serve(whole(body("web", "Hello")))
-    client = connect(server)
-    client.send(WHOLE)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if client.send(WHOLE).text == "Hello" else 1)
-    # Not a blocking wait: a child that hangs would hang the test.
-    ended: list[tuple[int, int]] = []
-    wait_until(lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0])
-    assert ended[-1] == (child, 0)
-    assert client.send(WHOLE).text == "Hello"
-    assert server.connections == 2
-
-
 def test_closing_a_client_stops_its_calls(serve, connect, recorder):
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from famnb.client.response_reader import ResponseReader, reply_from_reads
 from famnb.endpoints import endpoint
-from famnb.errors import ResponseFormatError, StreamDecodeError, StreamError, StreamInterrupted
+from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
 from famnb.timing import Read
 from famnb.wire import lenient_json
 from tests.support.fault_server import DONE, event
@@ -171,11 +171,6 @@ def test_events_of_an_abandoned_try_stay_out_of_the_reply():
     assert abandoned > 0
     assert second.outcome(None).events == tuple(events[abandoned:])
     assert second.reply().text == "Hello"
-
-
-def test_an_end_without_anything_is_no_reply():
-    with pytest.raises(ResponseFormatError, match="empty"):
-        read_chunks("web")
 
 
 def test_comments_alone_are_a_stream_that_broke_off():

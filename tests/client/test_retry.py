@@ -131,13 +131,6 @@ def test_a_stream_is_not_tried_again_once_content_came(caller, serve, connect, b
     assert (error.reply.text, error.reply.status, len(server.requests)) == ("Hel", "interrupted", 1)
 
 
-def test_one_try_means_one_try(serve, connect):
-    server = serve(refusal(500))
-    with pytest.raises(ServerError):
-        connect(server, retries=Retries(tries=1)).send(WHOLE)
-    assert len(server.requests) == 1
-
-
 def test_many_failures_use_up_the_budget(serve, connect):
     """35 retries at 14 each exhaust a budget of 500: from then on a failing call is sent once."""
     server = serve(refusal(500))

@@ -112,13 +112,6 @@ def test_a_secret_is_recognized_by_its_name_or_its_looks():
     assert credential.open_query == {"region": "westeurope"}
 
 
-def test_an_invalid_query_is_refused_without_its_values():
-    with pytest.raises(famnb.errors.CredentialError, match=r"query: expected texts by name; that of 'key' is none$"):
-        famnb.Client(profile="open", base_url="http://127.0.0.1:1", query={"key": 5})
-    with pytest.raises(famnb.errors.CredentialError, match=r"query: expected texts by name, got a str$"):
-        famnb.Client(profile="open", base_url="http://127.0.0.1:1", query=QUERY)  # type: ignore[arg-type]
-
-
 def test_a_run_on_workers_of_a_client_with_more_secrets_than_its_key_is_refused(tmp_path: Path):
     options: dict[str, Any] = {"base_url": "http://127.0.0.1:1", "api_key": KEY, "ledger": tmp_path / "l.sqlite"}
     dask = pytest.importorskip("distributed")

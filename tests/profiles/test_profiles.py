@@ -16,7 +16,6 @@ from famnb.client.ask_fields import Fields
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.profiles import NAMES, VENDOR_NAMES, compatible, find_profile
 from famnb.request.chat import ChatRequest
-from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
 from tests.profiles.vendors import PATHS, VENDORS, Trip, weather
@@ -98,19 +97,6 @@ def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyP
         Client(profile="openai", api_key=KEY, alt_base_url="https://example.com")
 
 
-def test_headers_and_query_go_with_every_request():
-    own = {"X-Team-Token": "team-token-0123456789", "HTTP-Referer": "https://example.com/notebook"}
-    server = FaultServer(whole(body("chat", "You sent team-token-0123456789.")))
-    client = Client(profile="azure", base_url=server.url, api_key=KEY, headers=own, query={"api-version": "preview"})
-    with client:
-        reply = client.send(client.compose("chat", "Hello"))
-    server.close()
-    [asked] = server.requests
-    assert asked.path == "/openai/v1/chat/completions?api-version=preview"
-    assert (asked.headers["x-team-token"], asked.headers["http-referer"]) == tuple(own.values())
-    assert reply.text == f"You sent {MASK}."
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -119,7 +105,8 @@ def test_headers_and_query_go_with_every_request():
         ({"headers": "x"}, "headers: expected texts by name, got a str"),
         ({"headers": {"a b": "c"}}, "'a b' is no name of a header"),
         ({"headers": {"x-secret": "one\r\ntwo"}}, "the value of 'x-secret' is not a text of printable ASCII$"),
-        ({"query": {"a": 1}}, "query: expected texts by name"),
+        ({"query": {"key": 5}}, "query: expected texts by name; that of 'key' is none$"),
+        ({"query": KEY}, "query: expected texts by name, got a str$"),
         ({"verify": 3}, "verify: expected True, False, a file"),
         ({"verify": "/nowhere.pem"}, "verify: no certificates can be read from '/nowhere.pem'"),
     ],
@@ -203,20 +190,6 @@ def test_a_service_is_used_through_its_profile(service: Server, name: str, endpo
     assert isinstance(trip.parsed, Trip)
     assert thoughtful.thinking or thoughtful.request.settings().effort == "medium"
     assert len(talk.turns) == 2
-
-
-def test_the_ledger_and_the_frames_know_the_profile(service: Server, tmp_path: Path):
-    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
-    with famnb.Client(profile="openai", base_url=service.url, api_key=service.key, ledger=ledger) as client:
-        reply = client.ask("Hello", endpoint="chat", seed=7, extra_body={"new_field": 1})
-        client.ask("Hello", model="o-anything")
-    with famnb.Client(base_url=service.url, api_key=service.key, ledger=ledger) as client:
-        client.ask("Hello")
-    frame = famnb.calls(ledger=ledger)
-    assert sorted(frame["profile"]) == ["fam", "openai", "openai"]
-    recorded = famnb.Ledger(tmp_path / "ledger.sqlite").call(reply.call_id)
-    assert type(recorded.request).__name__ == "OpenAIChatRequest"
-    assert (recorded.request.seed, recorded.request.extra_body) == (7, {"new_field": 1})
 
 
 def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
@@ -339,12 +312,14 @@ def test_a_profile_of_one_s_own_in_ten_lines(tmp_path: Path):
         )
         ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
         with famnb.Client(profile="mine", api_key=KEY, ledger=ledger) as client:
-            client.ask("Hello", seed=1)
+            reply = client.ask("Hello", seed=1, extra_body={"new_field": 1})
             exp = famnb.Experiment(["Why?"], famnb.grid(client=client, seed=[1]), name="mine")
             exp.run(progress=False)
         with famnb.Client(profile="mine", api_key=KEY, ledger=ledger, replay="only") as again:
-            assert again.ask("Hello", seed=1).replayed
+            assert again.ask("Hello", seed=1, extra_body={"new_field": 1}).replayed
         assert server.requests[0].headers["x-team"] == "blue"
+    recorded = ledger.call(reply.call_id).request
+    assert (type(recorded), recorded.seed, recorded.extra_body) == (type(reply.request), 1, {"new_field": 1})
     assert set(famnb.calls(ledger)["profile"]) == {"mine"}
     assert ledger.replay(famnb.calls(ledger)["call_id"][0]).result().text == "Hello."
     with pytest.raises(InvalidRequest, match="'openai' is a profile of famnb's own"):
