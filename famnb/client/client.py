@@ -8,7 +8,9 @@ import ssl
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+import httpx
 
 from famnb import endpoints
 from famnb.client.auth import Credential
@@ -18,7 +20,7 @@ from famnb.client.exchange import Recorder
 from famnb.client.live_call import Stream
 from famnb.client.replay import ReplayMode, Replays
 from famnb.client.retry import Retries
-from famnb.client.transport import MAX_CONNECTIONS, check_transport
+from famnb.client.transport import MAX_CONNECTIONS
 from famnb.endpoints import Endpoints
 from famnb.errors import InvalidRequest
 from famnb.profiles import check_profile
@@ -26,9 +28,6 @@ from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_integer
-
-if TYPE_CHECKING:
-    import httpx
 
 Labels = Mapping[str, str]
 """Names of a call in the ledger, such as `{"tag": "first"}`."""
@@ -64,8 +63,11 @@ class BaseClient:
         headers = query = None
         api_key.check()
         connections = check_integer("connections", connections, minimum=1)
-        if transport is not None:
-            check_transport(transport)
+        if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
+            raise InvalidRequest(
+                "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True), "
+                f"got {transport!r:.80}"
+            )
         addresses = Addresses.from_arguments(base_url, alt_base_url, self.profile)
         self.ledger = self._open_ledger(ledger)
         """What keeps its calls."""

@@ -37,7 +37,6 @@ but for the vendors that OpenTelemetry calls by another, in `export.py`.
 from __future__ import annotations
 
 import importlib
-from functools import cache
 
 from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
@@ -79,16 +78,12 @@ def find_profile(name: str) -> Profile:
     """Return the profile of a name. Raises InvalidRequest if there is none."""
     if not is_known(name):
         raise InvalidRequest(f"profile: no profile {name!r}; expected one of {', '.join((*NAMES, *_registered))}")
-    return _registered.get(name) or _load(name)
-
-
-@cache
-def _load(name: str) -> Profile:
+    if name in _registered:
+        return _registered[name]
     # On first use: the requests of all vendors together take as long to define as everything else that a call needs.
-    if name in _COMPATIBLE:
-        profile: Profile = importlib.import_module("famnb.profiles.compatible").PROFILES[name]
-    else:
-        profile = importlib.import_module(f"famnb.profiles.{name}").PROFILE
+    is_compatible = name in _COMPATIBLE
+    module = importlib.import_module(f"famnb.profiles.{'compatible' if is_compatible else name}")
+    profile: Profile = module.PROFILES[name] if is_compatible else module.PROFILE
     return profile
 
 

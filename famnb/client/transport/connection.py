@@ -335,7 +335,6 @@ class Connection:
         self._acknowledged = 0
         """How many bytes the peer had acknowledged before the present request; 0 if the kernel does not say."""
         self._read_s: float | None = None
-        self._progress_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_reading = False
         # Also while it is idle, so that a peer that closes it is noticed.
@@ -376,13 +375,14 @@ class Connection:
         if self._is_reading:
             self._is_reading = False
             self._readiness.ignore(self._sock)
+            self._await_progress()
 
     def resume(self) -> None:
         """Read on."""
         if not self._is_reading and self.is_open:
             self._is_reading = True
-            self._progress_at = self._loop.time()
             self._readiness.watch(self._sock, self._on_readable)
+            self._await_progress()
 
     def _on_readable(self) -> None:
         try:
@@ -393,7 +393,7 @@ class Connection:
             self._lose(error)
             return
         if self._read_s is not None:
-            self._progress_at = self._loop.time()
+            self._await_progress()
         receive = self._receive_encrypted if self._layers else self._receive
         for data, arrival in segments:
             receive(data, arrival)
@@ -551,22 +551,11 @@ class Connection:
             self._lose(error)
 
     def _await_progress(self) -> None:
-        """From now on the peer must answer in time."""
+        """From now on the peer must say something in time; one that has not taken all of the request is not silent."""
         self._cancel_timer()
-        self._progress_at = self._loop.time()
-        self._check_progress()
-
-    def _check_progress(self) -> None:
-        """End a silence that has become too long, or look again when it could be."""
-        self._timer = None
-        # A peer that has not taken all of the request is not silent.
-        if self._read_s is None or self._parser is None or self._unsent:
-            return
-        left_s = self._progress_at + self._read_s - self._loop.time()
-        if left_s <= 0 and self._is_reading:
-            self._fail(httpx.ReadTimeout(f"nothing came for {self._read_s:g} s"))
-        else:
-            self._timer = self._loop.call_later(left_s if left_s > 0 else self._read_s, self._check_progress)
+        if self._read_s is not None and self._parser is not None and self._is_reading and not self._unsent:
+            error = httpx.ReadTimeout(f"nothing came for {self._read_s:g} s")
+            self._timer = self._loop.call_later(self._read_s, self._fail, error)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -33,7 +33,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from famnb.timing import Arrival
 
@@ -423,13 +423,8 @@ class _Message(ctypes.Structure):
     )
 
 
-def _find_c_function(name: str) -> Callable[..., int]:
-    """A function of the C library; calling it keeps the interpreter's lock, which is what `PyDLL` is for.
-
-    Its arguments are integers of C's `int`, and references. It returns an `int`.
-    """
-    # Without `argtypes`, which would convert each argument of each call: a third of a microsecond for five of them.
-    return cast(Callable[..., int], getattr(ctypes.PyDLL(None, use_errno=True), name))
-
-
-_recvmsg, _epoll_wait = map(_find_c_function, ("recvmsg", "epoll_wait")) if HAS_GIL_CALLS else (None, None)
+# `PyDLL` keeps the interpreter's lock while a function runs. Arguments are integers of C's `int`, and references:
+# without `argtypes`, which would convert each of them at each call, a third of a microsecond for five.
+_libc = ctypes.PyDLL(None, use_errno=True) if HAS_GIL_CALLS else None
+_recvmsg: Callable[..., int] | None = _libc.recvmsg if _libc else None
+_epoll_wait: Callable[..., int] | None = _libc.epoll_wait if _libc else None

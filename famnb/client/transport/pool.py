@@ -281,7 +281,7 @@ def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
 async def _open_tunnel(channel: _Channel, route: Route, proxy: Proxy) -> None:
     """Have the proxy connect to the origin, and only pass bytes on. Raises httpx.ProxyError if it refuses."""
     netloc = (f"[{route.host}]:{route.port}" if ":" in route.host else f"{route.host}:{route.port}").encode("ascii")
-    await channel.send(encode_head(b"CONNECT", netloc, [(b"Host", netloc), *proxy.headers()]))
+    await channel.send(encode_head(b"CONNECT", netloc, [(b"Host", netloc), *proxy.headers]))
     # Nothing of the tunnel itself can be in what comes: the client speaks first.
     parser = ResponseParser(has_body=False)
     while parser.head is None:
@@ -306,7 +306,7 @@ async def _encode(request: httpx.Request, route: Route) -> bytes:
     target = request.url.raw_path
     if route.proxy is not None and not route.is_tls:
         target = b"http://" + request.url.netloc + target
-        headers = [*headers, *route.proxy.headers()]
+        headers = [*headers, *route.proxy.headers]
     return encode_head(request.method.encode(), target, headers) + body
 
 

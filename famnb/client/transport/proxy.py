@@ -21,8 +21,8 @@ class Proxy:
     port: int
     is_tls: bool
     """Whether the way to the proxy itself is encrypted."""
-    authorization: bytes | None = dataclasses.field(default=None, repr=False)
-    """The value of `proxy-authorization`, from the address's user name and password."""
+    headers: tuple[tuple[bytes, bytes], ...] = dataclasses.field(default=(), repr=False)
+    """The headers that are for the proxy: its user name and password, if the address has them."""
 
     @classmethod
     def parse(cls, address: str) -> Self:
@@ -32,15 +32,11 @@ class Proxy:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError("expected an address such as http://proxy.example.com:3128")
         is_tls = parts.scheme == "https"
-        authorization = None
+        headers: tuple[tuple[bytes, bytes], ...] = ()
         if parts.username is not None:
             credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            authorization = b"Basic " + base64.b64encode(credentials.encode())
-        return cls(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, authorization)
-
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers that are for the proxy."""
-        return [] if self.authorization is None else [(b"Proxy-Authorization", self.authorization)]
+            headers = ((b"Proxy-Authorization", b"Basic " + base64.b64encode(credentials.encode())),)
+        return cls(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, headers)
 
 
 def proxy_for(origin: str) -> Proxy | None:

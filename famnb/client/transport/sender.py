@@ -21,7 +21,7 @@ from famnb.client.auth import Credential
 from famnb.client.config import Deadlines
 from famnb.client.transport.connection import Body, Feed, blur_merged
 from famnb.client.transport.pool import StampedTransport, Trace
-from famnb.errors import ConnectError, FamnbError, InvalidRequest, ResponseFormatError, StreamInterrupted
+from famnb.errors import ConnectError, FamnbError, ResponseFormatError, StreamInterrupted
 from famnb.timing import Arrival
 
 MAX_CONNECTIONS = 100
@@ -44,10 +44,11 @@ class Response:
         self._pieces: AsyncIterator[bytes] | None = None
         """The body of a transport other than our own, as it is read."""
         self._host = host
-        encoding = response.headers.get("content-encoding", "").strip().lower()
         # Nobody asked for it, but some proxies compress all the same; httpx has unpacked what a transport has read.
-        is_plain = encoding in ("", "identity") or response.is_stream_consumed
-        self._unpack = None if is_plain else _Unpacker(encoding).unpack
+        self._encoding = response.headers.get("content-encoding", "").strip().lower()
+        self._is_packed = self._encoding not in ("", "identity") and not response.is_stream_consumed
+        self._member = zlib.decompressobj(wbits=47)  # 32: a header of gzip or zlib; 15: the largest window
+        self._left = MAX_UNPACKED_BYTES
         self.arrival: Arrival = response.extensions.get("arrival") or Arrival(self._now_ns(), None)
         """When the headers came."""
         self.status = response.status_code
@@ -61,15 +62,14 @@ class Response:
 
         Can be called again, for the rest. Raises what `feed` raises, and StreamInterrupted if the body breaks off.
         """
-        unpack, body, message = self._unpack, self._response.stream, None
+        body, message = self._response.stream, None
         assert isinstance(body, httpx.AsyncByteStream)
 
         def feed_unpacked(chunk: bytes, arrival: Arrival) -> bool:
-            assert unpack is not None
             # All of them, also after the first that is enough: the rest would be lost.
-            return True in [feed(content, blur_merged(arrival)) is True for content in unpack(chunk)]
+            return True in [feed(content, blur_merged(arrival)) is True for content in self._unpack(chunk)]
 
-        consume = feed if unpack is None else feed_unpacked
+        consume = feed_unpacked if self._is_packed else feed
         try:
             if isinstance(body, Body):
                 await body.deliver(consume)
@@ -109,17 +109,11 @@ class Response:
                 await self._pieces.aclose()
             await self._response.aclose()
 
+    def _unpack(self, data: bytes) -> Iterator[bytes]:
+        """Yield what is packed in the next bytes, in gzip, all members of it, or deflate, piece by piece.
 
-class _Unpacker:
-    """Unpacks a body in gzip, all members of it, or deflate."""
-
-    def __init__(self, encoding: str) -> None:
-        self._encoding = encoding
-        self._member = zlib.decompressobj(wbits=47)  # 32: a header of gzip or zlib; 15: the largest window
-        self._left = MAX_UNPACKED_BYTES
-
-    def unpack(self, data: bytes) -> Iterator[bytes]:
-        """Yield the content of the next bytes, piece by piece. Raises zlib.error for a fault, or beyond the limit."""
+        Raises zlib.error for a fault, or beyond the limit.
+        """
         if self._encoding not in ("gzip", "x-gzip", "deflate"):
             raise zlib.error(f"it is encoded as {self._encoding!r:.40}, which nobody asked for")
         while data:
@@ -231,15 +225,6 @@ class _Request(httpx.Request):
 
     def __repr__(self) -> str:
         return f"<Request({self.method!r}, {str(self.url.copy_with(query=None))!r})>"
-
-
-def check_transport(transport: object) -> None:
-    """Raise InvalidRequest unless it is a transport of httpx for event loops."""
-    if not isinstance(transport, httpx.AsyncBaseTransport):
-        raise InvalidRequest(
-            "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True), "
-            f"got {transport!r:.80}"
-        )
 
 
 def _make_trace(on_sent: OnSent, now_ns: Callable[[], int]) -> Trace:

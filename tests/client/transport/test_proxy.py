@@ -69,7 +69,7 @@ def test_a_proxy_is_an_address():
     assert Proxy.parse("proxy.example") == Proxy("proxy.example", 80, is_tls=False)
     proxy = Proxy.parse("https://ada:pass%40word@proxy.example:3128")
     assert (proxy.host, proxy.port, proxy.is_tls) == ("proxy.example", 3128, True)
-    assert proxy.headers() == [(b"Proxy-Authorization", b"Basic YWRhOnBhc3NAd29yZA==")]
+    assert proxy.headers == ((b"Proxy-Authorization", b"Basic YWRhOnBhc3NAd29yZA=="),)
     assert "Basic" not in repr(proxy)
 
 
