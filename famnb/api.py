@@ -257,16 +257,9 @@ class AsyncClient(BaseClient):
             lambda steps: arun_steps(steps, self._send_in_view), endpoint, endpoints=self.endpoints, **settings
         )
 
-    async def send_many(
-        self,
-        requests: Iterable[Request],
-        *,
-        concurrency: int = CONCURRENCY,
-        labels: Labels | None = None,
-        progress: bool | None = None,
-    ) -> list[Reply]:
-        """`Client.send_many`, awaited."""
-        return await self.engine.start_batch(requests, concurrency, labels, progress=progress).areplies()
+    async def send_many(self, requests: Iterable[Request], **options: Any) -> list[Reply]:
+        """`Client.send_many`, awaited, with its options."""
+        return await self.engine.start_batch(requests, **options).areplies()
 
     async def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
         """`Client.fetch`, awaited."""

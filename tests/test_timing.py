@@ -109,12 +109,6 @@ def stream_of(*groups: int) -> Stopwatch:
     return stopwatch
 
 
-def test_what_came_merged_came_after_the_read_before():
-    stopwatch = Stopwatch()
-    stopwatch.note_content(3 * S, 1 * S, chunks=2, answer=True, thinking=False)
-    stopwatch.note_end(9 * S, 8 * S)
-    timing = stopwatch.timing([kernel_read(3, events=2), kernel_read(9, events=2)], streamed=True)
-    assert (timing.ttft_low_s, timing.ttft_s, timing.e2e_low_s, timing.e2e_s) == (1, 3, 8, 9)
 
 
 def test_the_users_clock_has_no_bounds():

@@ -27,20 +27,8 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
 
-STATE_FIELDS = (
-    "started_at",
-    "attempts",
-    "broken_tries",
-    "http_status",
-    "request_id",
-    "service",
-    "response_headers",
-    "streamed",
-    "connect_ns",
-    "headers_ns",
-    "wait_ns",
-    "end_ns",
-)
+_KNOWN_FIELDS = {"id", "request", "endpoint", "url", "profile", "labels", "mask", "replayed", "reads", "reply"}
+STATE_FIELDS = tuple(field.name for field in dataclasses.fields(Exchange) if field.name not in _KNOWN_FIELDS)
 """The fields of an exchange that only the process which makes the call knows."""
 
 

@@ -97,7 +97,7 @@ _PHASES: dict[str, tuple[type[DeadlineError], str]] = {
     "pool": (PoolTimeout, "no connection of this client was free"),
     "first_event": (FirstEventTimeout, "the first event of the stream did not come"),
     "idle": (IdleTimeout, "nothing more of the answer came"),
-    "total": (TotalTimeout, ""),
+    "total": (TotalTimeout, "the call did not end"),
 }
 """What is waited for, by the deadline that limits it beside the total, and the error if it does not come."""
 
@@ -173,14 +173,12 @@ class DeadlineTimer:
     def _make_error(self) -> FamnbError:
         if self._early_end is not None:
             return self._early_end
-        error_type, what = _PHASES[self._phase]
-        phase, seconds = self._phase, self._limit
+        name, seconds = self._phase, self._limit
         if self._phase_start + self._limit > self._start + self._deadlines.total:
-            phase, seconds = "total", self._deadlines.total
-            # Of another class than a call that was sent: nobody can bill one that waits for a connection.
-            if error_type is not PoolTimeout:
-                return TotalTimeout(f"the call took longer than {seconds:g} s (deadlines: total)", seconds=seconds)
-        return error_type(f"{what} within {seconds:g} s (deadlines: {phase})", seconds=seconds)
+            name, seconds = "total", self._deadlines.total
+        # Of another class than a call that was sent: nobody can bill one that waits for a connection.
+        error_type, what = _PHASES[self._phase if self._phase == "pool" else name]
+        return error_type(f"{what} within {seconds:g} s (deadlines: {name})", seconds=seconds)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False)

@@ -1,6 +1,8 @@
 """What the client's tests share: servers that misbehave on purpose, and one way to call both shells."""
 
+import contextlib
 import functools
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,6 +57,18 @@ def connect() -> Iterator[Callable[..., Any]]:
     yield make
     for client in clients:
         client.engine.shut_down().result()
+
+
+@pytest.fixture
+def deaf_url() -> Iterator[str]:
+    """The address of a listener whose queue is full, so that it takes no more connections."""
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0)).getsockname()
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        yield f"http://127.0.0.1:{address[1]}"
 
 
 @pytest.fixture(params=[Client, AsyncClient])

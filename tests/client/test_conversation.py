@@ -62,14 +62,6 @@ def test_responses_are_continued_by_id_with_their_instructions(client: famnb.Cli
     assert (body["input"], body["instructions"], body["previous_response_id"]) == ("Two", "Be brief.", first.id)
 
 
-def test_what_is_not_stored_is_sent_again(client: famnb.Client):
-    talk = client.conversation("responses", store=False, max_tokens=50)
-    talk.say("One")
-    body = talk.say("Two").request.body()
-    assert "previous_response_id" not in body
-    assert [item["role"] for item in body["input"]] == ["user", "assistant", "user"]
-
-
 def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
     """The service no longer has the response before: the whole conversation is sent instead, and that is said."""
     gone = {"error": {"message": "gone", "type": "invalid_request_error", "code": "previous_response_not_found"}}
