@@ -423,8 +423,7 @@ class CallEngine:
             self._services_before_fork.append(self._services)
             self._io, self._services, self._calls = io, {}, set()
             self._transport = None
-            # So that `abandon` is called at the end of the process.
-            io.call(io.open.add, self)
+            io.call(io.at_end.add, self.abandon)
         return io
 
     def start_batch(
@@ -474,7 +473,7 @@ class CallEngine:
 
     async def _close_connections(self) -> None:
         if self._io is not None:
-            self._io.open.discard(self)
+            self._io.at_end.discard(self.abandon)
         self._services = {}
         transport, self._transport = self._transport, None
         if transport is not None:

@@ -9,19 +9,12 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 # A script should not hang at its end because a peer is dead.
 CLOSE_S = 2.0
 """How many seconds the end of the process waits for connections to close."""
-
-
-class Closable(Protocol):
-    """Something that must be closed on the loop before the loop stops."""
-
-    async def abandon(self) -> None:
-        """Close it because the process ends; may be called more than once."""
 
 
 class IOThread:
@@ -37,8 +30,8 @@ class IOThread:
         except ImportError:
             # Not Windows' default, which tells nobody when a socket can be read.
             self.loop = asyncio.SelectorEventLoop()
-        self.open: set[Closable] = set()
-        """What is to be closed when the process ends; touched on the loop's own thread alone."""
+        self.at_end: set[Callable[[], Coroutine[Any, Any, None]]] = set()
+        """What is called and awaited when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
         # A daemon: a running stream must not keep a script's process from ending; `close` runs at exit.
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
@@ -80,8 +73,8 @@ class IOThread:
 
     async def _close(self) -> None:
         # A copy, since what closes removes itself.
-        for closable in list(self.open):
-            await closable.abandon()
+        for close in list(self.at_end):
+            await close()
 
 
 _lock = threading.Lock()

@@ -42,8 +42,6 @@ PROFILE = Profile(
     name=LOCAL,
     title="A model on this machine",
     endpoints=vendor_endpoints(("smollm2",), *_REQUESTS),
-    key_variables=(),
-    needs_key=False,
     # With it, streams of messages count the prompt's tokens as well.
     headers={"anthropic-version": "2023-06-01"},
 )

@@ -46,6 +46,4 @@ PROFILE = Profile(
     name="open",
     title="A server of your own",
     endpoints=vendor_endpoints(("default",), ServerChatRequest, ServerResponsesRequest, ServerMessagesRequest),
-    key_variables=(),
-    needs_key=False,
 )

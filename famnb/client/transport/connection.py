@@ -221,7 +221,11 @@ class Body(httpx.AsyncByteStream):
         Raises what `feed` raises, and httpx.TransportError if the body breaks off.
         """
         while self._pieces:
-            if feed(*self._take()) is True:
+            content, arrival = self._pieces.popleft()
+            self._held_bytes -= len(content)
+            if not self._pieces and not self._has_ended:
+                self._connection.resume()
+            if feed(content, arrival) is True:
                 return
         if not self._has_ended:
             self._feed, self._waiter = feed, asyncio.get_running_loop().create_future()
@@ -274,13 +278,6 @@ class Body(httpx.AsyncByteStream):
             self._has_ended = True
             self._failure = failure
             self._wake()
-
-    def _take(self) -> tuple[bytes, Arrival]:
-        content, arrival = self._pieces.popleft()
-        self._held_bytes -= len(content)
-        if not self._pieces and not self._has_ended:
-            self._connection.resume()
-        return content, arrival
 
     def _wake(self, error: Exception | None = None, *, is_enough: bool = False) -> None:
         waiter = self._waiter

@@ -17,19 +17,8 @@ import aiohappyeyeballs
 import httpx
 import msgspec
 
-from famnb.client.transport.connection import (
-    Connection,
-    ResponseParser,
-    StaleConnection,
-    encode_head,
-)
-from famnb.client.transport.kernel_stamps import (
-    Readiness,
-    ReceiveBuffer,
-    StampClock,
-    make_reader,
-    request_stamps,
-)
+from famnb.client.transport.connection import Connection, ResponseParser, StaleConnection, encode_head
+from famnb.client.transport.kernel_stamps import Readiness, ReceiveBuffer, StampClock, make_reader, request_stamps
 from famnb.client.transport.proxy import Proxy, proxy_for
 from famnb.client.transport.tls import TLSLayer, default_context
 
