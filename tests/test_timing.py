@@ -109,8 +109,6 @@ def stream_of(*groups: int) -> Stopwatch:
     return stopwatch
 
 
-
-
 def test_the_users_clock_has_no_bounds():
     stopwatch = stream_of(3, 1, 2)
     stopwatch.note_end(4 * S, 3 * S)
