@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -31,14 +31,7 @@ Address: TypeAlias = tuple[int, int]
 Count: TypeAlias = Literal[
     "input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cache_write_tokens", "total_tokens"
 ]
-COUNTS: tuple[Count, ...] = (
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "total_tokens",
-)
+COUNTS: tuple[Count, ...] = get_args(Count)
 """The token counts of a call."""
 Source: TypeAlias = Literal["reported", "derived", "estimated", "absent"]
 """Where a token count comes from."""

@@ -186,23 +186,21 @@ class Reply:
         return escape_controls(f"<Reply {' '.join(fact for fact in facts if fact)} {shorten(self.text)!r}>")
 
 
+@dataclasses.dataclass(slots=True)
 class _BlockBuilder:
     """A block that is still growing."""
 
     # The pieces are kept apart and joined once: appending to a text for each delta would copy it each time, and make
     # the cost of a reply grow with the square of its length.
 
-    __slots__ = ("closed", "final", "id", "kind", "latency_ms", "name", "pieces", "signature")
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.pieces: list[str] = []
-        self.signature: list[str] = []
-        self.id = ""
-        self.name = ""
-        self.latency_ms: int | None = None
-        self.final: str | None = None
-        self.closed = False
+    kind: str
+    pieces: list[str] = dataclasses.field(default_factory=list)
+    signature: list[str] = dataclasses.field(default_factory=list)
+    id: str = ""
+    name: str = ""
+    latency_ms: int | None = None
+    final: str | None = None
+    closed: bool = False
 
 
 class ReplyBuilder:
@@ -332,17 +330,20 @@ def _merge_ends(first: Ended, second: Ended) -> Ended:
     # A server may split the end between a finish reason and a terminal event, or write a normal end after an error.
     if first.fault is not None and second.fault is None:
         return first
-    return Ended(
-        second.finish_reason or first.finish_reason,
-        second.stop_reason or first.stop_reason,
-        second.stop_sequence or first.stop_sequence,
-        second.status or first.status,
-        second.fault or first.fault,
-    )
+    fields = zip(msgspec.structs.astuple(first), msgspec.structs.astuple(second), strict=True)
+    return Ended(*(late or early for early, late in fields))
 
 
-_INCOMPLETE_REASONS = frozenset({"length", "content_filter", "insufficient_system_resource", "pause_turn"})
-"""Finish reasons of replies that were cut short: by a limit, a filter, want of capacity, or to be continued."""
+_STATUSES: dict[str | None, Status] = {
+    # Cut short: by a limit, a filter, want of capacity, or to be continued.
+    "length": "incomplete",
+    "content_filter": "incomplete",
+    "insufficient_system_resource": "incomplete",
+    "pause_turn": "incomplete",
+    "error": "failed",
+    "cancelled": "cancelled",
+}
+"""The status that follows from a finish reason, where it is not `completed`."""
 
 
 def _status(ended: Ended | None, done: bool) -> Status:
@@ -353,15 +354,7 @@ def _status(ended: Ended | None, done: bool) -> Status:
     if ended.status is not None:
         return ended.status
     # Only the responses dialect sends a status; in the others it follows from the reason.
-    match ended.finish_reason:
-        case str(reason) if reason in _INCOMPLETE_REASONS:
-            return "incomplete"
-        case "error":
-            return "failed"
-        case "cancelled":
-            return "cancelled"
-        case _:
-            return "completed"
+    return _STATUSES.get(ended.finish_reason, "completed")
 
 
 def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Block:

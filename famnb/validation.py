@@ -24,11 +24,7 @@ def check_text(name: str, value: object, *, expected: str) -> str:
 
 def check_integer(name: str, value: Any, *, minimum: int | None = None, expected: str = "") -> int:
     """Return `value` as an int if it is an integer, of numpy too, and not below `minimum`."""
-    try:
-        # `True` is an int to Python; as a number of anything it is a slip.
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
+    number = _as_integer(value)
     if number is None or (minimum is not None and number < minimum):
         integer = "an integer" if minimum is None else f"an integer of at least {minimum}"
         raise _refusal(name, expected or integer, value)
@@ -54,10 +50,7 @@ def check_number(
 
 def check_index(name: str, value: Any, length: int) -> int:
     """Return `value`, a place in a list of that length, as an index from 0; -1 is the last."""
-    try:
-        index = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        index = None
+    index = _as_integer(value)
     if index is None or not -length <= index < length:
         raise InvalidRequest(f"{name}: there is no {value!r} among {length}; expected an index from 0, or from -1 back")
     return index % length
@@ -69,6 +62,15 @@ def check_zone(name: str, value: Any) -> ZoneInfo:
         return ZoneInfo(value)
     except (KeyError, TypeError, ValueError):
         raise _refusal(name, "the name of a time zone, such as 'Europe/Paris'", value) from None
+
+
+def _as_integer(value: Any) -> int | None:
+    """Return the value of an integer, of numpy too; None for anything else."""
+    try:
+        # `True` is an int to Python; as a number of anything it is a slip.
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def _refusal(name: str, expected: str, value: object) -> InvalidRequest:

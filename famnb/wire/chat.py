@@ -44,16 +44,13 @@ from famnb.wire.dialect import (
     read_foreign,
     read_identity,
     read_usage,
+    write_usage,
 )
 from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"chatcmpl-{uuid.uuid4()}",
     error_types={429: "rate_limit_error"},
-    server_error="server_error",
-    key_header=None,
-    names_events=None,
-    request_id_header=None,
     sdk=Sdk(
         package="openai",
         client="openai.OpenAI",
@@ -484,11 +481,10 @@ _WRITTEN_FIELDS = {"text": "content", "refusal": "refusal", "thinking": "reasoni
 
 def write(reply: Reply) -> dict[str, Any]:
     """Return a reply as the body of a chat completion."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
-    if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
-        message["refusal"] = refusal
-    if reply.thinking:
-        message["reasoning_content"] = reply.thinking
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    for kind, field in _WRITTEN_FIELDS.items():
+        if text := "".join(block.text for block in reply.blocks if block.kind == kind):
+            message[field] = text
     if reply.tool_calls:
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
@@ -503,19 +499,14 @@ def write(reply: Reply) -> dict[str, Any]:
         "created": reply.created or 0,
         "model": reply.model,
         "choices": [choice],
-        "usage": _usage_fields(reply.usage),
+        "usage": write_usage(reply.usage, "prompt", "completion"),
     }
 
 
-def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  # noqa: ARG001 - as in Dialect
-    """Return a writer for one stream; this dialect names no events, so `named` changes nothing."""
-    return ChatWriter(include_usage=include_usage)
-
-
 class ChatWriter:
-    """Writes the chunks of one completion."""
+    """Writes the chunks of one completion; this dialect names no events, so `named` changes nothing."""
 
-    def __init__(self, *, include_usage: bool) -> None:
+    def __init__(self, *, include_usage: bool = False, named: bool = False) -> None:  # noqa: ARG002 - as in Dialect
         self._include_usage = include_usage
         self._usage = Usage()
         self._kinds: dict[Address, str] = {}
@@ -548,7 +539,8 @@ class ChatWriter:
             case Done():
                 if not self._include_usage or self._usage == Usage():
                     return [sse.encode(sse.DONE)]
-                return [self._render_chunk([], usage=_usage_fields(self._usage.with_total())), sse.encode(sse.DONE)]
+                usage = write_usage(self._usage.with_total(), "prompt", "completion")
+                return [self._render_chunk([], usage=usage), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
@@ -573,16 +565,14 @@ class ChatWriter:
         return self._render_chunk([{"index": 0, "delta": delta, "finish_reason": finish_reason}])
 
     def _write_delta(self, at: Address, kind: str, text: str) -> list[bytes]:
-        match kind:
-            case "text" | "refusal" | "thinking":
-                return [self._write_choice({_WRITTEN_FIELDS[kind]: text})]
-            case "tool_call":
-                return self._write_call(at, "", "", text)
-            case "logprobs":
-                logprobs = {"content": [lenient_json.decode(text.encode())]}
-                return [self._render_chunk([{"index": 0, "delta": {}, "logprobs": logprobs}])]
-            case _:
-                return []
+        if kind in _WRITTEN_FIELDS:
+            return [self._write_choice({_WRITTEN_FIELDS[kind]: text})]
+        if kind == "tool_call":
+            return self._write_call(at, "", "", text)
+        if kind == "logprobs":
+            logprobs = {"content": [lenient_json.decode(text.encode())]}
+            return [self._render_chunk([{"index": 0, "delta": {}, "logprobs": logprobs}])]
+        return []
 
     def _write_call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
         is_new = at not in self._calls
@@ -595,6 +585,9 @@ class ChatWriter:
         return [self._write_choice({"tool_calls": [call]})]
 
 
+writer = ChatWriter
+
+
 def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG001 - as in Dialect
     """Return the error body of the chat endpoints."""
     fields = {"message": fault.message, "type": fault.type, "code": fault.code}
@@ -603,19 +596,3 @@ def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG0
 
 def _finish_word(reason: str | None) -> str:
     return _FINISH_WORDS.get(reason, reason) if reason else "stop"
-
-
-def _usage_fields(usage: Usage) -> dict[str, Any] | None:
-    """Return the usage object, or None if no count is known."""
-    if usage == Usage():
-        return None
-    fields: dict[str, Any] = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-    }
-    if usage.reasoning_tokens is not None:
-        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    if usage.cached_tokens is not None:
-        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return fields

@@ -79,13 +79,13 @@ class Conventions:
     """Returns a new id for a reply."""
     error_types: Mapping[int, str]
     """The `type` of errors with these statuses; any other status below 500 has `invalid_request_error`."""
-    server_error: str
+    server_error: str = "server_error"
     """The `type` of errors with a status of 500 or more."""
-    key_header: str | None
+    key_header: str | None = None
     """The header that may hold the key instead of `Authorization`."""
-    names_events: str | None
+    names_events: str | None = None
     """The header whose presence asks for `event:` lines: the vendor's SDK sends it, and needs them to read a stream."""
-    request_id_header: str | None
+    request_id_header: str | None = None
     """The header in which that SDK looks for the id of its request."""
     sdk: Sdk
     counts_tokens: bool = False
@@ -226,6 +226,19 @@ def read_usage(
             unpriced=tuple(dict.fromkeys(unpriced)),
         ),
     )
+
+
+def write_usage(usage: Usage, input_name: str, output_name: str) -> dict[str, Any] | None:
+    """Return the usage object in which the counts of input and output have these names; None if no count is known."""
+    counts = {input_name: usage.input_tokens, output_name: usage.output_tokens, "total": usage.total_tokens}
+    if all(count is None for count in counts.values()):
+        return None
+    fields: dict[str, Any] = {f"{name}_tokens": count for name, count in counts.items()}
+    if usage.reasoning_tokens is not None:
+        fields[f"{output_name}_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    if usage.cached_tokens is not None:
+        fields[f"{input_name}_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return fields
 
 
 _ORDINARY_TIERS = ("default", "standard", "auto", "on_demand")

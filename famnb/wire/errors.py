@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http
 import math
 import re
@@ -101,7 +102,10 @@ def _read_fault(value: dict[str, Any]) -> Fault:
     # A router names the vendor behind it, and repeats what that said.
     match value.get("metadata"):
         case {"raw": cause, **metadata} if cause:
-            words = parse_fault(_decode_text(cause)).message
+            if isinstance(cause, str):
+                with contextlib.suppress(ValueError):  # else it is words
+                    cause = lenient_json.decode(cause.encode())
+            words = parse_fault(cause).message
             vendor = scalar_text(metadata.get("provider_name"))
             message = f"{message} ({f'{vendor}: ' if vendor else ''}{words})" if words else message
     type_ = scalar_text(value.get("type"))
@@ -112,14 +116,6 @@ def _read_fault(value: dict[str, Any]) -> Fault:
         scalar_text(value.get("code")) or None,
         scalar_text(value.get("param")) or None,
     )
-
-
-def _decode_text(value: Any) -> Any:
-    """Return the JSON value in a text; any other value, and a text that is not JSON, as it is."""
-    try:
-        return lenient_json.decode(value.encode()) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def _message_text(value: Any) -> str:
@@ -145,33 +141,17 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     # Milliseconds first: where both are sent, they are the finer hint.
     fields = {name.lower(): value for name, value in headers.items()}
     hint = fields.get("retry-after", "")
-    for seconds in (
-        _positive_number(fields.get("retry-after-ms", ""), 1000),
-        _positive_number(hint, 1),
-        _seconds_until(hint, fields.get("date")),
-    ):
-        if seconds is not None:
-            return seconds
+    for value, divisor in ((fields.get("retry-after-ms", ""), 1000), (hint, 1)):
+        with contextlib.suppress(ValueError):
+            # A header that is sent twice arrives as `2, 5`; the longer wait satisfies both.
+            seconds = max(map(float, value.split(","))) / divisor
+            if 0 < seconds < math.inf:
+                return seconds
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        # Against the response's own date, since the clock of this machine may be wrong.
+        seconds = (_parse_date(hint) - _parse_date(fields.get("date", ""))).total_seconds()
+        return seconds if seconds > 0 else None
     return None
-
-
-def _positive_number(value: str, divisor: int) -> float | None:
-    """Return a positive number of seconds, or None."""
-    # A header that is sent twice arrives as `2, 5`; the longer wait satisfies both.
-    try:
-        seconds = max(float(number) for number in value.split(",")) / divisor
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
-
-
-def _seconds_until(value: str, date: str | None) -> float | None:
-    # Against the response's own date, since the clock of this machine may be wrong.
-    try:
-        seconds = (_parse_date(value) - _parse_date(date or "")).total_seconds()
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
 
 
 def _parse_date(value: str) -> datetime:

@@ -78,35 +78,21 @@ def scalar_text(value: Any) -> str:
 
     Servers send ids and error codes as numbers as well as texts.
     """
-    match value:
-        case str():
-            return value
-        case bool() | None:
-            return ""
-        case int() | float():
-            return str(value)
-        case _:
-            return ""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def integer(value: Any) -> int | None:
     """Return a count, index or Unix time, also if it is sent as text or as a float; None for anything else."""
-    match value:
-        # Before `int`, of which `bool` is a subclass.
-        case bool():
-            return None
-        case int():
-            return value if value >= 0 else None
-        case float():
-            return int(value) if math.isfinite(value) and value >= 0 else None
-        case str():
+    if isinstance(value, str):
+        try:
             # Digits are not read as a float, which is exact only up to 2^53.
-            try:
-                return integer(float(value)) if not value.isdecimal() else int(value)
-            except ValueError:
-                return None
-        case _:
+            value = int(value) if value.isdecimal() else float(value)
+        except ValueError:
             return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < math.inf else None
 
 
 def first_integer(*values: Any) -> int | None:

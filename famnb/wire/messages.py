@@ -144,7 +144,13 @@ class MessagesReader(StreamReader):
             case "content_block_delta":
                 return self._read_delta(event)
             case "content_block_start":
-                return self._read_start(self._block_address(event), as_object(event.get("content_block")))
+                at, block = self._block_address(event), as_object(event.get("content_block"))
+                if arguments := _read_input(block):
+                    self._inputs[at] = arguments
+                self._kinds[at] = _kind(block)
+                self._latencies[at] = integer(block.get("thinking_latency_ms"))
+                self._blocks[at] = [block]
+                return _read_block(at, block)
             case "content_block_stop":
                 return self._read_stop(self._block_address(event), event)
             case "message_start":
@@ -173,14 +179,6 @@ class MessagesReader(StreamReader):
         if (index := integer(event.get("index"))) is not None:
             self._at = (0, self._offset + index)
         return self._at
-
-    def _read_start(self, at: Address, block: dict[str, Any]) -> list[Event]:
-        if arguments := _read_input(block):
-            self._inputs[at] = arguments
-        self._kinds[at] = _kind(block)
-        self._latencies[at] = integer(block.get("thinking_latency_ms"))
-        self._blocks[at] = [block]
-        return _read_block(at, block)
 
     def _read_delta(self, event: dict[str, Any]) -> list[Event]:
         at = self._block_address(event)
@@ -373,19 +371,14 @@ def write(reply: Reply) -> dict[str, Any]:
     }
 
 
-def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWriter:  # noqa: ARG001 - as in Dialect
-    """Return a writer for one stream; its streams always end with usage, so `include_usage` changes nothing."""
-    return MessagesWriter(named=named)
-
-
 class MessagesWriter:
-    """Writes the events of one message.
+    """Writes the events of one message; they always end with usage, so `include_usage` changes nothing.
 
     `named` adds what the vendor's SDK wants: `event:` lines, `message_stop`, an empty signature where thinking starts,
     and all counts that are known at the end.
     """
 
-    def __init__(self, *, named: bool) -> None:
+    def __init__(self, *, include_usage: bool = False, named: bool = False) -> None:  # noqa: ARG002 - as in Dialect
         self._named = named
         self._has_started = False
         self._indices: dict[Address, int] = {}
@@ -405,7 +398,13 @@ class MessagesWriter:
                 return self._write_close(event.at, event.text)
             case Started() if not self._has_started:
                 self._has_started = True
-                return [self._write_start(event)]
+                # Zeros are what the document shows; the vendor's SDK gets the count that is known already.
+                usage = dict.fromkeys(COUNTS, 0)
+                if self._named and event.input_tokens is not None:
+                    usage["input_tokens"] = event.input_tokens
+                head = {"id": event.id, "type": "message", "role": "assistant", "content": [], "model": event.model}
+                message = {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}
+                return [self._render("message_start", {"message": message})]
             case Usage():
                 self._usage = self._usage.merge(event)
             case Ended(fault=None):
@@ -421,22 +420,6 @@ class MessagesWriter:
 
     def _render(self, type_: str, fields: dict[str, Any]) -> bytes:
         return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
-
-    def _write_start(self, started: Started) -> bytes:
-        message: dict[str, Any] = {
-            "id": started.id,
-            "type": "message",
-            "role": "assistant",
-            "content": [],
-            "model": started.model,
-            "stop_reason": None,
-            "stop_sequence": None,
-            # Zeros are what the document shows; the vendor's SDK gets the count that is known already.
-            "usage": dict.fromkeys(COUNTS, 0),
-        }
-        if self._named and started.input_tokens is not None:
-            message["usage"]["input_tokens"] = started.input_tokens
-        return self._render("message_start", {"message": message})
 
     def _write_open(self, event: Opened) -> list[bytes]:
         at = event.at
@@ -481,6 +464,9 @@ class MessagesWriter:
             usage = {**known, **usage}
         frames.append(self._render("message_delta", {"delta": delta, "usage": usage}))
         return [*frames, self._render("message_stop", {})] if self._named else frames
+
+
+writer = MessagesWriter
 
 
 def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:

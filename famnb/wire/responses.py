@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,19 +32,15 @@ from famnb.events import (
     Status,
     Usage,
 )
-from famnb.reply import Reply
+from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.chat import fault as fault  # the two dialects are of one vendor
-from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage
+from famnb.wire.dialect import Conventions, Sdk, StreamReader, read_attached, read_identity, read_usage, write_usage
 from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"resp_{uuid.uuid4().hex}",
     error_types={429: "rate_limit_error"},
-    server_error="server_error",
-    key_header=None,
-    names_events=None,
-    request_id_header=None,
     sdk=Sdk(
         package="openai",
         client="openai.OpenAI",
@@ -89,28 +85,13 @@ _DELTA_EVENTS = {f"{family}.delta": kind for family, (kind, _) in _EVENT_FAMILIE
 
 _DONE_EVENTS = {f"{family}.done": fields for family, fields in _EVENT_FAMILIES.items()}
 
-_TERMINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_STATUSES: tuple[Status, ...] = ("completed", "incomplete", "failed", "cancelled")
 
-_STATUSES: dict[str, Status] = {
-    "completed": "completed",
-    "incomplete": "incomplete",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
+_TERMINAL_EVENTS = tuple(f"response.{status}" for status in _STATUSES)
 
 _FINISH_REASONS = {"completed": "stop", "max_output_tokens": "length", "max_tokens": "length"}
 
 _RUNNING_STATUSES = ("queued", "in_progress")
-
-
-class _OutputBlock(NamedTuple):
-    """One block of an output item."""
-
-    at: Address
-    kind: str
-    text: str
-    id: str = ""
-    name: str = ""
 
 
 def read(body: Any) -> list[Event]:
@@ -125,16 +106,14 @@ def read(body: Any) -> list[Event]:
         raise lenient_json.not_a_reply_error(body, "a response with an `output` list")
     events: list[Event] = list(read_identity(fields, "created_at"))
     has_calls = False
-    for index, item in enumerate(as_list(output)):
-        for part in _read_item(index, as_object(item)):
+    for index, item in enumerate(map(as_object, as_list(output))):
+        for part in _read_item(index, item):
             has_calls = has_calls or part.kind == "tool_call"
-            events.append(Opened(part.at, part.kind, part.id, part.name))
-            if part.text:
-                events.append(Delta(part.at, part.kind, part.text))
-            events.append(Closed(part.at))
-        for at, kind, values in _read_attached(index, as_object(item)):
+            content = [Delta(part.at, part.kind, part.text)] if part.text else []
+            events += [Opened(part.at, part.kind, part.id, part.name), *content, Closed(part.at)]
+        for at, kind, values in _read_attached(index, item):
             events += read_attached(at, kind, values)
-        events.append(_read_opaque(index, as_object(item)))
+        events.append(_read_opaque(index, item))
     status = scalar_text(fields.get("status")) or ("failed" if failed else "")
     # A background response that is still generated has no end yet.
     if status in _RUNNING_STATUSES:
@@ -179,12 +158,7 @@ class ResponsesReader(StreamReader):
             case "response.output_item.added" | "response.output_item.done":
                 item = as_object(event.get("item"))
                 index = self._output_index(event, scalar_text(item.get("id")))
-                for part in _read_item(index, item):
-                    self._add_part(events, part, whole=type_.endswith("done"))
-                for at, kind_, values in _read_attached(index, item):
-                    self._attach(events, at, kind_, values)
-                if type_.endswith("done"):
-                    events.append(_read_opaque(index, item))
+                self._add_item(events, index, item, whole=type_.endswith("done"))
             case "response.content_part.added" | "response.content_part.done":
                 at, part_fields = self._block_address(event), as_object(event.get("part"))
                 if block := _read_part(at, part_fields):
@@ -199,7 +173,7 @@ class ResponsesReader(StreamReader):
             case _ if type_ in _DONE_EVENTS:
                 kind, field = _DONE_EVENTS[type_]
                 if isinstance(whole := event.get(field), str):
-                    self._add_part(events, _OutputBlock(self._block_address(event), kind, whole), whole=True)
+                    self._add_part(events, Block(self._block_address(event), kind, whole), whole=True)
             case _ if type_ in _TERMINAL_EVENTS:
                 self._read_terminal(events, event, type_.removeprefix("response."))
             # A field named `error` in an event with another type is not a failure of the response.
@@ -209,12 +183,10 @@ class ResponsesReader(StreamReader):
                 events += self._read_new_identity(as_object(event.get("response")))
         return events or [Other(type_)]
 
-    def _read_new_identity(self, response: dict[str, Any]) -> list[Event]:
-        for started in read_identity(response, "created_at"):
-            if started != self._started:
-                self._started = started
-                return [started]
-        return []
+    def _read_new_identity(self, response: dict[str, Any]) -> list[Started]:
+        new = [started for started in read_identity(response, "created_at") if started != self._started]
+        self._started = new[0] if new else self._started
+        return new
 
     def _output_index(self, event: dict[str, Any], item_id: str) -> int:
         """Return the output index of an event's item: its own, else that of its id, else that of the event before."""
@@ -245,6 +217,15 @@ class ResponsesReader(StreamReader):
         at, is_new = self._claim_address(at, kind)
         return [*([Opened(at, kind)] if is_new else []), Delta(at, kind, text)]
 
+    def _add_item(self, events: list[Event], index: int, item: dict[str, Any], *, whole: bool) -> None:
+        """Add the events for what is new in an item; `whole` says that it is finished."""
+        for part in _read_item(index, item):
+            self._add_part(events, part, whole=whole)
+        for at, kind, values in _read_attached(index, item):
+            self._attach(events, at, kind, values)
+        if whole:
+            events.append(_read_opaque(index, item))
+
     def _attach(self, events: list[Event], at: Address, kind: str, values: Any) -> None:
         """Add those of an attached list that did not come before, one by one."""
         for value in as_list(values)[self._attached_counts.get(at, 0) :]:
@@ -264,7 +245,7 @@ class ResponsesReader(StreamReader):
         self._kinds[at] = kind
         return at, is_new
 
-    def _add_part(self, events: list[Event], part: _OutputBlock, *, whole: bool) -> None:
+    def _add_part(self, events: list[Event], part: Block, *, whole: bool) -> None:
         """Add the events for what is new in a part; `whole` says that its text is the final one."""
         # Up to four events repeat a part, and some servers send only one of the four.
         at, is_new = self._claim_address(part.at, part.kind)
@@ -280,15 +261,9 @@ class ResponsesReader(StreamReader):
     def _read_terminal(self, events: list[Event], event: dict[str, Any], event_status: str) -> None:
         response = as_object(event.get("response"))
         events += self._read_new_identity(response)
-        for position, item in enumerate(as_list(response.get("output"))):
-            fields = as_object(item)
+        for position, fields in enumerate(map(as_object, as_list(response.get("output")))):
             # By its id, since the final list may leave out items that were streamed.
-            index = self._indices.get(scalar_text(fields.get("id")), position)
-            for part in _read_item(index, fields):
-                self._add_part(events, part, whole=True)
-            for at, kind, values in _read_attached(index, fields):
-                self._attach(events, at, kind, values)
-            events.append(_read_opaque(index, fields))
+            self._add_item(events, self._indices.get(scalar_text(fields.get("id")), position), fields, whole=True)
         status = scalar_text(response.get("status"))
         # Some servers end with the response object as it was at the start; then the name of the event counts.
         status = event_status if status in ("", *_RUNNING_STATUSES) else status
@@ -302,13 +277,13 @@ class ResponsesReader(StreamReader):
 reader = ResponsesReader
 
 
-def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
+def _read_item(index: int, item: dict[str, Any]) -> Iterator[Block]:
     """Yield the blocks of an output item."""
     type_ = scalar_text(item.get("type")) or "message"
     if type_ == "function_call":
         id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
         name = scalar_text(item.get("name"))
-        yield _OutputBlock((index, 0), "tool_call", arguments_json(item.get("arguments")), id_, name)
+        yield Block((index, 0), "tool_call", arguments_json(item.get("arguments")), id_, name)
         return
     content = item.get("content")
     for number, part in enumerate([content] if isinstance(content, str | dict) else as_list(content)):
@@ -316,27 +291,27 @@ def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
         if block := _read_part((index, number), fields):
             yield block
     for number, part in enumerate(as_list(item.get("summary"))):
-        yield _OutputBlock((index, _SUMMARY_INDEX + number), "thinking", find_text(part))
+        yield Block((index, _SUMMARY_INDEX + number), "thinking", find_text(part))
     # An item of an unknown type is passed through as a block of that kind, whose text is its JSON.
     if type_ not in ("message", "reasoning") and not content:
         id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
         text = lenient_json.encode(item).decode()
         if type_ == "custom_tool_call":
             text = scalar_text(item.get("input"))
-        yield _OutputBlock((index, 0), type_, text, id_, scalar_text(item.get("name")))
+        yield Block((index, 0), type_, text, id_, scalar_text(item.get("name")))
         if type_ == "image_generation_call" and (picture := scalar_text(item.get("result"))):
             form = scalar_text(item.get("output_format")) or "png"
-            yield _OutputBlock((index, 1), "image", f"data:image/{form};base64,{picture}")
+            yield Block((index, 1), "image", f"data:image/{form};base64,{picture}")
 
 
 def _read_opaque(index: int, item: dict[str, Any]) -> Opaque:
     return Opaque((index, -1), lenient_json.encode(item).decode())
 
 
-def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
+def _read_part(at: Address, part: dict[str, Any]) -> Block | None:
     type_ = scalar_text(part.get("type"))
     kind, field = _PART_TYPES.get(type_, (type_ or "text", "text"))
-    return _OutputBlock(at, kind, find_text(part.get(field))) if part else None
+    return Block(at, kind, find_text(part.get(field))) if part else None
 
 
 def _read_attached(index: int, item: dict[str, Any]) -> Iterator[tuple[Address, str, list[Any]]]:
@@ -372,7 +347,8 @@ def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ende
     reason = scalar_text(as_object(response.get("incomplete_details")).get("reason")) or status
     # This dialect has no reason of its own for tool calls: the response is `completed`.
     finish = "tool_calls" if has_calls and reason == "completed" else _FINISH_REASONS.get(reason, reason)
-    return Ended(finish or None, reason or None, None, _STATUSES.get(status))
+    known_status = next((known for known in _STATUSES if known == status), None)
+    return Ended(finish or None, reason or None, None, known_status)
 
 
 _BILLED_ITEMS = ("file_search_call", "code_interpreter_call", "image_generation_call", "shell_call_output")
@@ -461,35 +437,28 @@ class _OpenItem:
     def body(self) -> dict[str, Any]:
         """Return the item's JSON object, as far as it is written."""
         fields = {"id": self.id, "type": self.type}
-        match self.type:
-            case "function_call":
-                arguments = (self.blocks[0].final_text or "") if self.blocks else ""
-                call = {"call_id": self.call_id, "name": self.name, "arguments": arguments}
-                return {**fields, "status": self.status, **call}
-            case "reasoning":
-                return {**fields, "status": self.status, "summary": [], "content": [b.part() for b in self.blocks]}
-            case _:
-                content = [block.part() for block in self.blocks]
-                return {**fields, "role": "assistant", "status": self.status, "content": content}
+        if self.type == "function_call":
+            arguments = (self.blocks[0].final_text or "") if self.blocks else ""
+            call = {"call_id": self.call_id, "name": self.name, "arguments": arguments}
+            return {**fields, "status": self.status, **call}
+        content = [block.part() for block in self.blocks]
+        if self.type == "reasoning":
+            return {**fields, "status": self.status, "summary": [], "content": content}
+        return {**fields, "role": "assistant", "status": self.status, "content": content}
 
 
 def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
     """Return a reply as the body of a response; with `logprobs`, each text has a list of them, which may be empty."""
-    writer = ResponsesWriter(named=False, logprobs=logprobs)
-    writer.write(Started(reply.id, reply.model, reply.created))
+    stream = ResponsesWriter(logprobs=logprobs)
+    stream.write(Started(reply.id, reply.model, reply.created))
     for block in reply.blocks:
-        writer.write(Opened(block.at, block.kind, block.id, block.name))
+        stream.write(Opened(block.at, block.kind, block.id, block.name))
         for text in [lenient_json.encode(e).decode() for e in block.entries] or filter(None, [block.text]):
-            writer.write(Delta(block.at, block.kind, text))
+            stream.write(Delta(block.at, block.kind, text))
         if block.closed:
-            writer.write(Closed(block.at))
-    writer.write(Ended(reply.finish_reason, status=reply.status, fault=reply.fault))
-    return writer.response(_usage_fields(reply.usage))
-
-
-def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG001 - as in Dialect
-    """Return a writer for one stream; its streams always end with usage, so `include_usage` changes nothing."""
-    return ResponsesWriter(named=named)
+            stream.write(Closed(block.at))
+    stream.write(Ended(reply.finish_reason, status=reply.status, fault=reply.fault))
+    return stream.response(write_usage(reply.usage, "input", "output"))
 
 
 class ResponseExtension(Protocol):
@@ -502,11 +471,19 @@ class ResponseExtension(Protocol):
 class ResponsesWriter:
     """Writes the events of one response; `named` adds `event:` lines, `logprobs` a list of them to each text.
 
-    With an `extension`, events are numbered, texts have `logprobs`, parts have a `content_part.done` event, and the
-    stream ends with `[DONE]`, as the Open Responses specification requires.
+    They always end with usage, so `include_usage` changes nothing. With an `extension`, events are numbered, texts have
+    `logprobs`, parts have a `content_part.done` event, and the stream ends with `[DONE]`, as the Open Responses
+    specification requires.
     """
 
-    def __init__(self, *, named: bool, logprobs: bool = False, extension: ResponseExtension | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        include_usage: bool = False,  # noqa: ARG002 - as in Dialect
+        named: bool = False,
+        logprobs: bool = False,
+        extension: ResponseExtension | None = None,
+    ) -> None:
         self._named = named
         self._extension = extension
         self._logprobs = logprobs or extension is not None
@@ -533,11 +510,8 @@ class ResponsesWriter:
                     entry = lenient_json.decode(event.text.encode())
                     self._last_text.logprobs = [*(self._last_text.logprobs or ()), entry]
             case Delta():
-                frames: list[bytes] = []
+                frames = [] if event.at in self._blocks else self._write_open(event.at, event.kind)
                 entry = self._blocks.get(event.at)
-                if entry is None:
-                    frames = self._write_open(event.at, event.kind)
-                    entry = self._blocks.get(event.at)
                 if entry is None or entry[1].kind != event.kind:
                     return frames
                 block = entry[1]
@@ -557,7 +531,10 @@ class ResponsesWriter:
             case Ended():
                 return self._write_end(event)
             case Done() if self._ended is not None:
-                response = self.response(_totals(self._usage.with_total()))
+                # The usage at the end of a stream has just the totals, as the document shows.
+                usage = self._usage.with_total()
+                totals = Usage(usage.input_tokens, usage.output_tokens, total_tokens=usage.total_tokens)
+                response = self.response(write_usage(totals, "input", "output"))
                 frames = [self._render_response(response["status"], response)]
                 return [*frames, sse.encode(sse.DONE)] if self._extension is not None else frames
             case Done() if self._extension is not None:
@@ -681,6 +658,9 @@ class ResponsesWriter:
         return frames + [frame for item in self._items for frame in self._close_item(item, status)]
 
 
+writer = ResponsesWriter
+
+
 def response_id(item_id: str) -> str:
     """Return the id of the response that an output item with this id belongs to."""
     return f"resp_{item_id.partition('_')[2].rpartition('_')[0]}"
@@ -693,18 +673,3 @@ def _status(ended: Ended) -> str:
     if ended.finish_reason in _INCOMPLETE_REASONS:
         return "incomplete"
     return ended.status if ended.status in ("incomplete", "cancelled", "failed") else "completed"
-
-
-def _totals(usage: Usage) -> dict[str, Any] | None:
-    # The usage at the end of a stream has just these three, as the document shows.
-    totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    return None if all(count is None for count in totals.values()) else totals
-
-
-def _usage_fields(usage: Usage) -> dict[str, Any] | None:
-    fields = _totals(usage)
-    if fields is not None and usage.reasoning_tokens is not None:
-        fields["output_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    if fields is not None and usage.cached_tokens is not None:
-        fields["input_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return fields

@@ -48,8 +48,13 @@ class Decoder:
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the `data` of each event that this chunk completes."""
         # Most streams have no CR at all, and then the bytes are not copied.
-        if self._after_cr or b"\r" in chunk:
-            chunk = self._unify_line_ends(chunk)
+        if chunk and (self._after_cr or b"\r" in chunk):
+            # A CR at the end of the chunk before has ended its line already: waiting to see whether an LF follows would
+            # hold the event back until the next one comes. If an LF does follow, it belongs to that CR.
+            if self._after_cr:
+                chunk = chunk.removeprefix(b"\n")
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines, rest = chunk, b""
         if not chunk.endswith(b"\n"):
             end = chunk.rfind(b"\n") + 1
@@ -85,17 +90,6 @@ class Decoder:
         # Mostly nothing is left over, which the decoder would take long to refuse.
         is_complete = bool(data) and (data.strip() == DONE or _decode(data) is not None)
         return [*events, data] if is_complete else events
-
-    def _unify_line_ends(self, chunk: bytes) -> bytes:
-        """Return the chunk with LF line ends."""
-        if not chunk:
-            return chunk
-        # A CR at the end of the chunk before has ended its line already: waiting to see whether an LF follows would
-        # hold the event back until the next one comes. If an LF does follow, it belongs to that CR.
-        if self._after_cr:
-            chunk = chunk.removeprefix(b"\n")
-        self._after_cr = chunk.endswith(b"\r")
-        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         # As the standard says, one byte order mark is dropped, at the start of the stream only.

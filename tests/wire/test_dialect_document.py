@@ -29,50 +29,27 @@ FULL = Usage(12, 7, 4, 0, total_tokens=19)
 TOTALS = Usage(12, 7, total_tokens=19)
 FAULT = Fault("the engine stopped", "server_error", "engine_stopped")
 
+WEB, RESPONSE, MESSAGE = start(CHAT_ID), start("resp_1"), start("msg_1", None)
+STOPPED, CAPPED, COUNT = Ended("stop", "end_turn"), Ended("length", "max_tokens"), Usage(output_tokens=7)
+INCOMPLETE = [Closed(AT), Ended("length", "max_output_tokens"), Usage(12, 1, total_tokens=13), Done()]
+
+
+def failed(stop_reason: str | None = None, **fault: str) -> list[Event]:
+    """The end of a stream that failed; `fault` is what the dialect says of it."""
+    return [Ended("error", stop_reason, fault=Fault(FAULT.message, **fault), status="failed"), Done()]
+
+
 STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
-    "web": (chat, {}, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), Done()]),
-    "web_include_usage": (chat, {"include_usage": True}, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()]),
-    "web_failure": (chat, {}, [start(CHAT_ID), *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
-    "responses": (responses, {}, [start("resp_1"), *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
-    "responses_incomplete": (
-        responses,
-        {},
-        [
-            *[start("resp_1"), *CUT_OFF, Closed(AT)],
-            *[Ended("length", "max_output_tokens"), Usage(12, 1, total_tokens=13), Done()],
-        ],
-    ),
-    "responses_failure": (
-        responses,
-        {},
-        [
-            *[start("resp_1"), *CUT_OFF, Closed(AT)],
-            *[Ended("error", "failed", fault=Fault(FAULT.message, code=FAULT.code), status="failed"), Done()],
-        ],
-    ),
-    "messages": (
-        messages,
-        {},
-        [start("msg_1", None), *THOUGHT, Ended("stop", "end_turn"), Usage(output_tokens=7), Done()],
-    ),
-    "messages_without_thinking": (
-        messages,
-        {},
-        [start("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
-    ),
-    "messages_named": (
-        messages,
-        {"named": True},
-        [start("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
-    ),
-    "messages_failure": (
-        messages,
-        {},
-        [
-            *[start("msg_1", None), *CUT_OFF],
-            *[Ended("error", fault=Fault(FAULT.message, "api_error"), status="failed"), Done()],
-        ],
-    ),
+    "web": (chat, {}, [WEB, *HELLO, Ended("stop", "stop"), Done()]),
+    "web_include_usage": (chat, {"include_usage": True}, [WEB, *HELLO, Ended("stop", "stop"), FULL, Done()]),
+    "web_failure": (chat, {}, [WEB, *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
+    "responses": (responses, {}, [RESPONSE, *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
+    "responses_incomplete": (responses, {}, [RESPONSE, *CUT_OFF, *INCOMPLETE]),
+    "responses_failure": (responses, {}, [RESPONSE, *CUT_OFF, Closed(AT), *failed("failed", code="engine_stopped")]),
+    "messages": (messages, {}, [MESSAGE, *THOUGHT, STOPPED, COUNT, Done()]),
+    "messages_without_thinking": (messages, {}, [MESSAGE, *HELLO, CAPPED, COUNT, Done()]),
+    "messages_named": (messages, {"named": True}, [MESSAGE, *HELLO, CAPPED, COUNT, Done()]),
+    "messages_failure": (messages, {}, [MESSAGE, *CUT_OFF, *failed(type="api_error")]),
 }
 
 
@@ -91,16 +68,11 @@ def test_the_reader_reads_the_document_s_bytes(name: str):
     assert fold(read(dialect, [(FIXTURES / f"{name}.sse").read_bytes()])) == fold(events)
 
 
+ALL_COUNTS = Usage(12, 7, cached_tokens=0, cache_write_tokens=0)
 WHOLE: dict[str, tuple[ModuleType, list[Event]]] = {
-    "web": (chat, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL]),
-    "responses": (responses, [start("resp_1"), *HELLO, Ended("stop", "completed"), FULL]),
-    "messages": (
-        messages,
-        [
-            *[start("msg_1", None), *THOUGHT, Closed(AT, latency_ms=41)],
-            *[Ended("stop", "end_turn"), Usage(12, 7, cached_tokens=0, cache_write_tokens=0)],
-        ],
-    ),
+    "web": (chat, [WEB, *HELLO, Ended("stop", "stop"), FULL]),
+    "responses": (responses, [RESPONSE, *HELLO, Ended("stop", "completed"), FULL]),
+    "messages": (messages, [MESSAGE, *THOUGHT, Closed(AT, latency_ms=41), STOPPED, ALL_COUNTS]),
 }
 
 

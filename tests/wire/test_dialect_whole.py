@@ -8,16 +8,12 @@ import pytest
 from hypothesis import given
 
 from famnb.errors import ResponseFormatError
-from famnb.events import Fault, Usage
-from famnb.reply import Reply, fold
+from famnb.events import Fault
 from famnb.wire import chat, messages, responses
 from tests.support.strategies import DIALECTS, NAMES, json_values
+from tests.wire.bodies import completion, fold_whole, message
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
-
-
-def chat_reply(message: Any, **more: Any) -> Reply:
-    return fold(chat.read({"choices": [{"message": message, **more}]}))
 
 
 @pytest.mark.parametrize(
@@ -59,17 +55,17 @@ def test_no_body_breaks_the_reading(dialect: ModuleType, body: Any):
     ]
     for shape in shapes:
         with contextlib.suppress(ResponseFormatError):
-            fold(dialect.read(shape))
+            fold_whole(dialect, shape)
 
 
 def test_calls_of_a_whole_chat_reply_stay_apart():
     calls = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": {"x": 1}}}]
-    reply = chat_reply({"content": None, "tool_calls": calls}, finish_reason="tool_calls")
+    reply = fold_whole(chat, completion({"content": None, "tool_calls": calls}, "tool_calls"))
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("f", {}), ("f", {"x": 1})]
 
 
 def test_a_whole_body_is_complete_even_without_a_reason():
-    reply = chat_reply({"content": "yes"})
+    reply = fold_whole(chat, {"choices": [{"message": {"content": "yes"}}]})
     assert (reply.text, reply.finish_reason, reply.complete, reply.status) == ("yes", None, True, "completed")
 
 
@@ -82,42 +78,19 @@ def test_a_whole_body_is_complete_even_without_a_reason():
     ],
 )
 def test_a_failure_with_a_success_status_is_a_failure(dialect: ModuleType, body: Any):
-    reply = fold(dialect.read(body))
+    reply = fold_whole(dialect, body)
     assert (reply.status, reply.complete, reply.fault) == ("failed", False, Fault("no", code="c"))
-
-
-@pytest.mark.parametrize(
-    ("dialect", "usage", "expected"),
-    [
-        (chat, {"prompt_tokens": 3}, Usage(3)),
-        (chat, {"prompt_tokens": None, "completion_tokens": "x"}, Usage()),
-        (chat, None, Usage()),
-        (
-            messages,
-            {"input_tokens": 3, "output_tokens": 2, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7},
-            Usage(15, 2, None, 7, 5, 17, derived=("input_tokens", "total_tokens")),
-        ),
-    ],
-)
-def test_usage_of_a_whole_reply(dialect: ModuleType, usage: Any, expected: Usage):
-    body = {"choices": [{"message": {}}], "output": [], "content": [], "usage": usage}
-    assert fold(dialect.read(body)).usage == expected
-
-
-def test_an_unfinished_background_response_is_running():
-    reply = fold(responses.read({"status": "in_progress", "output": []}))
-    assert (reply.status, reply.complete) == ("running", False)
 
 
 @pytest.mark.parametrize(
     ("dialect", "body"), [(responses, {"status": "completed", "output_text": "yes"}), (messages, {"content": "yes"})]
 )
 def test_a_plain_text_in_place_of_items_or_blocks_is_read(dialect: ModuleType, body: Any):
-    assert fold(dialect.read(body)).text == "yes"
+    assert fold_whole(dialect, body).text == "yes"
 
 
 def test_an_unknown_block_keeps_its_kind():
-    reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))
+    reply = fold_whole(messages, message({"type": "search_result", "text": "x"}, "yes", stop_reason="pause"))
     assert [(block.kind, block.text) for block in reply.blocks] == [
         ("search_result", '{"type":"search_result","text":"x"}'),
         ("text", "yes"),

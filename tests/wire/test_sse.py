@@ -87,16 +87,7 @@ def test_what_is_encoded_is_decoded(data: st.DataObject):
 
 
 LINES = [
-    b"data: a",
-    b"data: b",
-    b"",
-    b"",
-    b"data: ",
-    b"data:",
-    b"data:c",
-    b"data",
-    b": comment",
-    b"event: x",
+    *(b"data: a", b"data: b", b"", b"", b"data: ", b"data:", b"data:c", b"data", b": comment", b"event: x"),
     b"data: data: d",
 ]
 
