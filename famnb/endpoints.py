@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -27,9 +27,8 @@ from famnb.errors import InvalidRequest
 from famnb.request import Request, chat, messages, responses, web
 from famnb.request.base import RequestTraits
 from famnb.request.fields import field_type
-from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
-from famnb.request.tools import FunctionTool, as_tool
+from famnb.request.tools import as_tool
 from famnb.request.types import MINI_MODELS, PRO_MODELS, ProModel
 from famnb.validation import check_integer
 from famnb.wire import chat as chat_wire
@@ -173,14 +172,12 @@ def endpoint_able_to(
     candidates = list((_BY_PREFERENCE if endpoints is ENDPOINTS else endpoints).values())
     fallback = UPSTREAM if endpoints is ENDPOINTS else candidates[-1]
     serving = [candidate for candidate in candidates if model is None or candidate.serves(model)] or [fallback]
-    needs: list[tuple[bool, Callable[[Endpoint], object]]] = [
-        (tools, lambda candidate: candidate.takes_tools),
-        (schema, lambda candidate: candidate.traits.format),
-        (keep_conversation, lambda candidate: candidate.traits.stores_replies),
-    ]
-    for is_needed, can_carry in needs:
-        if is_needed:
-            serving = [candidate for candidate in serving if can_carry(candidate)] or serving
+    if tools:
+        serving = [candidate for candidate in serving if candidate.takes_tools] or serving
+    if schema:
+        serving = [candidate for candidate in serving if candidate.traits.format] or serving
+    if keep_conversation:
+        serving = [candidate for candidate in serving if candidate.traits.stores_replies] or serving
     return serving[0]
 
 
@@ -226,8 +223,10 @@ def compose(
     fields = {name: value for name, value in fields.items() if value is not None}
     if max_tokens is not None:
         fields.setdefault(target.request.cap, max_tokens)
-    if thinking is not None and target.traits.thinking != "budget":
-        losses.append(_thinking_loss(target, thinking, endpoints))
+    if thinking is not None and target.traits.thinking == "effort":
+        losses.append(
+            f"`thinking={thinking}` is carried as the nearest reasoning effort: {target.name} has no token budget"
+        )
     request = target.request.compose(
         prompt, system=system, thinking=thinking, model=model or target.models[0], **fields
     )
@@ -253,38 +252,23 @@ def check_fields(target: Endpoint, fields: Iterable[str], endpoints: Endpoints, 
             )
 
 
-def _thinking_loss(target: Endpoint, tokens: int, endpoints: Endpoints) -> str:
-    if target.traits.thinking == "effort":
-        return f"`thinking={tokens}` is carried as the nearest reasoning effort: {target.name} has no token budget"
-    able = [other.name for other in endpoints.values() if other.traits.thinking]
-    return f"`thinking={tokens}` is left out: {target.name} cannot carry it (only {', '.join(able)})"
-
-
 def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any], endpoints: Endpoints) -> dict[str, Any]:
     """Return the fields with those that ask for JSON by a schema; a format that the caller has set stays as it is."""
     if schema is None:
         return fields
     paths = target.traits.format
     if paths is None:
-        able = [other.name for other in endpoints.values() if other.traits.format]
-        raise InvalidRequest(
-            f"schema: {target.name} has no field for the form of an answer; use endpoint={_alternatives(able)}"
-        )
+        able = " or ".join(repr(other.name) for other in endpoints.values() if other.traits.format)
+        raise InvalidRequest(f"schema: {target.name} has no field for the form of an answer; use endpoint={able}")
     root, *rest = paths.outer
-    value = fields.get(root)
-    if not rest:
-        return {**fields, root: value or _schema_format(paths, json_format(schema))}
-    value = value or {}
-    if not isinstance(value, dict) or value.get(rest[0]):
+    value = fields.get(root) or {}
+    if not isinstance(value, dict) or (value.get(rest[0]) if rest else value):
         return fields
-    return {**fields, root: {**value, rest[0]: _schema_format(paths, json_format(schema))}}
-
-
-def _schema_format(paths: FormatPaths, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the format of an answer by a schema: `name`, `schema` and `strict` stand in it, or in a field of it."""
-    rest = paths.inner[len(paths.outer) :]
-    fields = {name: value for name, value in fields.items() if name in paths.names}
-    return {"type": "json_schema", **({rest[0]: fields} if rest else fields)}
+    # `name`, `schema` and `strict` stand in the format, or in a field of it.
+    inner = paths.inner[len(paths.outer) :]
+    parts = {name: part for name, part in json_format(schema).items() if name in paths.names}
+    form = {"type": "json_schema", **({inner[0]: parts} if inner else parts)}
+    return {**fields, root: {**value, rest[0]: form} if rest else form}
 
 
 def _with_functions(target: Endpoint, fields: dict[str, Any], endpoints: Endpoints) -> dict[str, Any]:
@@ -293,17 +277,13 @@ def _with_functions(target: Endpoint, fields: dict[str, Any], endpoints: Endpoin
     if not isinstance(tools, list | tuple) or not any(map(callable, tools)):
         return fields
     if not target.takes_tools:
-        able = [other.name for other in endpoints.values() if other.takes_tools]
-        raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={_alternatives(able)}")
-    functions = [as_tool(tool) if callable(tool) else tool for tool in tools]
-    declared = [
-        target.request.declare_tool(tool.name, tool.description, tool.parameters)
-        if isinstance(tool, FunctionTool)
-        else tool
-        for tool in functions
-    ]
+        able = " or ".join(repr(other.name) for other in endpoints.values() if other.takes_tools)
+        raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={able}")
+    declared = []
+    for item in tools:
+        if callable(item):
+            tool = as_tool(item)
+            declared.append(target.request.declare_tool(tool.name, tool.description, tool.parameters))
+        else:
+            declared.append(item)
     return {**fields, "tools": declared}
-
-
-def _alternatives(names: list[str]) -> str:
-    return " or ".join(repr(name) for name in names)

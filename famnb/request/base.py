@@ -19,13 +19,12 @@ import json
 import textwrap
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 import pydantic
 from pydantic import BaseModel, GetJsonSchemaHandler, PrivateAttr
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -44,9 +43,6 @@ Heading: TypeAlias = Literal[
 SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}
 """The headings of the fields that every endpoint has."""
 
-CarryThinking: TypeAlias = Callable[[dict[str, Any], int], tuple[dict[str, Any], str]]
-"""Adds a thinking budget, in tokens, to the fields of a request; the text says what is lost by it, if anything."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTraits:
@@ -54,11 +50,11 @@ class RequestTraits:
 
     roles: tuple[str, ...]
     """The roles that a message can have."""
-    system_field: str | None
+    system_field: str | None = None
     """The field of the system text; None where the system text is a message of the conversation."""
-    documents_images: bool
+    documents_images: bool = False
     """Whether the API's document names images as content."""
-    returns_thinking: bool
+    returns_thinking: bool = False
     """Whether the thinking of an earlier answer can be sent back."""
     returns_opaque: bool = False
     """Whether what the service wants back with an earlier answer (`Reply.opaque`) is sent back, unchanged."""
@@ -66,15 +62,15 @@ class RequestTraits:
     """Whether replies show the reasoning of an engine that shows it, also where no thinking is asked for."""
     thinking: Literal["budget", "effort"] | None
     """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or (None) not at all."""
-    carry_thinking: CarryThinking
-    """Carries it."""
-    format: FormatPaths | None
+    carry_thinking: Callable[[dict[str, Any], int], tuple[dict[str, Any], str]]
+    """Adds the budget, in tokens, to the fields of a request; the text says what else is lost by it, if anything."""
+    format: FormatPaths | None = None
     """Where the format of the answer is set; None if it cannot be."""
-    usage_fields: Mapping[str, Any]
+    usage_fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The fields that ask for usage in a stream; empty if it is always there, or never."""
-    has_cache_writes: bool
+    has_cache_writes: bool = False
     """Whether input can be written to the service's cache at a price of its own; if so, replies report how much was."""
-    stores_replies: bool
+    stores_replies: bool = False
     """Whether the service keeps a reply by itself, to be retrieved at `{path}/{id}` and continued."""
     output_tokens: int = 0
     """What a request counts as that sets no cap, where the field has no default."""
@@ -415,31 +411,21 @@ def describe_fault(fault: Any, *, show: Callable[[Any], str] = repr) -> str:
             return f"{message[:1].lower()}{message[1:]}, got {given}"
 
 
-_HELP_WIDTH = 100
-
-
 def describe_fields(model: type[BaseModel]) -> str:
     """Return every field of a model with its type, limits, default and meaning, two lines a field."""
-    return "\n".join(line for name, field in model.model_fields.items() for line in _describe_field(name, field))
-
-
-def _describe_field(name: str, field: FieldInfo) -> Iterator[str]:
-    facts = [_name_type(field.annotation), *_describe_limits(field.metadata)]
-    if field.is_required():
-        facts.append("required")
-    elif field.default is not None:
-        facts.append(f"default {field.default!r}")
-    yield f"{name} ({', '.join(facts)})"
-    text = " ".join((field.description or "").split())
-    yield from textwrap.wrap(text, _HELP_WIDTH, initial_indent="    ", subsequent_indent="    ")
-
-
-def _describe_limits(metadata: list[Any]) -> Iterator[str]:
-    for constraint in metadata:
-        if hasattr(constraint, "ge"):
-            yield f"at least {constraint.ge}"
-        if hasattr(constraint, "le"):
-            yield f"at most {constraint.le}"
+    lines = []
+    for name, field in model.model_fields.items():
+        facts = [_name_type(field.annotation)]
+        facts += [f"at least {limit.ge}" for limit in field.metadata if hasattr(limit, "ge")]
+        facts += [f"at most {limit.le}" for limit in field.metadata if hasattr(limit, "le")]
+        if field.is_required():
+            facts.append("required")
+        elif field.default is not None:
+            facts.append(f"default {field.default!r}")
+        text = " ".join((field.description or "").split())
+        lines += [f"{name} ({', '.join(facts)})"]
+        lines += textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
 
 
 def _name_type(annotation: Any) -> str:

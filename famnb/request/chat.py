@@ -9,7 +9,6 @@ from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
-    BaseChatMessage,
     ChatMessage,
     Reasoning,
     ResponseFormat,
@@ -21,7 +20,7 @@ from famnb.request.message_parts import (
     plain_text,
 )
 from famnb.request.neutral import SAMPLING, GenerationSettings, PromptToolCall, PromptTurn
-from famnb.request.tool_forms import tool_settings
+from famnb.request.tool_forms import shared_settings
 from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, Temperature, TopP
 
 # Services refuse a conversation with a call that no tool message answers.
@@ -56,16 +55,12 @@ class BaseChatRequest(Request):
         calls = reply.tool_calls
         if not calls:
             return [message] if reply.text or opaque else []
-        ids = [call.id or f"call_{number}" for number, call in enumerate(calls, start=1)]
-        functions = [{"name": call.name or "unknown", "arguments": call.text or "{}"} for call in calls]
-        tool_calls = [
-            {"id": id_, "type": "function", "function": function, **opaque.get(call.at, {})}
-            for id_, function, call in zip(ids, functions, calls, strict=True)
-        ]
-        answers = [
-            {"role": "tool", "tool_call_id": id_, "content": content}
-            for id_, content in zip(ids, results or [_NOT_RUN] * len(calls), strict=True)
-        ]
+        tool_calls, answers = [], []
+        for number, (call, content) in enumerate(zip(calls, results or [_NOT_RUN] * len(calls), strict=True), start=1):
+            id_ = call.id or f"call_{number}"
+            function = {"name": call.name or "unknown", "arguments": call.text or "{}"}
+            tool_calls.append({"id": id_, "type": "function", "function": function, **opaque.get(call.at, {})})
+            answers.append({"role": "tool", "tool_call_id": id_, "content": content})
         return [{**message, "tool_calls": tool_calls}, *answers]
 
     @classmethod
@@ -76,18 +71,26 @@ class BaseChatRequest(Request):
         }
 
     def turns(self) -> tuple[PromptTurn, ...]:
-        return tuple(map(_read_message, self.messages))
+        turns = []
+        for message in self.messages:
+            calls = tuple(
+                PromptToolCall(call.id, call.function.name, call.function.arguments)
+                for call in message.tool_calls or ()
+                if isinstance(call, ToolCall)
+            )
+            text, pictures = plain_text(message.content), images(message.content)
+            turns.append(
+                PromptTurn(message.role, text, pictures, calls, message.tool_call_id or "", message.name or "")
+            )
+        return tuple(turns)
 
     def settings(self) -> GenerationSettings:
         reasoning, stop = self.get("reasoning"), self.get("stop")
         return GenerationSettings(
-            cap=self.output_tokens,
-            temperature=self.get("temperature"),
-            top_p=self.get("top_p"),
+            **shared_settings(self),
             effort=(reasoning.effort if reasoning else None) or self.get("reasoning_effort"),
-            **tool_settings(self.get("tools"), self.get("tool_choice")),
             parallel_tool_calls=self.get("parallel_tool_calls"),
-            answer_format=answer_format(self.get("response_format")),
+            answer_format=answer_format(self.get("response_format"), RESPONSE_FORMAT),
             stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
             sampling={name: value for name in SAMPLING if (value := self.get(name)) is not None},
         )
@@ -100,28 +103,12 @@ class BaseChatRequest(Request):
         return (*caps, *(["reasoning_effort"] if is_idle else []))
 
 
-def _read_message(message: BaseChatMessage) -> PromptTurn:
-    """Return a chat message in terms that all endpoints share."""
-    calls = tuple(
-        PromptToolCall(call.id, call.function.name, call.function.arguments)
-        for call in message.tool_calls or ()
-        if isinstance(call, ToolCall)
-    )
-    text, pictures = plain_text(message.content), images(message.content)
-    return PromptTurn(message.role, text, pictures, calls, message.tool_call_id or "", message.name or "")
-
-
 TRAITS = RequestTraits(
     roles=get_args(ChatMessage.model_fields["role"].annotation),
-    system_field=None,
     documents_images=True,
-    returns_thinking=False,
     thinking="effort",
     carry_thinking=lambda fields, tokens: ({"reasoning": Reasoning(effort=nearest_effort(tokens)), **fields}, ""),
     format=RESPONSE_FORMAT,
-    usage_fields={},
-    has_cache_writes=False,
-    stores_replies=False,
     output_tokens=MINI_OUTPUT_TOKENS,
     groups={**SHARED_GROUPS, "reasoning": "Reasoning", "response_format": "Output form"},
     implied={RESPONSE_FORMAT.schema: (RESPONSE_FORMAT.type, "json_schema")},

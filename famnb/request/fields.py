@@ -83,7 +83,8 @@ def build_request(
     """
     fields: dict[str, Any] = {}
     for field, row in table.items():
-        is_nullable = row.default is not None or _is_nullable(row.type)
+        bare_type = get_args(row.type)[0] if get_origin(row.type) is Annotated else row.type
+        is_nullable = row.default is not None or type(None) in get_args(bare_type)
         fields[field] = (row.type if is_nullable else row.type | None, Field(row.default, description=row.text))
     base: type[Request] = like.__mro__[1]
     # Each row has its text; to look for docstrings in the source of this function takes longer than all the rest.
@@ -99,9 +100,3 @@ def build_request(
         implied={path: value for row in table.values() for path, value in row.implied.items()},
     )
     return model
-
-
-def _is_nullable(kind: Any) -> bool:
-    while get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    return type(None) in get_args(kind)

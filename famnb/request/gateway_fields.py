@@ -128,7 +128,6 @@ class FunctionCallItem(StrictModel):
     status: str | None = None
 
     def turns(self) -> Iterable[PromptTurn]:
-        """Return the item as turns of the conversation."""
         return [PromptTurn("assistant", "", (), (PromptToolCall(self.call_id, self.name, self.arguments),))]
 
 
@@ -143,7 +142,6 @@ class BaseCallOutput(StrictModel):
     status: str | None = None
 
     def turns(self) -> Iterable[PromptTurn]:
-        """Return the item as turns of the conversation."""
         return [PromptTurn("tool", plain_text(self.output), images(self.output), (), self.call_id)]
 
 
@@ -153,22 +151,14 @@ class FunctionCallOutput(BaseCallOutput):
     output: Annotated[str | list[ContentPart], BY_SHAPE]
 
 
-class _SilentItem(StrictModel):
-    """An item that says nothing by itself."""
-
-    def turns(self) -> Iterable[PromptTurn]:
-        """Return none."""
-        return ()
-
-
-class ItemReference(_SilentItem):
+class ItemReference(StrictModel):
     """An item of a stored response, by its id."""
 
     type: Literal["item_reference"] = "item_reference"
     id: Text
 
 
-class ReasoningItem(_SilentItem):
+class ReasoningItem(StrictModel):
     """Reasoning of an earlier response, which is taken back and not used."""
 
     type: Literal["reasoning"]
@@ -219,11 +209,6 @@ class ImageSource(StrictModel):
         others = ("url",) if self.type == "base64" else ("media_type", "data")
         return tuple(name for name in others if getattr(self, name) is not None)
 
-    @property
-    def address(self) -> str:
-        """The URL of the image; a data URL for an image in base64."""
-        return self.url if self.type == "url" and self.url else f"data:{self.media_type};base64,{self.data}"
-
 
 class ImageBlock(StrictModel):
     """An image."""
@@ -233,8 +218,9 @@ class ImageBlock(StrictModel):
 
     @property
     def image(self) -> str:
-        """Its address."""
-        return self.source.address
+        """Its address; a data URL for an image in base64."""
+        source = self.source
+        return source.url if source.type == "url" and source.url else f"data:{source.media_type};base64,{source.data}"
 
 
 class ToolUseBlock(StrictModel):
@@ -370,7 +356,6 @@ def resolve_references(request: Request, items: Mapping[str, Any]) -> Request:
     return type(request).model_validate(body, extra="ignore")
 
 
-_FUNCTION_TYPES = ("function",)
 _ITEM_TYPES = ("message", "function_call", "function_call_output", "item_reference", "reasoning")
 _BLOCK_TYPES = ("image", "tool_use", "tool_result", *TEXT_TYPES, *IMAGE_TYPES, *THINKING_TYPES)
 
@@ -399,7 +384,7 @@ def leave_out_foreign(body: dict[str, Any], prompt_field: str) -> tuple[dict[str
     if isinstance(tools, list):
         # An Anthropic function may say that it is `custom`; the type of that name at OpenAI has a text as its input.
         has_schemas = any(isinstance(tool, dict) and "input_schema" in tool for tool in tools)
-        fields["tools"] = keep(tools, (*_FUNCTION_TYPES, "custom") if has_schemas else _FUNCTION_TYPES, "tools")
+        fields["tools"] = keep(tools, ("function", "custom") if has_schemas else ("function",), "tools")
     turns = fields.get(prompt_field)
     if prompt_field == "input":
         fields[prompt_field] = keep(turns, _ITEM_TYPES, prompt_field)

@@ -235,11 +235,12 @@ RESPONSE_FORMAT = FormatPaths(("response_format",), ("response_format", "json_sc
 """Where the chat endpoints have the form of the answer."""
 
 
-def answer_format(form: ResponseFormat | None) -> AnswerFormat:
-    """Return the answer's format that a chat request asks for."""
+def answer_format(form: Any, paths: FormatPaths) -> AnswerFormat:
+    """Return the answer's format that `response_format` or `text.format` asks for."""
     if form is None or form.type == "text":
         return AnswerFormat()
-    at = ".".join(RESPONSE_FORMAT.schema)
-    if form.json_schema is None or form.type != "json_schema":
-        return AnswerFormat(True, None, at)
-    return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
+    field = ".".join(paths.schema)
+    if form.type != "json_schema":
+        return AnswerFormat(True, None, field)
+    inner: Any = form.json_schema if isinstance(form, ResponseFormat) else form
+    return AnswerFormat(True, inner.schema_, field, inner.name or "", inner.strict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -10,7 +9,7 @@ from famnb.reply import Block, Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import Content, chat_part, images, plain_text
 from famnb.request.neutral import AnswerFormat, GenerationSettings, PromptTurn
-from famnb.request.tool_forms import tool_settings
+from famnb.request.tool_forms import shared_settings
 from famnb.request.types import NON_EMPTY, ProModel, StrictModel, Temperature, Tokens, TopP
 
 
@@ -23,7 +22,6 @@ class Message(StrictModel):
     """What is said."""
 
     def turns(self) -> Iterable[PromptTurn]:
-        """Return the message as turns of the conversation."""
         return [PromptTurn(self.role, plain_text(self.content), images(self.content))]
 
 
@@ -109,12 +107,9 @@ class BaseMessagesRequest(Request):
             )
         is_single = choice and choice.disable_parallel_tool_use
         return GenerationSettings(
-            cap=self.output_tokens,
-            temperature=self.get("temperature"),
-            top_p=self.get("top_p"),
+            **shared_settings(self),
             thinking=budget,
             effort="xhigh" if effort == "max" else effort,
-            **tool_settings(self.get("tools"), choice),
             parallel_tool_calls=None if is_single is None else not is_single,
             stop=tuple(self.get("stop_sequences") or ()),
             sampling={} if self.get("top_k") is None else {"top_k": self.get("top_k")},
@@ -136,14 +131,10 @@ class BaseMessagesRequest(Request):
 TRAITS = RequestTraits(
     roles=get_args(Message.model_fields["role"].annotation),
     system_field="system",
-    documents_images=False,
     returns_thinking=True,
     thinking="budget",
     carry_thinking=lambda fields, tokens: ({"thinking": {"type": "enabled", "budget_tokens": tokens}, **fields}, ""),
-    format=None,
-    usage_fields={},
     has_cache_writes=True,
-    stores_replies=False,
     groups={**SHARED_GROUPS, "thinking": "Reasoning", "system": "Conversation"},
     implied={("thinking", "budget_tokens"): (("thinking", "type"), "enabled")},
 )
@@ -190,17 +181,15 @@ def _write_block(block: Block) -> dict[str, Any]:
         case "redacted_thinking":
             return {"type": "redacted_thinking", "data": block.signature}
         case "tool_call":
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": _read_arguments(block)}
+            # An object is wanted back, also where the arguments are not JSON.
+            return {
+                "type": "tool_use",
+                "id": block.id,
+                "name": block.name,
+                "input": block.arguments if block.valid else {},
+            }
         case _:
             return {"type": "text", "text": block.text} if block.text and block.kind == "text" else {}
-
-
-def _read_arguments(call: Block) -> Any:
-    """Return a call's arguments as an object, which this endpoint wants back; as an empty one if they are not JSON."""
-    try:
-        return json.loads(call.text or "{}")
-    except ValueError:
-        return {}
 
 
 def _write_part(part: Mapping[str, Any]) -> Mapping[str, Any]:

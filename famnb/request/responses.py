@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from famnb.events import Address
 from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
-from famnb.request.message_parts import Content, Reasoning, images, nearest_effort, plain_text
-from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.tool_forms import tool_settings
+from famnb.request.message_parts import Content, Reasoning, answer_format, images, nearest_effort, plain_text
+from famnb.request.neutral import FormatPaths, GenerationSettings, PromptTurn
+from famnb.request.tool_forms import shared_settings
 from famnb.request.types import (
     NON_EMPTY,
     UNUSED,
@@ -39,7 +39,6 @@ class BaseInputItem(StrictModel):
     content: Any
 
     def turns(self) -> Iterable[PromptTurn]:
-        """Return the item as turns of the conversation."""
         return [PromptTurn(self.role, plain_text(self.content), images(self.content))]
 
 
@@ -50,6 +49,8 @@ class InputItem(BaseInputItem):
     """What is said."""
 
 
+LOGPROBS = "message.output_text.logprobs"
+"""What `include` asks for to get log-probabilities."""
 INPUT_SHAPE = ByShape("Input should be a text or a list of items")
 Input: TypeAlias = Annotated[Text | Annotated[list[InputItem], NON_EMPTY], INPUT_SHAPE]
 
@@ -113,21 +114,20 @@ class BaseResponsesRequest(Request):
 
     @classmethod
     def write_answer(cls, reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
-        calls = reply.tool_calls
         items = _write_items(cls.read_opaque(reply), reply, with_calls=bool(results))
-        written = {item.get("call_id") for item in items}
-        items += [
-            {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.text or "{}"}
-            for call in calls
-            if results and call.id not in written
-        ]
         if not results:
             return items
-        items += [
-            {"type": "function_call_output", "call_id": call.id, "output": result}
-            for call, result in zip(calls, results, strict=True)
+        written = {item.get("call_id") for item in items}
+        calls = [
+            {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.text or "{}"}
+            for call in reply.tool_calls
+            if call.id not in written
         ]
-        return items
+        outputs = [
+            {"type": "function_call_output", "call_id": call.id, "output": result}
+            for call, result in zip(reply.tool_calls, results, strict=True)
+        ]
+        return [*items, *calls, *outputs]
 
     @classmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,17 +147,16 @@ class BaseResponsesRequest(Request):
         return tuple(turns)
 
     def settings(self) -> GenerationSettings:
-        reasoning, text = self.get("reasoning"), self.get("text")
+        reasoning, text, count = self.get("reasoning"), self.get("text"), self.get("top_logprobs")
+        wants_logprobs = bool(count) or LOGPROBS in (self.get("include") or ())
         return GenerationSettings(
-            cap=self.output_tokens,
-            temperature=self.get("temperature"),
-            top_p=self.get("top_p"),
+            **shared_settings(self),
             effort=reasoning.effort if reasoning else None,
-            **tool_settings(self.get("tools"), self.get("tool_choice")),
             parallel_tool_calls=self.get("parallel_tool_calls"),
-            answer_format=_answer_format(text.format if text else None),
+            answer_format=answer_format(text.format if text else None, _FORMAT),
             verbosity=text.verbosity if text else None,
-            sampling=_sampling(self),
+            # As in a chat completion.
+            sampling={"logprobs": True, **({} if count is None else {"top_logprobs": count})} if wants_logprobs else {},
         )
 
 
@@ -167,12 +166,9 @@ TRAITS = RequestTraits(
     roles=get_args(InputItem.model_fields["role"].annotation),
     system_field="instructions",
     documents_images=True,
-    returns_thinking=False,
     thinking="effort",
     carry_thinking=lambda fields, tokens: ({"reasoning": Reasoning(effort=nearest_effort(tokens)), **fields}, ""),
     format=_FORMAT,
-    usage_fields={},
-    has_cache_writes=False,
     stores_replies=True,
     groups={
         **SHARED_GROUPS,
@@ -267,22 +263,3 @@ def _input_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
             return {"type": "input_image", "image_url": url}
         case _:
             return part
-
-
-LOGPROBS = "message.output_text.logprobs"
-"""What `include` asks for to get log-probabilities."""
-
-
-def _sampling(request: Request) -> dict[str, Any]:
-    """Return what is asked of log-probabilities, as in a chat completion."""
-    count = request.get("top_logprobs")
-    is_wanted = bool(count) or LOGPROBS in (request.get("include") or ())
-    return {"logprobs": True, **({} if count is None else {"top_logprobs": count})} if is_wanted else {}
-
-
-def _answer_format(form: TextFormat | None) -> AnswerFormat:
-    """The form of the answer that `text.format` asks for."""
-    if form is None or form.type == "text":
-        return AnswerFormat()
-    schema = form.schema_ if form.type == "json_schema" else None
-    return AnswerFormat(True, schema, ".".join(_FORMAT.schema), form.name or "", form.strict)

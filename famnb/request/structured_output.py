@@ -26,10 +26,9 @@ def json_format(kind: Any) -> dict[str, Any]:
     """
     if isinstance(kind, Mapping):
         _validator(kind)
-        schema, is_strict = dict(kind), _close_objects(kind) == kind
+        schema, is_strict = dict(kind), _close_objects(kind)[0] == kind
     else:
-        schema = _close_objects(_schema(kind))
-        is_strict = not _has_open_object(schema)
+        schema, is_strict = _close_objects(_schema(kind))
     if schema.get("type") != "object":
         raise InvalidRequest(
             f"schema: expected a type whose JSON is an object, such as a pydantic model, a dataclass or a TypedDict, "
@@ -103,23 +102,17 @@ def _schema(kind: Any) -> dict[str, Any]:
     return {**schema["$defs"][name], "$defs": schema["$defs"]} if name else schema
 
 
-def _close_objects(schema: Any) -> Any:
+def _close_objects(schema: Any) -> tuple[Any, bool]:
+    """Return the schema with every property required and no other allowed, and whether every object names some."""
+    are_closed = True
+
     def close(node: dict[str, Any]) -> dict[str, Any]:
+        nonlocal are_closed
         closed = {name: value for name, value in node.items() if name not in ("title", "default")}
         if "properties" in closed:
             closed |= {"required": list(closed["properties"]), "additionalProperties": False}
+        elif closed.get("type") == "object":
+            are_closed = False
         return closed
 
-    return rewrite_schema(schema, close)
-
-
-def _has_open_object(schema: Any) -> bool:
-    """Whether some object in the schema may have keys that it does not name."""
-    are_open: list[bool] = []
-
-    def check(node: dict[str, Any]) -> dict[str, Any]:
-        are_open.append(node.get("type") == "object" and "properties" not in node)
-        return node
-
-    rewrite_schema(schema, check)
-    return any(are_open)
+    return rewrite_schema(schema, close), are_closed

@@ -144,8 +144,9 @@ CheckedMessagesToolChoice: TypeAlias = Annotated[MessagesToolChoice, AfterValida
 """The same on messages."""
 
 
-def tool_settings(tools: Any, choice: Any) -> dict[str, Any]:
-    """Return declared tools and the choice among them as settings of the generation."""
-    word, name = read_choice(choice)
-    functions = tuple(read_function(tool) for tool in tools or () if not isinstance(tool, Foreign))
-    return {"tools": functions, "tool_choice": word, "forced_tool": name}
+def shared_settings(request: Any) -> dict[str, Any]:
+    """Return the settings of the generation that requests of all endpoints have in the same fields."""
+    word, name = read_choice(request.get("tool_choice"))
+    functions = tuple(read_function(tool) for tool in request.get("tools") or () if not isinstance(tool, Foreign))
+    sampling = {field: request.get(field) for field in ("temperature", "top_p")}
+    return {"cap": request.output_tokens, **sampling, "tools": functions, "tool_choice": word, "forced_tool": name}

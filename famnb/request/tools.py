@@ -9,7 +9,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints, overload
+from typing import Annotated, Any, get_type_hints, overload
 
 import pydantic
 import pydantic_core
@@ -17,9 +17,6 @@ import pydantic_core
 from famnb.errors import InvalidRequest
 from famnb.request.base import describe_fault, format_location
 from famnb.request.structured_output import rewrite_schema
-
-if TYPE_CHECKING:
-    import docstring_parser
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -37,7 +34,10 @@ class FunctionTool:
             )
         functools.update_wrapper(self, function)
         self._function = function
-        docstring = _parse_docstring(function)
+        # Loaded late: most first calls have no tools.
+        import docstring_parser
+
+        docstring = docstring_parser.parse(inspect.getdoc(function) or "")
         self.description = (description or docstring.description or "").strip()
         """The description that the model reads."""
         if not self.description:
@@ -46,8 +46,18 @@ class FunctionTool:
                 "write one, or give @famnb.tool(description=...)"
             )
         descriptions = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
-        self._reader = _make_reader(self.name, function, descriptions)
-        self.parameters: dict[str, Any] = _parameters_schema(self.name, self._reader)
+        signature = _keyword_signature(self.name, function, descriptions)
+        try:
+            self._reader: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(signature)
+            schema = self._reader.json_schema()
+        except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
+            message = str(error).partition("\n")[0]
+            raise InvalidRequest(
+                f"tool {self.name}: a parameter has a type without a JSON form ({message}); "
+                "use str, int, float, bool, list, dict, Literal, an Enum or a pydantic model"
+            ) from None
+        schema = rewrite_schema(schema, lambda node: {key: node[key] for key in node if key != "title"})
+        self.parameters: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
         """The JSON Schema of its parameters."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,12 +69,11 @@ class FunctionTool:
     def bind(self, arguments: str) -> dict[str, Any]:
         """Return the keyword arguments in a model's JSON text. Raises ValueError with a message for the model."""
         try:
-            values: dict[str, Any] = self._reader.validate_json(arguments or "{}")
+            return self._reader.validate_json(arguments or "{}")
         except pydantic.ValidationError as error:
             known = ", ".join(self.parameters["properties"]) or "none"
             messages = [_describe_argument_fault(fault, known) for fault in error.errors(include_url=False)]
             raise ValueError("; ".join(dict.fromkeys(messages))) from None
-        return values
 
 
 @overload
@@ -99,21 +108,8 @@ def as_tool(function: Callable[..., Any]) -> FunctionTool:
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
 
 
-def _parse_docstring(function: Callable[..., Any]) -> docstring_parser.Docstring:
-    # Loaded late: most first calls have no tools.
-    import docstring_parser
-
-    text = inspect.getdoc(function) or ""
-    try:
-        return docstring_parser.parse(text)
-    except docstring_parser.ParseError:
-        plain = docstring_parser.Docstring()
-        plain.short_description = text
-        return plain
-
-
-def _make_reader(name: str, function: Callable[..., Any], descriptions: dict[str, str]) -> pydantic.TypeAdapter[Any]:
-    """Return an adapter that validates a JSON object as the function's keyword arguments."""
+def _keyword_signature(name: str, function: Callable[..., Any], descriptions: dict[str, str]) -> Any:
+    """Return a function that pydantic takes to have the same parameters, all by name, and that returns them."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -122,7 +118,7 @@ def _make_reader(name: str, function: Callable[..., Any], descriptions: dict[str
     def arguments(**named: Any) -> dict[str, Any]:
         return named
 
-    signature: Any = arguments  # a function that pydantic takes to have the same parameters, all by name
+    signature: Any = arguments
     parameters = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -139,27 +135,7 @@ def _make_reader(name: str, function: Callable[..., Any], descriptions: dict[str
         parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint))
     signature.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     signature.__signature__ = inspect.Signature(parameters)
-    try:
-        return pydantic.TypeAdapter(signature)
-    except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
-        raise _type_error(name, error) from None
-
-
-def _parameters_schema(name: str, reader: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
-    try:
-        schema = reader.json_schema()
-    except pydantic.PydanticUserError as error:
-        raise _type_error(name, error) from None
-    parameters: dict[str, Any] = rewrite_schema(schema, lambda node: {key: node[key] for key in node if key != "title"})
-    return {"type": "object", **parameters, "properties": parameters.get("properties", {})}
-
-
-def _type_error(name: str, error: Exception) -> InvalidRequest:
-    message = str(error).partition("\n")[0]
-    return InvalidRequest(
-        f"tool {name}: a parameter has a type without a JSON form ({message}); "
-        "use str, int, float, bool, list, dict, Literal, an Enum or a pydantic model"
-    )
+    return signature
 
 
 def _describe_argument_fault(fault: Any, known: str) -> str:

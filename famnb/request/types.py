@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -23,16 +23,16 @@ class StrictModel(BaseModel):
         """Return the paths of fields that are set and have no effect beside others of the model."""
         return ()
 
+    def turns(self) -> Iterable[Any]:
+        """Return a message or an item as turns of the conversation; none if it says nothing that is known here."""
+        return ()
+
 
 class Foreign(StrictModel, extra="allow"):
     """What a vendor has of its own, such as a file, audio, a search or an item of an earlier answer; sent as it is."""
 
     type: Annotated[str, StringConstraints(min_length=1)]
     """The vendor's word for it."""
-
-    def turns(self) -> tuple[Any, ...]:
-        """Return none: what it says is not known here."""
-        return ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ BY_SHAPE = ByShape()
 
 def _shape(member: Any) -> type:
     """Return the model of a member of a union, `list` for a list, and `str` for a text or one of some words."""
-    while get_origin(member) is Annotated:
+    if get_origin(member) is Annotated:
         member = get_args(member)[0]
     return member if isinstance(member, type) else list if get_origin(member) is list else str
 
@@ -149,10 +149,9 @@ Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 _TOOL_NAME = r"^[a-zA-Z0-9_-]+$"
 ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=_TOOL_NAME, min_length=1, max_length=64)]
 
-METADATA_PAIRS = 16
 MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
 MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
-Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS, fail_fast=True)]
+Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16, fail_fast=True)]
 
 # ASCII only: what counts as a space beyond it differs between the regular expressions of Python, Rust and JavaScript.
 _MINI_MODEL = r"^(fam-mini|[!-.0-~]+/[!-~]+)$"

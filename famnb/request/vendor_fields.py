@@ -16,20 +16,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
+from famnb.request import gateway_fields as gateway
 from famnb.request.chat import ChatRequest
 from famnb.request.fields import Row, Table, build_request, pick
-from famnb.request.gateway_fields import CHAT as GATEWAY_CHAT
-from famnb.request.gateway_fields import MESSAGES as GATEWAY_MESSAGES
-from famnb.request.gateway_fields import RESPONSES as GATEWAY_RESPONSES
-from famnb.request.gateway_fields import (
-    BaseCallOutput,
-    BlockMessage,
-    FunctionCallItem,
-    ImageBlock,
-    OutputConfig,
-    ToolResultBlock,
-    ToolUseBlock,
-)
 from famnb.request.message_parts import (
     CONTENT_SHAPE,
     BaseChatMessage,
@@ -117,27 +106,24 @@ _EXTRA: Table = {
     )
 }
 CHAT: Table = {
-    **pick(GATEWAY_CHAT, "model messages stream"),
+    **pick(gateway.CHAT, "model messages stream"),
     "messages": Row(Annotated[list[VendorChatMessage], NON_EMPTY], "The conversation so far.", default=...),
     "max_tokens": Row(Tokens, "Upper bound on generated tokens."),
     "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
-    "response_format": dataclasses.replace(GATEWAY_CHAT["response_format"], type=VendorResponseFormat),
+    "response_format": dataclasses.replace(gateway.CHAT["response_format"], type=VendorResponseFormat),
     **_SAMPLING,
     "max_completion_tokens": Row(Tokens, "The same as `max_tokens`."),
-    **pick(GATEWAY_CHAT, "stream_options tools tool_choice parallel_tool_calls stop"),
+    **pick(gateway.CHAT, "stream_options tools tool_choice parallel_tool_calls stop"),
     "reasoning_effort": Row(VendorEffort, "How much to reason.", "Reasoning"),
-    **pick(GATEWAY_CHAT, "seed frequency_penalty presence_penalty logprobs top_logprobs"),
+    **pick(gateway.CHAT, "seed frequency_penalty presence_penalty logprobs top_logprobs"),
     "user": Row(str, "A name for the end user, which some vendors want for their own limits.", "Metadata"),
     **_EXTRA,
 }
 """Chat completions, as nearly every vendor and engine takes them."""
 OWN_CHAT_TOOLS: Table = {
     "tools": Row(list[Annotated[StrictTool | Foreign, BY_SHAPE]], "Functions and tools of the vendor's own.", "Tools"),
-    "tool_choice": Row(
-        Annotated[ChoiceWord | NamedTool | Foreign, BY_SHAPE, _Checked],
-        GATEWAY_CHAT["tool_choice"].text,
-        "Tools",
-        "auto",
+    "tool_choice": dataclasses.replace(
+        gateway.CHAT["tool_choice"], type=Annotated[ChoiceWord | NamedTool | Foreign, BY_SHAPE, _Checked]
     ),
 }
 """Tools of chat completions where the vendor has some of its own."""
@@ -174,11 +160,11 @@ class VendorItem(BaseInputItem, extra="allow"):
     status: str | None = None
 
 
-class VendorCallItem(FunctionCallItem, extra="allow"):
+class VendorCallItem(gateway.FunctionCallItem, extra="allow"):
     """A call that an earlier response made."""
 
 
-class VendorCallOutput(BaseCallOutput):
+class VendorCallOutput(gateway.BaseCallOutput):
     """The result of a call."""
 
     output: Annotated[str | list[_Part], BY_SHAPE]
@@ -187,19 +173,16 @@ class VendorCallOutput(BaseCallOutput):
 _Item: TypeAlias = Annotated[VendorItem | VendorCallItem | VendorCallOutput | Foreign, BY_SHAPE]
 _Input: TypeAlias = Annotated[Text | Annotated[list[_Item], NON_EMPTY], INPUT_SHAPE]
 RESPONSES: Table = {
-    **GATEWAY_RESPONSES,
+    **gateway.RESPONSES,
     "input": Row(_Input, "The prompt, or a list of items: messages, tool calls, their results.", default=...),
     "tools": Row(list[Annotated[FlatTool | Foreign, BY_SHAPE]], "Functions and tools of the vendor's own.", "Tools"),
-    "tool_choice": Row(
-        Annotated[ChoiceWord | NamedFlatTool | Foreign, BY_SHAPE, _Checked],
-        GATEWAY_RESPONSES["tool_choice"].text,
-        "Tools",
-        "auto",
+    "tool_choice": dataclasses.replace(
+        gateway.RESPONSES["tool_choice"], type=Annotated[ChoiceWord | NamedFlatTool | Foreign, BY_SHAPE, _Checked]
     ),
     **_SAMPLING,
     "max_output_tokens": Row(Tokens, "Upper bound, counting visible and reasoning tokens."),
     "reasoning": Row(VendorReasoning, "How much to reason.", "Reasoning"),
-    "text": dataclasses.replace(GATEWAY_RESPONSES["text"], type=VendorTextOptions),
+    "text": dataclasses.replace(gateway.RESPONSES["text"], type=VendorTextOptions),
     "store": Row(bool, "Whether the response is kept, to be retrieved and continued.", "Metadata"),
     "include": Row(list[Text], "What else the reply shall hold, such as `reasoning.encrypted_content`."),
     "truncation": Row(Literal["auto", "disabled"], "Whether a conversation that is too long is cut."),
@@ -228,15 +211,15 @@ class CacheControl(StrictModel):
     """How long it is kept; five minutes unless set."""
 
 
-class VendorImage(ImageBlock, extra="allow"):
+class VendorImage(gateway.ImageBlock, extra="allow"):
     """An image."""
 
 
-class VendorToolUse(ToolUseBlock, extra="allow"):
+class VendorToolUse(gateway.ToolUseBlock, extra="allow"):
     """A call that an earlier message made."""
 
 
-class VendorToolResult(ToolResultBlock, extra="allow"):
+class VendorToolResult(gateway.ToolResultBlock, extra="allow"):
     """The result of a call."""
 
 
@@ -246,7 +229,7 @@ _Blocks: TypeAlias = Annotated[
 _Content: TypeAlias = Annotated[Text | ContentPart | _Blocks, CONTENT_SHAPE]
 
 
-class VendorMessage(BlockMessage):
+class VendorMessage(gateway.BlockMessage):
     """A message whose content may hold images, documents, calls, their results, and marks for the cache."""
 
     role: Literal["user", "assistant"]
@@ -259,16 +242,16 @@ class VendorTool(InputSchemaTool, extra="allow"):
 
 _FORMAT = FormatPaths(("output_config", "format"), ("output_config", "format"), names=("schema",))
 MESSAGES: Table = {
-    **pick(GATEWAY_MESSAGES, "model messages system max_tokens stream thinking"),
+    **pick(gateway.MESSAGES, "model messages system max_tokens stream thinking"),
     **_SAMPLING,
     "messages": Row(Annotated[list[VendorMessage], NON_EMPTY], "The conversation so far.", default=...),
     "system": Row(_Content, "System text.", "Conversation"),
     "max_tokens": Row(Tokens, "Maximum tokens to generate, thinking included.", default=...),
     "temperature": Row(Share, "Sampling temperature.", "Sampling"),
     "tools": Row(list[VendorTool], "Functions the model may call.", "Tools"),
-    **pick(GATEWAY_MESSAGES, "tool_choice stop_sequences"),
+    **pick(gateway.MESSAGES, "tool_choice stop_sequences"),
     "output_config": Row(
-        OutputConfig,
+        gateway.OutputConfig,
         "The form of the answer, and how much effort it is worth.",
         "Output form",
         implied={_FORMAT.schema: (_FORMAT.type, "json_schema")},

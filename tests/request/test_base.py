@@ -11,7 +11,7 @@ from famnb.endpoints import ENDPOINTS, compose, endpoint
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
 from famnb.request.base import format_location
-from tests.support.strategies import requests
+from tests.support.strategies import requests, wide_requests
 
 HI = [{"role": "user", "content": "hi"}]
 
@@ -28,7 +28,7 @@ def test_the_body_has_the_order_of_the_document():
     assert list(request.body()) == ["model", "input", "stream", "top_p"]
 
 
-@given(requests)
+@given(requests | wide_requests)
 def test_a_body_makes_the_same_request(request_: Request):
     """What was sent can be made again from its record, and has the same key."""
     again = type(request_)(**request_.body())

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from famnb.endpoints import ENDPOINTS
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
 from famnb.request.types import MINI_OUTPUT_TOKENS, PRO_MODELS
@@ -165,7 +166,7 @@ def line_ends(draw: DrawFn, data: bytes) -> bytes:
 
 _sampling = {"temperature": st.floats(0.0, 2.0), "top_p": st.floats(0.0, 1.0), "stream": st.booleans()}
 _pro = st.sampled_from(PRO_MODELS)
-_caps = st.integers(1, 100_000)
+_caps = st.integers(1, MINI_OUTPUT_TOKENS)
 _prompts = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": texts}), min_size=1
 )
@@ -178,23 +179,14 @@ def _requests(
 
 
 requests: SearchStrategy[Request] = st.one_of(
-    _requests(
-        ChatRequest,
-        {"model": st.sampled_from(["fam-mini", "provider/model"]), "messages": _prompts},
-        {**_sampling, "max_tokens": st.integers(1, MINI_OUTPUT_TOKENS)},
-    ),
-    _requests(WebChatRequest, {"model": _pro, "messages": _prompts}, {**_sampling, "max_new_tokens": _caps}),
-    _requests(MessagesRequest, {"model": _pro, "messages": _prompts}, {**_sampling, "max_tokens": _caps}),
-    _requests(
-        ResponsesRequest,
-        {"model": _pro, "input": texts | _prompts},
-        {
-            **_sampling,
-            "max_output_tokens": _caps,
-            "metadata": st.dictionaries(words, texts, max_size=16),
-            "store": st.booleans(),
-        },
-    ),
+    *(
+        _requests(
+            endpoint.request,
+            {"model": st.sampled_from(endpoint.models), endpoint.request.prompt_field: _prompts},
+            {**_sampling, endpoint.request.cap: _caps},
+        )
+        for endpoint in ENDPOINTS.values()
+    )
 )
 """A valid request of any endpoint."""
 _any_text = texts | st.sampled_from(["", " ", " padded ", "{", "[1]", "true", "null", "famnb", "a\r\nb"])
@@ -260,6 +252,8 @@ wide_requests: SearchStrategy[Request] = st.one_of(
         {"model": _pro, "input": texts | _talk("input_text", "input_image", "user", "developer")},
         {
             **_sampling,
+            "metadata": st.dictionaries(words, texts, max_size=16),
+            "store": st.booleans(),
             "instructions": _any_text | _null,
             "previous_response_id": _any_text,
             "reasoning": _effort,
