@@ -15,7 +15,7 @@ import json
 import keyword
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -33,10 +33,9 @@ from famnb.reply import Reply
 _SHELL_WORD = re.compile(r"""(?:[^\s"']+|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 """A word of a shell's command line, quoted or not."""
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
-FIELDS = tuple(
-    name
-    for name in dict.fromkeys(name for endpoint in ENDPOINTS.values() for name in endpoint.request.model_fields)
-    if name != "stream"
+"""A variable in a prompt; where there is none of that name, it stays as it is."""
+FIELDS = dict.fromkeys(
+    name for endpoint in ENDPOINTS.values() for name in endpoint.request.model_fields if name != "stream"
 )
 """The fields that `--set` takes. `stream` has an option of its own, which also decides how the reply is read."""
 _FLAGS = ("--raw", "--no-stream", "--help", "-h")
@@ -108,12 +107,6 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def fill_variables(prompt: str, variables: Mapping[str, Any]) -> str:
-    """Replace `{name}` in the prompt by that variable; where there is none, it stays as it is."""
-    # Not str.format: a prompt may hold JSON or code, whose braces mean nothing here.
-    return _VARIABLE.sub(lambda match: str(variables[match[1]]) if match[1] in variables else match[0], prompt)
-
-
 _ENDPOINT = ("-e", "--endpoint")
 _NOT_FIELDS = ("into", "using", "raw", "set", "prompt", "help", "no_stream")
 """Options that are no fields of a request."""
@@ -175,7 +168,9 @@ class FamMagics(Magics):
         """Ask the API, streaming the reply under the cell."""
         options, prompt = self._parse(line)
         if options.get("help") or (cell is None and not prompt):
-            print(_help())  # noqa: T201 - a magic's output
+            # IPython's help begins with a mark for Sphinx.
+            help_text = FamMagics.fam.parser.format_help().removeprefix("::").strip()
+            print(f"{help_text}\n{_EXAMPLES.rstrip()}")  # noqa: T201 - a magic's output
             return None
         if cell is not None and prompt:
             raise UsageError(f"%%fam: after the options there is {prompt[:40]!r}; the prompt belongs into the cell")
@@ -206,7 +201,9 @@ class FamMagics(Magics):
         if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
             raise UsageError(f"--into: {name!r} is no name for a variable")
         if not options.get("raw"):
-            prompt = fill_variables(prompt, self._shell.user_ns)
+            # Not str.format: a prompt may hold JSON or code, whose braces mean nothing here.
+            variables = self._shell.user_ns
+            prompt = _VARIABLE.sub(lambda match: str(variables.get(match[1], match[0])), prompt)
         client = self._find_client(options.get("using"))
         try:
             reply = client.ask(prompt, stream=not options.get("no_stream"), **fields)
@@ -264,17 +261,6 @@ class FamMagics(Magics):
             case "--using":
                 yield from (name for name, value in self._shell.user_ns.items() if isinstance(value, Client))
             case _ if word.startswith("-"):
-                yield from _long_options()
-
-
-def _long_options() -> list[str]:
-    """The long names of all options."""
-    # argparse lists them in a private attribute alone. IPython makes its parser of these decorators, the last first.
-    options = [option for option in reversed(FamMagics.fam.decorators) if isinstance(option, argument)]
-    return [flag for option in options for flag in option.args if flag.startswith("--")]
-
-
-def _help() -> str:
-    """What the options are, with examples."""
-    # IPython's help begins with a mark for Sphinx.
-    return f"{FamMagics.fam.parser.format_help().removeprefix('::').strip()}\n{_EXAMPLES.rstrip()}"
+                # argparse has a private list alone; IPython makes its parser of these decorators, the last first.
+                options = [option for option in reversed(FamMagics.fam.decorators) if isinstance(option, argument)]
+                yield from (flag for option in options for flag in option.args if flag.startswith("--"))

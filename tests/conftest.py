@@ -73,6 +73,17 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FAMNB_KEEP_PRICES", "0")
 
 
+@pytest.fixture
+def ipython() -> Iterator[Any]:
+    """A shell of IPython without a history."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    InteractiveShell.clear_instance()
+    yield InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    InteractiveShell.clear_instance()
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """The local service in its own process, with simulated answers that do not wait."""

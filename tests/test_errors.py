@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import famnb
 from famnb import errors
 from famnb.errors import FamnbError, Interrupted, ParseError, RateLimitError, StreamError
 from famnb.reply import Block, Reply
+from famnb.service import Server
 from tests.support.exchanges import exchange, spoken
 from tests.support.fault_server import Action, FaultServer
 
@@ -60,17 +60,15 @@ def test_an_error_survives_being_carried(carry, error):
 
 
 @pytest.fixture(scope="module")
-def limiter() -> Iterator[famnb.service.Server]:
+def limiter() -> Iterator[Server]:
     """A service that answers every call with 429."""
     with famnb.serve(time_scale=0, fault="status=429") as running:
         yield running
 
 
 @pytest.fixture
-def shell(server: famnb.service.Server, limiter: famnb.service.Server, tmp_path: Path) -> Iterator[InteractiveShell]:
+def shell(ipython: InteractiveShell, server: Server, limiter: Server, tmp_path: Path) -> Iterator[InteractiveShell]:
     """IPython with a client of the local service, and one whose key is wrong."""
-    InteractiveShell.clear_instance()
-    ipython = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     ledger, once = tmp_path / "ledger.sqlite", famnb.Retries(tries=1)
     with (
         famnb.Client(base_url=server.url, api_key=server.key, ledger=ledger, retries=once) as client,
@@ -82,13 +80,11 @@ def shell(server: famnb.service.Server, limiter: famnb.service.Server, tmp_path:
             "famnb": famnb,
             "client": client,
             "stranger": stranger,
-            "ledger": ledger,
-            "once": once,
             "awaited": awaited,
+            "ledger": ledger,
         }
-        ipython.user_ns |= {"limiter": limiter, "silent": silent, "awaited": awaited}
+        ipython.user_ns |= {"limiter": limiter, "silent": silent, "once": once}
         yield ipython
-    InteractiveShell.clear_instance()
 
 
 def show_failure(shell: InteractiveShell, code: str) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import famnb
 from famnb.client.live_call import Stream
@@ -16,15 +15,12 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture
-def shell(server: famnb.service.Server) -> Iterator[InteractiveShell]:
+def shell(ipython: InteractiveShell, server: famnb.service.Server) -> Iterator[InteractiveShell]:
     """A shell with the extension loaded and a client named `client`."""
-    InteractiveShell.clear_instance()
-    ipython = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
         ipython.user_ns["client"] = client
         ipython.run_line_magic("load_ext", "famnb")
         yield ipython
-    InteractiveShell.clear_instance()
 
 
 def complete(shell: InteractiveShell, code: str) -> set[str]:
@@ -82,7 +78,7 @@ def test_a_line_may_end_with_a_question_mark(shell: InteractiveShell, line: str)
 
 
 def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    for code in ("%fam --help", "%fam -h What is a tide?", "%%fam --help\nHi"):
+    for code in ("%fam", "%fam --help", "%fam -h What is a tide?", "%%fam --help\nHi"):
         assert shell.run_cell(code).success
         printed = capsys.readouterr().out
         assert "--max-tokens N" in printed
@@ -123,11 +119,6 @@ def test_variables_are_filled_in(shell: InteractiveShell):
     assert shell.user_ns["r"].request.messages[0].content == 'In Oslo: {"json": {}} {unknown} $HOME'
     shell.run_cell("%fam -e web --raw --into r In {city}")
     assert shell.user_ns["r"].request.messages[0].content == "In {city}"
-
-
-def test_a_line_alone_shows_the_help(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
-    assert shell.run_cell("%fam").success
-    assert "--max-tokens N" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,13 @@ _NAMES = {
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Declare the filters of calls, which `read_filters` reads."""
     group = parser.add_argument_group("filters", "which calls; a name may be given several times, any of which will do")
+
+    def parse(text: str) -> timedelta | str:
+        return parse_age(text) if text[-1:] in _UNITS and "-" not in text else text
+
     for name, comparison in (("since", "from"), ("until", "before")):
         group.add_argument(
-            f"--{name}", type=_parse_moment, metavar="WHEN", help=f"{comparison} then on: 2026-01-31, or an age as 7d"
+            f"--{name}", type=parse, metavar="WHEN", help=f"{comparison} then on: 2026-01-31, or an age as 7d"
         )
     for name, help in _NAMES.items():
         group.add_argument(f"--{name}", action="append", metavar="NAME", help=help)
@@ -46,7 +50,3 @@ def parse_age(text: str) -> timedelta:
         return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than there have been calls") from None
-
-
-def _parse_moment(text: str) -> timedelta | str:
-    return parse_age(text) if text[-1:] in _UNITS and "-" not in text else text

@@ -67,17 +67,13 @@ def run(options: argparse.Namespace) -> int:
         try:
             return child.wait()
         finally:
-            _stop(child)
-
-
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    """End JupyterLab, and its kernels with it; if it does not end by itself, kill it."""
-    child.terminate()
-    try:
-        child.wait(_STOP_TIMEOUT_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C
-        child.kill()
-        child.wait()
+            # It ends its kernels with it.
+            child.terminate()
+            try:
+                child.wait(_STOP_TIMEOUT_S)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C
+                child.kill()
+                child.wait()
 
 
 def find_notebooks() -> Path:

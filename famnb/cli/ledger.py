@@ -72,10 +72,6 @@ def _export(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     ledger = Ledger(options.ledger)
-    try:
-        added = ledger.load(options.file)
-    except OSError as error:
-        print(f"famnb: {options.file}: {error.strerror}", file=sys.stderr)
-        return 2
+    added = ledger.load(options.file)
     print(f"{added:,} new calls in {ledger.path}, {len(ledger):,} in all")
     return 0

@@ -40,7 +40,9 @@ def show(_options: argparse.Namespace) -> int:
 def import_prices(options: argparse.Namespace) -> int:
     """Take prices over into the user's file, in place of those of the same model, date, tier and service."""
     service = options.service
-    patterns, where = options.models or _models_asked(service), f" at {service}" if service else ""
+    patterns, where = options.models, f" at {service}" if service else ""
+    if not patterns:
+        patterns = sorted(set(calls(Ledger(), profile=service, columns=["model"])["model"].dropna()))
     if not patterns:
         print(f"famnb: the ledger has no calls{where}: name the models, such as 'gpt-*'", file=sys.stderr)
         return 2
@@ -49,8 +51,3 @@ def import_prices(options: argparse.Namespace) -> int:
     models = ", ".join(sorted({price.model for price in imported}))
     print(f"{format_count(len(imported), 'price')} of {models}{where} written to {path}; {imported[0].source}")
     return 0
-
-
-def _models_asked(service: str | None) -> list[str]:
-    """Return the models that the ledger has calls of, at this service if one is given."""
-    return sorted(set(calls(Ledger(), profile=service, columns=["model"])["model"].dropna()))

@@ -170,17 +170,11 @@ def make_experiment(file: RunFile, client: Client) -> Experiment:
     return Experiment(
         file.prompts,
         grid(**{"client": client, **file.grid}) if file.grid else file.variants or None,
-        file.repeats,
-        [make_scorer(item) for item in file.scorers],
-        name=file.name,
+        scorers=[make_scorer(item) for item in file.scorers],
         client=client,
-        seed=file.seed,
-        warmup=file.warmup,
-        template=file.template,
-        keep=file.keep,
-        primary=file.primary,
-        margin=file.margin,
-        looks=file.looks,
+        **file.model_dump(
+            include={"name", "repeats", "warmup", "seed", "template", "keep", "primary", "margin", "looks"}
+        ),
         **file.fields,
     )
 

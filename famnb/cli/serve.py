@@ -148,8 +148,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    names = {field.name for field in dataclasses.fields(Options)}
-    fields = {name: value for name, value in vars(options).items() if name in names}
+    fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(Options)}
     if not options.key:
         fields["key"] = os.getenv(KEY_VARIABLE, "").split() or None
     return run_service(**fields)

@@ -10,7 +10,6 @@ from famnb import cli
 
 # Every benchmark starts its peers as processes, one after another: some minutes on a loaded machine.
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_quick_benchmarks_run_and_their_json_has_every_part(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert cli.main(["bench", "--list"]) == 0
     names = [line.split()[0] for line in capfd.readouterr().out.splitlines()]
