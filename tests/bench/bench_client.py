@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import harness
@@ -36,14 +36,16 @@ def run(quick: bool) -> Result:
         bulk = _measure(peers, f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
         events = 10 if quick else 100
         live_url = f"{url}/live/{{}}/{PER_SECOND}"
-        many = {
-            cores: _measure(live_peers, live_url, streams, events, repeats, one_core=cores == "one")
-            for cores in (("all", "one") if hasattr(os, "sched_setaffinity") and not quick else ("all",))
-        }
+        live = _measure(live_peers, live_url, streams, events, repeats)
     imports = _imports(list(IMPORTS)[:2], 0) if quick else _imports(list(IMPORTS), 5)
+    cpu = {peer: figures["cpu_us_per_event"] for peer, figures in bulk.items()}
     return Result(
-        tables=[_bulk_table(bulk), _live_table(streams, many), _import_table(imports)],
-        goals=_goals(bulk, many, imports),
+        tables=[
+            Table("In bulk: one stream, as fast as it comes", _relative("client", "CPU µs/event", cpu)),
+            _live_table(streams, live),
+            Table("Import in a fresh interpreter", _relative("statement", "CPU ms", imports)),
+        ],
+        goals=_goals(cpu, live, imports),
         notes=[
             "famnb's CPU includes decoding, folding, timing and recording in a ledger file; the others only decode. In "
             "bulk each client has read one stream before.",
@@ -54,7 +56,6 @@ def run(quick: bool) -> Result:
             "CPU times are longer for every client, and comparable in one run alone; a lag is the machine's.",
             "A lag of a client that cannot keep up grows with the length of the run "
             f"({10 if quick else 100} events a stream at {PER_SECOND} a second).",
-            "With one core the client's process is bound to it; the server's is not.",
             "`import famnb` loads no part before its first use; the second row is what a first client waits for. "
             "Bytecode is cached by the first round, as pip does it for the peers.",
         ],
@@ -64,14 +65,12 @@ def run(quick: bool) -> Result:
 Figures = dict[str, dict[str, float | None]]
 
 
-def _measure(
-    peers: Sequence[str], url: str, streams: int, events: int, repeats: int, *, one_core: bool = False
-) -> Figures:
-    """Run these peers, and return for each the median of each figure; with `one_core` each is bound to a single one."""
+def _measure(peers: Sequence[str], url: str, streams: int, events: int, repeats: int) -> Figures:
+    """Run these peers, and return for each the median of each figure."""
     runs: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     for peer in harness.rotate(peers, repeats):
         command = [sys.executable, str(harness.HERE / "peers.py"), peer, url.format(events), str(streams), str(events)]
-        runs[peer].append(harness.run_child([*command, *(["one-core"] if one_core else [])]).json)
+        runs[peer].append(harness.run_child(command))
     figures = {}
     for peer in peers:
         figures[peer] = {name: median([run[name] for run in runs[peer]]) for name in runs[peer][0]}
@@ -81,66 +80,43 @@ def _measure(
 
 
 def _imports(names: list[str], repeats: int) -> dict[str, float | None]:
-    """The CPU time that a fresh interpreter needs for each statement, in seconds."""
-    seconds: dict[str, list[float]] = collections.defaultdict(list)
+    """The CPU time that a fresh interpreter needs for each statement, in milliseconds."""
+    times: dict[str, list[float]] = collections.defaultdict(list)
     for name in harness.rotate(names, repeats + 1):
-        code = f"import time; t = time.process_time(); {IMPORTS[name]}; print(time.process_time() - t)"
-        seconds[name].append(harness.run_child([sys.executable, "-c", code]).json)
+        code = f"import time; t = time.process_time(); {IMPORTS[name]}; print(1000 * (time.process_time() - t))"
+        times[name].append(harness.run_child([sys.executable, "-c", code]))
     # The first round compiles and warms the file cache.
-    return {name: median(seconds[name][1:] or seconds[name]) for name in names}
+    return {name: median(times[name][1:] or times[name]) for name in names}
 
 
-def _bulk_table(bulk: Figures) -> Table:
-    base = bulk["famnb"]["cpu_us_per_event"]
+def _relative(head: str, unit: str, figures: dict[str, float | None]) -> list[dict[str, Any]]:
+    """A row for each figure, beside that of famnb, which is the first."""
+    base = next(iter(figures.values()))
+    return [{head: name, unit: figure, "× famnb": ratio(figure, base)} for name, figure in figures.items()]
+
+
+def _live_table(streams: int, live: Figures) -> Table:
     rows = [
         {
             "client": peer,
-            "CPU µs/event": bulk[peer]["cpu_us_per_event"],
-            "× famnb": ratio(bulk[peer]["cpu_us_per_event"], base),
+            "CPU µs/event": figures["cpu_us_per_event"],
+            "lag p50 ms": figures["lag_p50_ms"],
+            f"× {FAST}": ratio(figures["cpu_us_per_event"], live.get(FAST, {}).get("cpu_us_per_event")),
+            "lag p99 ms": figures["lag_p99_ms"],
+            "peak RSS MB": figures["peak_rss_mb"],
         }
-        for peer in bulk
-    ]
-    return Table("In bulk: one stream, as fast as it comes", rows)
-
-
-def _live_table(streams: int, live: Mapping[str, Figures]) -> Table:
-    """A row for each number of cores and peer."""
-    rows = [
-        {
-            "cores": cores,
-            "client": peer,
-            "CPU µs/event": figures[peer]["cpu_us_per_event"],
-            "lag p50 ms": figures[peer]["lag_p50_ms"],
-            f"× {FAST}": ratio(figures[peer]["cpu_us_per_event"], figures.get(FAST, {}).get("cpu_us_per_event")),
-            "lag p99 ms": figures[peer]["lag_p99_ms"],
-            "peak RSS MB": figures[peer]["peak_rss_mb"],
-        }
-        for cores, figures in live.items()
-        for peer in figures
+        for peer, figures in live.items()
     ]
     return Table(f"Live, recorded: {streams} streams", rows)
 
 
-def _import_table(imports: dict[str, float | None]) -> Table:
-    base = imports["import famnb"]
-    rows = [
-        {"statement": name, "CPU ms": None if seconds is None else seconds * 1000, "× famnb": ratio(seconds, base)}
-        for name, seconds in imports.items()
-    ]
-    return Table("Import in a fresh interpreter", rows)
-
-
-def _goals(bulk: Figures, many: dict[str, Figures], imports: dict[str, float | None]) -> list[Goal]:
-    cpu = {peer: figures["cpu_us_per_event"] for peer, figures in bulk.items()}
-    loaded, first = many["all"]["famnb"], imports.get(CLIENT)
-    shares = {
-        cores: ratio(figures["famnb"]["cpu_us_per_event"], figures.get(FAST, {}).get("cpu_us_per_event"))
-        for cores, figures in many.items()
-    }
+def _goals(cpu: dict[str, float | None], live: Figures, imports: dict[str, float | None]) -> list[Goal]:
+    loaded = live["famnb"]
+    share = ratio(loaded["cpu_us_per_event"], live.get(FAST, {}).get("cpu_us_per_event"))
     return [
         Goal("openai's CPU per event, as a multiple of famnb's", 50, ratio(cpu.get("openai"), cpu["famnb"]), True),
         Goal("famnb's CPU per event, as a multiple of aiohttp+msgspec's", 2, ratio(cpu["famnb"], cpu.get(FAST))),
-        *(Goal(f"the same live at {STREAMS} streams, cores: {cores}", 1.25, share) for cores, share in shares.items()),
+        Goal(f"the same live at {STREAMS} streams", 1.25, share),
         Goal(f"famnb's CPU per event at {STREAMS} streams, µs", 14, loaded["cpu_us_per_event"]),
         Goal(f"famnb's lag at {STREAMS} streams, p99, ms", 1, loaded["lag_p99_ms"]),
         Goal(
@@ -148,5 +124,5 @@ def _goals(bulk: Figures, many: dict[str, Figures], imports: dict[str, float | N
             1 / 3,
             ratio(imports["import famnb"], imports.get("import openai")),
         ),
-        Goal("a first famnb.Client(...) in a fresh process, CPU ms", 200, None if first is None else first * 1000),
+        Goal("a first famnb.Client(...) in a fresh process, CPU ms", 200, imports.get(CLIENT)),
     ]

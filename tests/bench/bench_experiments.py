@@ -37,7 +37,7 @@ def run(quick: bool) -> Result:
     with harness.run_server(command) as (served, _):
         for name, way in ways.items():
             arguments = [way, served["url"], served["key"], str(calls), str(concurrency)]
-            figures = harness.run_child([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900).json
+            figures = harness.run_child([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900)
             rows[name] = _row(name, figures, calls)
     return Result(
         tables=[Table(f"{calls:,} streamed calls, {concurrency} at once", [*rows.values()])],

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import ChildRun, Goal, Result, Table, environment, ratio, run_child
+from harness import HERE, Goal, Result, Table, environment, ratio, run_child
 
 from famnb.record import schema
 
@@ -30,17 +30,6 @@ for start in range(0, count, batch):
     futures = [ledger.on_close(exchange) for exchange in exchanges[start:start + batch]]
     for future in futures:
         future.result()
-print([began, time.time()])
-"""
-SQLITE = """
-import sqlite3, sys, time
-connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
-connection.execute("PRAGMA journal_mode = WAL")
-connection.execute("PRAGMA synchronous = NORMAL")
-connection.execute("CREATE TABLE IF NOT EXISTS calls (id TEXT, body TEXT)")
-began = time.time()
-for number in range(int(sys.argv[2])):
-    connection.execute("INSERT INTO calls VALUES (?, ?)", (str(number), "x" * 7000))
 print([began, time.time()])
 """
 JSONL = """
@@ -96,13 +85,11 @@ def _measure_appends(folder: Path, count: int, *, quick: bool) -> list[dict[str,
     ways = {
         "famnb, 1 process, one at a time": (APPEND, 1, ["1", root]),
         "famnb, 1 process, batches of 50": (APPEND, 1, ["50", root]),
-        "famnb, 4 processes, one at a time": (APPEND, 4, ["1", root]),
         "famnb, 4 processes, batches of 50": (APPEND, 4, ["50", root]),
-        "sqlite3, 1 process, a row a commit": (SQLITE, 1, []),
         "JSONL with fsync, 1 process": (JSONL, 1, []),
     }
     if quick:
-        ways = dict(list(ways.items())[1::4])
+        ways = dict(list(ways.items())[1::2])
     rates = {}
     for index, (way, (code, processes, more)) in enumerate(ways.items()):
         rates[way] = _rate(code, processes, [str(folder / f"append-{index}"), str(count), *more])
@@ -137,16 +124,18 @@ def _read(code: str, stem: Path) -> dict[str, float]:
     imports, _, action = code.rpartition("; ")
     script = f"""
 import json, psutil, sys, time
+sys.path.insert(0, {str(HERE)!r})
+import harness
 {imports}
 getattr(globals().get("famnb"), "calls", None)
 before = psutil.Process().memory_info().rss
 began = time.perf_counter()
 {action}
-print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(deep=True).sum())]))
+seconds, peak_mb = time.perf_counter() - began, harness.peak_rss_mb() - before / (1 << 20)
+print(json.dumps([seconds, peak_mb, int(frame.memory_usage(deep=True).sum()) / 1e6]))
 """
-    child: ChildRun = run_child([sys.executable, "-c", script, str(stem)], timeout_s=600)
-    seconds, before, frame_bytes = child.json
-    return {"time (s)": seconds, "peak (MB)": child.peak_rss_mb - before / (1 << 20), "frame (MB)": frame_bytes / 1e6}
+    figures = run_child([sys.executable, "-c", script, str(stem)], timeout_s=600)
+    return dict(zip(("time (s)", "peak (MB)", "frame (MB)"), figures, strict=True))
 
 
 def _fill(stem: Path, size: int) -> None:

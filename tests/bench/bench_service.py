@@ -37,8 +37,9 @@ def run(quick: bool) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         prompts = [f"Question {n}: what is so special about the number {n}?" for n in range(1 if quick else 16)]
         texts, blocks = _answers(prompts)
-        servers = _Servers(Path(folder), texts, blocks)
-        flat_out, at_pace = servers.ways_to_start(0, 0), servers.ways_to_start(scale, gap_s)
+        file = Path(folder) / "blocks.json"
+        file.write_text(json.dumps(blocks))
+        flat_out, at_pace = _ways_to_start(file, texts, 0, 0), _ways_to_start(file, texts, scale, gap_s)
         if quick:
             flat_out, at_pace = {GATEWAY: flat_out[GATEWAY]}, {SIMULATION: at_pace[SIMULATION]}
         flat = _measure(flat_out, streams, repeats)
@@ -92,34 +93,28 @@ Running = tuple[str, int, dict[str, str]]
 Start = Callable[[], contextlib.AbstractContextManager[Running]]
 
 
-class _Servers:
-    """The ways to start each server, given what all of them shall say."""
+def _ways_to_start(blocks: Path, texts: dict[str, str], scale: float, gap_s: float) -> dict[str, Start]:
+    """A server for each name; those that say the same to everyone are asked the first prompt alone."""
+    first = dict([next(iter(texts.items()))])
+    return {
+        SIMULATION: lambda: _famnb(scale, texts),
+        "bare Starlette": lambda: _bare(blocks, first, gap_s),
+        COMPAT: lambda: _famnb(scale, texts, "--compat"),
+        GATEWAY: lambda: _gateway(blocks, first, gap_s),
+    }
 
-    def __init__(self, folder: Path, texts: dict[str, str], blocks: list[str]) -> None:
-        self._texts = texts
-        self._first = next(iter(texts.items()))
-        self._blocks = folder / "blocks.json"
-        self._blocks.write_text(json.dumps(blocks))
 
-    def ways_to_start(self, scale: float, gap_s: float) -> dict[str, Start]:
-        """A server for each name; those that say the same to everyone are asked the first prompt alone."""
-        return {
-            SIMULATION: lambda: _famnb(scale, self._texts),
-            "bare Starlette": lambda: self._bare(gap_s),
-            COMPAT: lambda: _famnb(scale, self._texts, "--compat"),
-            GATEWAY: lambda: self._gateway(gap_s),
-        }
+@contextlib.contextmanager
+def _bare(blocks: Path, texts: dict[str, str], gap_s: float, *, core: int = -1) -> Iterator[Running]:
+    command = (sys.executable, str(harness.HERE / "bare.py"), str(blocks), str(gap_s))
+    with harness.run_server(_pin(*command, core=core)) as (line, pid):
+        yield line["url"], pid, texts
 
-    @contextlib.contextmanager
-    def _bare(self, gap_s: float, *, is_engine: bool = False) -> Iterator[Running]:
-        command = (sys.executable, str(harness.HERE / "bare.py"), str(self._blocks), str(gap_s))
-        with harness.run_server(_pin(*command, core=0 if is_engine else -1)) as (line, pid):
-            yield line["url"], pid, dict([self._first])
 
-    @contextlib.contextmanager
-    def _gateway(self, gap_s: float) -> Iterator[Running]:
-        with self._bare(gap_s, is_engine=True) as (url, _, texts), _famnb(0, texts, "--upstream", url) as running:
-            yield running
+@contextlib.contextmanager
+def _gateway(blocks: Path, texts: dict[str, str], gap_s: float) -> Iterator[Running]:
+    with _bare(blocks, texts, gap_s, core=0) as (url, _, _), _famnb(0, texts, "--upstream", url) as running:
+        yield running
 
 
 @contextlib.contextmanager
@@ -143,7 +138,7 @@ def _measure(servers: dict[str, Start], streams: int, repeats: int) -> Figures:
     for name in harness.rotate(list(servers), repeats):
         with servers[name]() as (url, pid, texts):
             job = {"url": url, "path": PATH, "key": KEY, "model": MODEL, "texts": texts}
-            _run_load({**job, "streams": 4})  # also waits until it accepts connections
+            _run_load({**job, "streams": 4})
             loads[name].append(_measure_load(pid, {**job, "streams": streams}))
     return {
         name: {figure: median([run[figure] for run in runs]) for figure in ("cpu_us", "per_s", "rss_mb")}
@@ -153,7 +148,7 @@ def _measure(servers: dict[str, Start], streams: int, repeats: int) -> Figures:
 
 
 def _run_load(job: dict[str, Any]) -> dict[str, Any]:
-    load: dict[str, Any] = harness.run_child([sys.executable, str(harness.HERE / "load.py"), json.dumps(job)]).json
+    load: dict[str, Any] = harness.run_child([sys.executable, str(harness.HERE / "load.py"), json.dumps(job)])
     return load
 
 

@@ -129,7 +129,7 @@ def _measure(
     path = f"/live/{events}/{per_second}" + (heartbeat and f"/{heartbeat}")
     arguments = [PEERS[name], f"{url}{path}", str(streams), str(events), hog]
     command = [sys.executable, str(harness.HERE / "timing_peers.py"), *arguments]
-    figures = harness.run_child(command, env=env).json
+    figures = harness.run_child(command, env=env)
     return {
         "streams": streams,
         "hog": hog,

@@ -249,12 +249,10 @@ def _lab() -> Iterator[tuple[str, Path]]:
     """A JupyterLab whose every folder is its own: its address, and where they are."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
-        folders = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
-        folders |= {"LAB_SETTINGS_DIR": "settings", "LAB_WORKSPACES_DIR": "workspaces"}
-        folders = {name if name.startswith("JUPYTER") else f"JUPYTER_{name}": path for name, path in folders.items()}
-        extra = {name.replace("JUPYTER_LAB", "JUPYTERLAB"): str(home / path) for name, path in folders.items()}
-        for path in (*folders.values(), "root", "ipython"):
-            (home / path).mkdir()
+        names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+        extra = {name: str(home / name) for name in names}
+        for name in (*names, "root"):
+            (home / name).mkdir()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -264,7 +262,7 @@ def _lab() -> Iterator[tuple[str, Path]]:
         ]
         process = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", *options],
-            env=harness.environment({**extra, "IPYTHONDIR": str(home / "ipython")}),
+            env=harness.environment(extra),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

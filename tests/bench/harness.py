@@ -1,4 +1,4 @@
-"""What every benchmark shares: the machine's facts, measured child processes, tables with ratios, and the JSON.
+"""What every benchmark shares: the machine's facts, child processes, tables with ratios, and the JSON.
 
 A benchmark is a module `bench_<name>.py` beside this file with `TITLE` and `run(quick: bool) -> Result`.
 """
@@ -15,9 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,22 +64,6 @@ class Result:
     """How to read the figures, and what was left out and why."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChildRun:
-    """A child process that has ended."""
-
-    output: str
-    cpu_s: float
-    """User and system time of the child and of its own children."""
-    peak_rss_mb: float
-    wall_s: float
-
-    @property
-    def json(self) -> Any:
-        """The last line of its output, decoded."""
-        return json.loads(self.output.strip().splitlines()[-1])
-
-
 def list_benchmarks() -> list[str]:
     """The names of the benchmarks in this folder."""
     return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
@@ -101,50 +83,24 @@ def facts() -> dict[str, Any]:
     }
 
 
-def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> ChildRun:
-    """Run a child to its end and measure it; raises RuntimeError, with the end of its output, if it fails."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        began = time.monotonic()
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
-        status, peak_mb, usage = _wait(child, timeout_s)
-        wall_s = time.monotonic() - began
-        out.seek(0)
-        err.seek(0)
-        if status:
-            raise RuntimeError(f"{list(command)} ended with {status}: {err.read().decode(errors='replace')[-2000:]}")
-        return ChildRun(out.read().decode(), usage.ru_utime + usage.ru_stime, peak_mb, wall_s)
+def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Any:
+    """Run a child, and return the last line that it printed, decoded; raises RuntimeError if it fails."""
+    child = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(env), timeout=timeout_s
+    )
+    if child.returncode:
+        raise RuntimeError(f"{list(command)} ended with {child.returncode}: {child.stderr[-2000:]}")
+    return json.loads(child.stdout.splitlines()[-1])
 
 
-def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, float, resource.struct_rusage]:
-    """Wait for a child, and return its exit status, its peak memory in MB and its times."""
-    deadline = time.monotonic() + timeout_s
-    peak_mb = 0.0
-    while True:
-        peak_mb = max(peak_mb, peak_rss_mb(child.pid))
-        # Not `child.wait`: only wait4 tells the times of this child, and not of all children so far.
-        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        if pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, peak_mb or _megabytes(usage.ru_maxrss), usage
-        if time.monotonic() > deadline:
-            child.kill()
-            # Once is enough: the next rounds only wait for the kernel to report its end.
-            deadline += 10
-        time.sleep(0.01)
-
-
-def peak_rss_mb(pid: int | str = "self") -> float:
-    """The peak of a process so far, 0 if it cannot be told.
+def peak_rss_mb() -> float:
+    """The peak of this process's memory so far.
 
     From /proc where there is one: `ru_maxrss` of a child begins at its parent's peak.
     """
-    with contextlib.suppress(OSError), Path(f"/proc/{pid}/status").open() as lines:
+    with contextlib.suppress(OSError), Path("/proc/self/status").open() as lines:
         return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if pid == "self" else 0.0
-
-
-def _megabytes(maxrss: int) -> float:
-    return maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -155,7 +111,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(extra or {})}
 
 
-@contextmanager
+@contextlib.contextmanager
 def run_server(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, int]]:
     """A server in its own process while the block runs: its first line, one JSON value, and its process id."""
     with tempfile.TemporaryFile() as err:

@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 import uvloop
 
 END = b"0\r\n\r\n"
-PATIENCE_S = 30
-"""How long to wait for the server to accept its first connection."""
 
 
 def request(job: dict[str, Any], prompt: str) -> bytes:
@@ -68,31 +66,17 @@ def parse_stream(data: bytes) -> tuple[str, int]:
     return "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"]), len(events)
 
 
-async def wait_until_accepting(host: str, port: int) -> None:
-    """Wait until the server accepts connections."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            _, writer = await asyncio.open_connection(host, port)
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(0.05)
-        else:
-            writer.close()
-            return
-
-
 async def main(job: dict[str, Any]) -> dict[str, Any]:
     """Hold all streams, then compare; `wrong` counts streams with a lost, repeated or reordered event."""
     address = urlsplit(job["url"])
-    host, port = address.hostname or "", address.port or 0
-    await wait_until_accepting(host, port)
     loop, texts = asyncio.get_running_loop(), list(job["texts"].items())
     asked = [texts[n % len(texts)] for n in range(job["streams"])]
     began = time.monotonic()
     connections = await asyncio.gather(
-        *(loop.create_connection(lambda p=prompt: Stream(request(job, p)), host, port) for prompt, _ in asked)
+        *(
+            loop.create_connection(lambda p=prompt: Stream(request(job, p)), address.hostname, address.port)
+            for prompt, _ in asked
+        )
     )
     streams = [stream for _, stream in connections]
     await asyncio.gather(*(stream.over for stream in streams))

@@ -1,6 +1,6 @@
 """One client in a process of its own: reads canned streams in its own idiom and prints what that cost, as JSON.
 
-usage: peers.py PEER URL STREAMS EVENTS [one-core]
+usage: peers.py PEER URL STREAMS EVENTS
 Each peer takes the text of every event and the moment at which it had the event; famnb moreover does all that it does
 for any call: folding, timing, recording in a ledger file. famnb brings uvloop, so every other peer is given it too.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -191,6 +190,4 @@ def main(peer: str, url: str, streams: int, events: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[5:] == ["one-core"]:
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import harness
 from peers import CHAT, KEY, PEERS, UNLIMITED, Arrivals, Meter, text_of
@@ -67,8 +67,19 @@ def savefig(over: threading.Event) -> None:
 HOGS: dict[str, Callable[[threading.Event], None]] = {"idle": idle, "loop": loop, "holds": holds, "savefig": savefig}
 
 
-def read_with_famnb(url: str, streams: int) -> dict[str, Any]:
-    """What famnb recorded: the errors of exact times, their share, lateness, and each call's inter-chunk latency."""
+class Recorded(NamedTuple):
+    """What a client recorded: errors of its times, lateness, the share of exact times, inter-chunk latencies."""
+
+    errors_ms: list[float]
+    lags_ms: list[float]
+    exact_share: float | None
+    icl_p95_ms: list[float | None]
+    """Of each stream."""
+    true_icl_p95_ms: list[float | None]
+
+
+def read_with_famnb(url: str, streams: int) -> Recorded:
+    """What famnb recorded, whose errors are those of its exact times alone."""
     import famnb
 
     request = famnb.ChatRequest(**CHAT)
@@ -92,37 +103,18 @@ def read_with_famnb(url: str, streams: int) -> dict[str, Any]:
                 errors_ms.append((sent_ns + read.t_ns - texts[0]) / 1e6)
         recorded.append(None if reply.timing.icl_p95_s is None else reply.timing.icl_p95_s * 1e3)
         true.append(p95(gaps(moments)))
-    return {
-        "errors_ms": errors_ms,
-        "lags_ms": lags_ms,
-        "exact_share": harness.median([reply.timing.exact_share for reply in replies]),
-        "icl_p95_ms": harness.median(recorded),
-        "icl_deviation": max_deviation(recorded, true),
-        "true_icl_p95_ms": harness.median(true),
-    }
+    exact_share = harness.median([reply.timing.exact_share for reply in replies])
+    return Recorded(errors_ms, lags_ms, exact_share, recorded, true)
 
 
-def read_with_peer(peer: str, url: str, streams: int) -> dict[str, Any]:
+def read_with_peer(peer: str, url: str, streams: int) -> Recorded:
     """What a peer's own user would record: the moment of each event when the code that reads the stream has it."""
     arrivals: list[Arrivals] = PEERS[peer](url, streams, Meter())
     texts = [[(moment, int(text)) for moment, text in stream if text] for stream in arrivals]
     lags_ms = [(moment - sent) / 1e6 for stream in texts for moment, sent in stream]
     recorded = [p95(gaps([moment for moment, _ in stream])) for stream in texts]
     true = [p95(gaps([sent for _, sent in stream])) for stream in texts]
-    return {
-        "errors_ms": lags_ms,
-        "lags_ms": lags_ms,
-        "exact_share": None,
-        "icl_p95_ms": harness.median(recorded),
-        "icl_deviation": max_deviation(recorded, true),
-        "true_icl_p95_ms": harness.median(true),
-    }
-
-
-def max_deviation(recorded: list[float | None], true: list[float | None]) -> float | None:
-    """By how much, as a share of the true one, a stream's figure is wrong at most."""
-    pairs = zip(recorded, true, strict=True)
-    return max((abs(mine / right - 1) for mine, right in pairs if mine and right), default=None)
+    return Recorded(lags_ms, lags_ms, None, recorded, true)
 
 
 def gaps(moments_ns: list[int]) -> list[float]:
@@ -138,7 +130,7 @@ def main(peer: str, url: str, streams: int, events: int, hog: str) -> None:
     read = read_with_famnb if peer == "famnb" else lambda *arguments: read_with_peer(peer, *arguments)
     # Imports, certificates and the first connection are not what is measured.
     read(url.replace(f"/{events}/", "/3/"), 1)
-    over, outcome = threading.Event(), Future[dict[str, Any]]()
+    over, outcome = threading.Event(), Future[Recorded]()
 
     def run() -> None:
         try:
@@ -152,17 +144,23 @@ def main(peer: str, url: str, streams: int, events: int, hog: str) -> None:
     thread.start()
     HOGS[hog](over)
     thread.join()
-    report = outcome.result()
-    if len(report["lags_ms"]) != streams * events:
-        raise AssertionError(f"{len(report['lags_ms'])} events came of {streams * events}")
-    errors, lags = report.pop("errors_ms"), report.pop("lags_ms")
-    for name, values in (("error", errors), ("lag", lags)):
+    found = outcome.result()
+    if len(found.lags_ms) != streams * events:
+        raise AssertionError(f"{len(found.lags_ms)} events came of {streams * events}")
+    pairs = zip(found.icl_p95_ms, found.true_icl_p95_ms, strict=True)
+    report: dict[str, Any] = {
+        "exact_share": found.exact_share,
+        "icl_p95_ms": harness.median(found.icl_p95_ms),
+        "true_icl_p95_ms": harness.median(found.true_icl_p95_ms),
+        # By how much, as a share of the true one, a stream's figure is wrong at most.
+        "icl_deviation": max((abs(mine / right - 1) for mine, right in pairs if mine and right), default=None),
+        "held_p50_ms": harness.median([duration * 1e3 for duration in held_s]),
+        # Without stamps no event is claimed to be exact.
+        "wrong_n": None if found.exact_share is None else sum(abs(error) > 0.1 for error in found.errors_ms),
+    }
+    for name, values in (("error", found.errors_ms), ("lag", found.lags_ms)):
         report |= {f"{name}_p50_ms": harness.median(values), f"{name}_p99_ms": harness.quantile(values, 0.99)}
-    held_ms = [duration * 1e3 for duration in held_s]
-    report["held_p50_ms"] = harness.median(held_ms)
-    # Without stamps no event is claimed to be exact.
-    wrong = None if report["exact_share"] is None else sum(abs(error) > 0.1 for error in errors)
-    print(json.dumps({**report, "wrong_n": wrong}))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":
