@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "scripts"
-TEXTS = ("whole", "stream")
-CASES = (*TEXTS, "tools", "streamed_tools", "object", "streamed_object")
+CASES = ("whole", "stream", "tools", "streamed_tools", "object", "streamed_object")
 MODELS = {
     "chat": "gpt-4o-mini",
     "compatible": "gpt-4o-mini",
@@ -44,7 +43,6 @@ class Client:
 
 VERCEL = ("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "@ai-sdk/anthropic", "zod")
 LANGCHAIN = ("langchain-openai", "langchain-anthropic")
-PYDANTIC_AI = ("pydantic-ai-slim[openai,anthropic]",)
 # LiteLLM imports mcp where a tool is given, but does not depend on it.
 LITELLM = ("litellm", "mcp")
 NO_FORMAT = (
@@ -69,13 +67,5 @@ CLIENTS = (
         not_offered={(service, "streamed_object"): NO_FORMAT for service in ("simulation", "engine", "smollm2")},
     ),
     Client("langchain-anthropic", "messages", "langchain_models.py", LANGCHAIN[::-1], (*CASES, "object_by_tool")),
-    *(
-        Client("pydantic-ai", api, "pydantic_ai_agents.py", PYDANTIC_AI, (*CASES, "object_by_tool"))
-        for api in ("chat", "responses", "messages")
-    ),
-    *(Client("openai-agents", api, "openai_agents.py", ("openai-agents",)) for api in OPENAI_APIS),
     *(Client("litellm", api, "litellm_calls.py", LITELLM) for api in ("chat", "responses", "messages")),
 )
-
-MEASURING = tuple(Client("guidellm", api, "guidellm_runs.py", ("guidellm",), TEXTS) for api in OPENAI_APIS)
-"""Clients that count for themselves what they were answered."""

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.client.transport.certificates import Certificate
 from tests.conformance.clients import SCRIPTS
@@ -128,13 +127,6 @@ class ReverseProxy:
         return shutil.which(self.command[0], path=_PATH) is not None
 
 
-class Ports(NamedTuple):
-    """Where a reverse proxy listens."""
-
-    plain: int
-    tls: int
-
-
 _NGINX_COMMAND = ("nginx", "-e", "stderr", "-c", "{file}")
 PROXIES = (
     ReverseProxy("nginx", _NGINX_COMMAND, NGINX),
@@ -151,9 +143,11 @@ PROXIES = (
 
 
 @contextlib.contextmanager
-def run_reverse_proxy(proxy: ReverseProxy, upstream: str, certificate: Certificate, folder: Path) -> Iterator[Ports]:
-    """Run a reverse proxy in front of an address, and yield where it listens once it answers."""
-    ports = Ports(*_find_free_ports())
+def run_reverse_proxy(
+    proxy: ReverseProxy, upstream: str, certificate: Certificate, folder: Path
+) -> Iterator[dict[str, int]]:
+    """Run a reverse proxy in front of an address, and yield its ports, `plain` and `tls`, once it answers."""
+    ports = dict(zip(("plain", "tls"), _find_free_ports(), strict=True))
     file = folder / "configuration"
     file.write_text(
         proxy.configuration.format(
@@ -163,7 +157,7 @@ def run_reverse_proxy(proxy: ReverseProxy, upstream: str, certificate: Certifica
             certificate=certificate.file,
             key=certificate.key,
             chunked=proxy.chunked,
-            **ports._asdict(),
+            **ports,
         )
     )
     # haproxy takes a certificate and its key from one file.
@@ -178,7 +172,7 @@ def run_reverse_proxy(proxy: ReverseProxy, upstream: str, certificate: Certifica
             env={"PATH": _PATH, "HOME": str(folder)},
         )
         try:
-            for port in ports:
+            for port in ports.values():
                 wait_until(lambda port=port: _accepts(port) or process.poll() is not None, timeout=30)
             assert process.poll() is None, (folder / "log").read_text()
             yield ports

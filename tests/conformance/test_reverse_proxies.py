@@ -96,7 +96,7 @@ def address(
 
         def find(proxy: ReverseProxy, is_encrypted: bool, upstream: str) -> str:
             ports = start(proxy, upstream)
-            return f"https://localhost:{ports.tls}" if is_encrypted else f"http://127.0.0.1:{ports.plain}"
+            return f"https://localhost:{ports['tls']}" if is_encrypted else f"http://127.0.0.1:{ports['plain']}"
 
         yield find
 

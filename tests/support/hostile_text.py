@@ -100,23 +100,8 @@ HOSTILE = [
     "Z" + "\u0335\u0321\u0338" * 200,
 ]
 SAFE_TAGS = {"a", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
-SAFE_TAGS |= {
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "span",
-    "strong",
-    "summary",
-    "table",
-    "tbody",
-    "td",
-    "th",
-    "thead",
-    "tr",
-    "ul",
-}
+SAFE_TAGS |= {"li", "ol", "p", "pre", "s", "span", "strong", "summary"}
+SAFE_TAGS |= {"table", "tbody", "td", "th", "thead", "tr", "ul"}
 SAFE_ATTRIBUTES = {"href", "title", "start", "style", "dir", "rel", "target", "class", "align"}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
-from famnb.wire.sse import Decoder
 from tests.support.fault_server import DONE, FaultServer, Received, Script, chunked, event, whole
 from tests.support.service_requests import ServiceClient
+from tests.support.strategies import read
 from tests.support.thread_service import run_service
 
 MODEL = "their-model"
@@ -73,11 +73,7 @@ def fetch_reply(api: ServiceClient, endpoint: str, prompt: str = "Say hello.", *
     answer = api.ask(endpoint, prompt, **fields)
     assert answer.status_code == 200, answer.text
     dialect = ENDPOINTS[endpoint].dialect
-    if not fields.get("stream"):
-        return fold(dialect.read(answer.json()))
-    decoder, reader = Decoder(), dialect.reader()
-    data = [*decoder.feed(answer.content), *decoder.end()]
-    return fold([reply_event for piece in data for reply_event in reader.read(piece)] + reader.end())
+    return fold(read(dialect, [answer.content]) if fields.get("stream") else dialect.read(answer.json()))
 
 
 def answer_with(upstream: FaultServer, script: Script) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anthropic
-from report import CAP, FUNCTION, KEY, MODEL, PARAMETERS, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report
+from report import CAP, FUNCTION, KEY, MODEL, PARAMETERS, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report, user
 
 client = anthropic.Anthropic(base_url=URL, api_key=KEY, max_retries=0, _strict_response_validation=True)
 TOOL: Any = {"name": FUNCTION["name"], "description": FUNCTION["description"], "input_schema": PARAMETERS}
@@ -17,10 +17,6 @@ def create(messages: Any, *, stream: bool, **fields: Any) -> Any:
         return client.messages.parse(**asked) if "output_format" in fields else client.messages.create(**asked)
     with client.messages.stream(**asked) as events:
         return events.get_final_message()
-
-
-def user(text: Any) -> Any:
-    return {"role": "user", "content": text}
 
 
 def text_of(message: Any) -> str:

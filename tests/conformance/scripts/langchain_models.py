@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from report import API, CAP, KEY, MODEL, PROMPT, URL, WEATHER_PROMPT, Weather, WeatherTool, report
+from report import API, CAP, KEY, MODEL, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report
 
 if API == "messages":
     from langchain_anthropic import ChatAnthropic
@@ -26,8 +26,12 @@ else:
         use_responses_api=API == "responses",
         stream_usage=True,
     )
-weather = WeatherTool()
-get_weather = tool(weather.get_weather)
+
+
+@tool
+def get_weather(city: Literal["Oslo", "Rome"]) -> str:
+    """Return the weather in a city."""
+    return RESULT
 
 
 def ask(runnable: Any, messages: Any, *, stream: bool) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for its table when imported
 
 import litellm
-from report import API, CAP, FUNCTION, KEY, MODEL, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report
+from report import API, CAP, FUNCTION, KEY, MODEL, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report, user
 
 PROVIDERS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
 COMMON: Any = {
@@ -22,10 +22,6 @@ NESTED: Any = {"type": "function", "function": FUNCTION}
 FLAT: Any = {"type": "function", **FUNCTION}
 
 
-def user(text: str) -> Any:
-    return [{"role": "user", "content": text}]
-
-
 def complete(messages: Any, *, stream: bool, **fields: Any) -> Any:
     if not stream:
         return litellm.completion(messages=messages, max_tokens=CAP, **COMMON, **fields)
@@ -35,7 +31,7 @@ def complete(messages: Any, *, stream: bool, **fields: Any) -> Any:
 
 
 def chat_text(*, stream: bool) -> dict[str, Any]:
-    reply = complete(user(PROMPT), stream=stream)
+    reply = complete([user(PROMPT)], stream=stream)
     choice = reply.choices[0]
     return {
         "text": choice.message.content,
@@ -45,7 +41,7 @@ def chat_text(*, stream: bool) -> dict[str, Any]:
 
 
 def chat_tools(*, stream: bool) -> dict[str, Any]:
-    messages = user(WEATHER_PROMPT)
+    messages = [user(WEATHER_PROMPT)]
     message = complete(messages, stream=stream, tools=[NESTED], tool_choice="required").choices[0].message
     results = [{"role": "tool", "tool_call_id": call.id, "content": RESULT} for call in message.tool_calls]
     last = complete([*messages, message, *results], stream=stream, tools=[NESTED])
@@ -54,7 +50,7 @@ def chat_tools(*, stream: bool) -> dict[str, Any]:
 
 
 def chat_object(*, stream: bool) -> dict[str, Any]:
-    reply = complete(user(WEATHER_PROMPT), stream=stream, response_format=Weather)
+    reply = complete([user(WEATHER_PROMPT)], stream=stream, response_format=Weather)
     return {"answer": Weather.model_validate_json(reply.choices[0].message.content).model_dump()}
 
 
@@ -80,11 +76,11 @@ def responses_text(*, stream: bool) -> dict[str, Any]:
 
 
 def responses_tools(*, stream: bool) -> dict[str, Any]:
-    first = respond(stream=stream, input=user(WEATHER_PROMPT), tools=[FLAT], tool_choice="required")
+    first = respond(stream=stream, input=[user(WEATHER_PROMPT)], tools=[FLAT], tool_choice="required")
     made = [item for item in first.output if item.type == "function_call"]
     results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in made]
     items = [item.model_dump() for item in made]
-    last = respond(stream=stream, input=[*user(WEATHER_PROMPT), *items, *results], tools=[FLAT])
+    last = respond(stream=stream, input=[user(WEATHER_PROMPT), *items, *results], tools=[FLAT])
     return {"calls": [[call.name, json.loads(call.arguments)] for call in made], "text": output_text(last)}
 
 

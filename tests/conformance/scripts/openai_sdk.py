@@ -6,17 +6,13 @@ import json
 from typing import Any
 
 import openai
-from report import API, CAP, FUNCTION, KEY, MODEL, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report
+from report import API, CAP, FUNCTION, KEY, MODEL, PROMPT, RESULT, URL, WEATHER_PROMPT, Weather, report, user
 
 client = openai.OpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0)
 CHAT: Any = {"model": MODEL, "max_completion_tokens": CAP}
 RESPONSES: Any = {"model": MODEL, "max_output_tokens": CAP}
 NESTED: Any = {"type": "function", "function": {**FUNCTION, "strict": True}}
 FLAT: Any = {"type": "function", "strict": True, **FUNCTION}
-
-
-def user(text: str) -> Any:
-    return [{"role": "user", "content": text}]
 
 
 def chat(*, stream: bool, **fields: Any) -> Any:
@@ -28,7 +24,7 @@ def chat(*, stream: bool, **fields: Any) -> Any:
 
 
 def chat_text(*, stream: bool) -> dict[str, Any]:
-    reply = chat(stream=stream, messages=user(PROMPT))
+    reply = chat(stream=stream, messages=[user(PROMPT)])
     return {
         "text": reply.choices[0].message.content,
         "finish": reply.choices[0].finish_reason,
@@ -37,7 +33,7 @@ def chat_text(*, stream: bool) -> dict[str, Any]:
 
 
 def chat_tools(*, stream: bool) -> dict[str, Any]:
-    messages = user(WEATHER_PROMPT)
+    messages = [user(WEATHER_PROMPT)]
     message = chat(stream=stream, messages=messages, tools=[NESTED], tool_choice="required").choices[0].message
     results = [{"role": "tool", "tool_call_id": call.id, "content": RESULT} for call in message.tool_calls]
     last = chat(stream=stream, messages=[*messages, message, *results], tools=[NESTED])
@@ -46,7 +42,7 @@ def chat_tools(*, stream: bool) -> dict[str, Any]:
 
 
 def chat_object(*, stream: bool) -> dict[str, Any]:
-    reply = chat(stream=stream, messages=user(WEATHER_PROMPT), response_format=Weather)
+    reply = chat(stream=stream, messages=[user(WEATHER_PROMPT)], response_format=Weather)
     return {"answer": reply.choices[0].message.parsed.model_dump()}
 
 
@@ -65,13 +61,13 @@ def responses_text(*, stream: bool) -> dict[str, Any]:
 
 
 def responses_tools(*, stream: bool) -> dict[str, Any]:
-    first = respond(stream=stream, input=user(WEATHER_PROMPT), tools=[FLAT], tool_choice="required")
+    first = respond(stream=stream, input=[user(WEATHER_PROMPT)], tools=[FLAT], tool_choice="required")
     made = [item for item in first.output if item.type == "function_call"]
     results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in made]
     # Once with all items, once by the id of the response.
     known: Any = {"input": results, "previous_response_id": first.id}
     if not stream:
-        known = {"input": [*user(WEATHER_PROMPT), *first.output, *results]}
+        known = {"input": [user(WEATHER_PROMPT), *first.output, *results]}
     last = respond(stream=stream, tools=[FLAT], **known)
     return {"calls": [[call.name, json.loads(call.arguments)] for call in made], "text": last.output_text}
 

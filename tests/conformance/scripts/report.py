@@ -19,12 +19,6 @@ WEATHER_PROMPT = "How is the weather in Oslo?"
 RESULT = "11 degrees"
 
 
-class City(pydantic.BaseModel):
-    """The arguments of the tool."""
-
-    city: Literal["Oslo", "Rome"]
-
-
 class Weather(pydantic.BaseModel):
     """The form of a structured answer."""
 
@@ -41,22 +35,15 @@ PARAMETERS = {
 FUNCTION = {"name": "get_weather", "description": "Return the weather in a city.", "parameters": PARAMETERS}
 
 
-class WeatherTool:
-    """The tool as a function, which remembers with what it was called."""
-
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-
-    def get_weather(self, city: Literal["Oslo", "Rome"]) -> str:
-        """Return the weather in a city."""
-        self.calls.append(["get_weather", {"city": city}])
-        return RESULT
+def user(content: Any) -> Any:
+    """Return a message of the user's."""
+    return {"role": "user", "content": content}
 
 
 def report(
-    text: Callable[..., dict[str, Any]] | None = None,
-    tools: Callable[..., dict[str, Any]] | None = None,
-    answer: Callable[..., dict[str, Any]] | None = None,
+    text: Callable[..., dict[str, Any]],
+    tools: Callable[..., dict[str, Any]],
+    answer: Callable[..., dict[str, Any]],
     /,
     **others: Callable[[], dict[str, Any]],
 ) -> None:
@@ -65,7 +52,6 @@ def report(
     cases = {
         name: functools.partial(case, stream=stream)
         for *names, case in pairs
-        if case
         for name, stream in zip(names, (False, True), strict=True)
     }
     for name, case in {**cases, **others}.items():
