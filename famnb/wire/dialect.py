@@ -231,14 +231,12 @@ def read_usage(
 def write_usage(usage: Usage, input_name: str, output_name: str) -> dict[str, Any] | None:
     """Return the usage object in which the counts of input and output have these names; None if no count is known."""
     counts = {input_name: usage.input_tokens, output_name: usage.output_tokens, "total": usage.total_tokens}
-    if all(count is None for count in counts.values()):
-        return None
     fields: dict[str, Any] = {f"{name}_tokens": count for name, count in counts.items()}
     if usage.reasoning_tokens is not None:
         fields[f"{output_name}_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     if usage.cached_tokens is not None:
         fields[f"{input_name}_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return fields
+    return None if all(value is None for value in fields.values()) else fields
 
 
 _ORDINARY_TIERS = ("default", "standard", "auto", "on_demand")
