@@ -80,7 +80,7 @@ def scalar_text(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+    return str(value) if type(value) in (int, float) else ""
 
 
 def integer(value: Any) -> int | None:
@@ -91,8 +91,8 @@ def integer(value: Any) -> int | None:
             value = int(value) if value.isdecimal() else float(value)
         except ValueError:
             return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and 0 <= value < math.inf else None
+    # By its exact type, since `bool` is a subclass of `int`.
+    return int(value) if type(value) in (int, float) and 0 <= value < math.inf else None
 
 
 def first_integer(*values: Any) -> int | None:
