@@ -94,8 +94,7 @@ def add_model(parser: argparse.ArgumentParser, help: str) -> None:
 
 def add_ledger(parser: argparse.ArgumentParser) -> None:
     """Declare `--ledger`, for another ledger than the user's own."""
-    help = "the ledger (default: FAMNB_LEDGER, else your own)"
-    parser.add_argument("--ledger", metavar="FILE", type=Path, help=help)
+    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
 
 
 def find_shipped_folder(folder: str, file: str) -> tuple[Path, bool]:

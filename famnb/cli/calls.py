@@ -22,8 +22,7 @@ _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "out
 def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
     target = parser.add_mutually_exclusive_group()
-    csv_help = "write all calls as CSV; - is standard output"
-    target.add_argument("--csv", metavar="FILE", help=csv_help)
+    target.add_argument("--csv", metavar="FILE", help="write all calls as CSV; - is standard output")
     target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
     add_ledger(parser)
     rows_help = "rows of the table (default: %(default)s)"

@@ -72,6 +72,5 @@ def _export(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     ledger = Ledger(options.ledger)
-    added = ledger.load(options.file)
-    print(f"{added:,} new calls in {ledger.path}, {len(ledger):,} in all")
+    print(f"{ledger.load(options.file):,} new calls in {ledger.path}, {len(ledger):,} in all")
     return 0

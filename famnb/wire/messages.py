@@ -59,8 +59,6 @@ CONVENTIONS = Conventions(
 
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """The fields of the usage, in the order of the document."""
-
-
 THREAD_UNSUPPORTED = "thread_unsupported_request"
 """The code by which the vendor's SDK knows that a service keeps no conversation."""
 

@@ -82,11 +82,8 @@ _EVENT_FAMILIES = {
 """For each family of `.delta` and `.done` events, the kind of block and the field of the whole text in `.done`."""
 
 _DELTA_EVENTS = {f"{family}.delta": kind for family, (kind, _) in _EVENT_FAMILIES.items()}
-
 _DONE_EVENTS = {f"{family}.done": fields for family, fields in _EVENT_FAMILIES.items()}
-
 _STATUSES: tuple[Status, ...] = ("completed", "incomplete", "failed", "cancelled")
-
 _TERMINAL_EVENTS = tuple(f"response.{status}" for status in _STATUSES)
 
 _FINISH_REASONS = {"completed": "stop", "max_output_tokens": "length", "max_tokens": "length"}
