@@ -111,14 +111,32 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
     np.add.at(wins, (sides[rows, outcomes % 2][~is_tie], sides[rows, 1 - outcomes % 2][~is_tie]), 1)
     np.add.at(ties, tuple(sides[is_tie].T), 1)
     ties += ties.T
-    _check_connected(wins + ties, names)
-    bounded = _is_bounded(wins, ties)
+    groups_met, labels = _components(wins + ties, strong=False)
+    if groups_met > 1:
+        parts = (
+            ", ".join(name for name, label in zip(names, labels, strict=True) if label == group)
+            for group in range(groups_met)
+        )
+        raise InvalidRequest(
+            f"these were never compared with one another: {' | '.join(parts)}; vote on pairs across them"
+        )
+    # Someone who never lost or tied would have an infinite strength (Ford, 1957). With ties, a circle of wins as well:
+    # without one, all votes become certain as ties grow rarer and gaps wider in step.
+    bounded = _components(wins + ties, strong=True)[0] == 1 and (
+        not is_tie.any() or _components(wins, strong=True)[0] < size
+    )
     counts = np.eye(3)[outcomes]
     if not bounded:
         prior = np.unique(np.sort(sides, axis=1), axis=0)
         sides = np.concatenate([sides, prior])
         counts = np.concatenate([counts, np.tile([PRIOR, PRIOR, 0.0], (len(prior), 1))])
-    features = _features(sides, size)
+    # What each outcome of each vote (first, second, tie) has of each parameter: the strength of each but the first,
+    # which is 0, and the logarithm of ties. The outcomes of a vote are as likely as the exponentials of these sums are
+    # to one another (a conditional logit).
+    picks = np.eye(size)[sides]
+    picks = np.concatenate([picks, picks.mean(axis=1, keepdims=True)], axis=1)
+    tie = np.broadcast_to([[[0.0], [0.0], [1.0]]], (len(sides), 3, 1))
+    features = np.concatenate([picks[:, :, 1:], tie], axis=2)
     if not is_tie.any():
         counts, features = counts[:, :2], features[:, :2, :-1]
     parameters = _fit(features, counts)
@@ -149,6 +167,13 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
         },
         index=pd.Index(names),
     )
+    notes = []
+    if not bounded:
+        why = "one never lost or never won" if wins.any() else "there are only ties"
+        notes.append(f"{why}: half a win both ways was added to each pair")
+    if groups and (groups < MIN_CLUSTERS or not bounded):
+        few = f", since fewer than {MIN_CLUSTERS} do not tell how prompts differ" if groups < MIN_CLUSTERS else ""
+        notes.append(f"intervals: every prompt counts as one vote{few}")
     order = np.argsort(-strength, kind="stable")
     return Ranking(
         frame.iloc[order],
@@ -158,18 +183,8 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
         covariance[np.ix_(order, order)],
         groups,
         float(np.exp(parameters[-1])) if is_tie.any() else 0.0,
-        tuple(_notes(groups, bounded=bounded, decided=bool(wins.any()))),
+        tuple(notes),
     )
-
-
-def _notes(groups: int, *, bounded: bool, decided: bool) -> Iterable[str]:
-    if not bounded:
-        why = "one never lost or never won" if decided else "there are only ties"
-        yield f"{why}: half a win both ways was added to each pair"
-    if groups and (groups < MIN_CLUSTERS or not bounded):
-        yield "intervals: every prompt counts as one vote" + (
-            f", since fewer than {MIN_CLUSTERS} do not tell how prompts differ" if groups < MIN_CLUSTERS else ""
-        )
 
 
 def _quantile(level: float, clusters: int) -> float:
@@ -191,18 +206,6 @@ def _check_vote(vote: Any) -> Vote:
             raise InvalidRequest(
                 f"a vote is (first, second, the winner of the two or None for a tie), names; got {vote!r}"
             )
-
-
-def _features(sides: npt.NDArray[np.intp], size: int) -> Values:
-    """What each outcome of each vote (first, second, tie) has of each parameter.
-
-    The parameters are the strength of each but the first, which is 0, and the logarithm of ties. The outcomes of a vote
-    are as likely as the exponentials of these sums are to one another (a conditional logit).
-    """
-    picks = np.eye(size)[sides]
-    outcomes = np.concatenate([picks, picks.mean(axis=1, keepdims=True)], axis=1)
-    is_tie = np.broadcast_to([[[0.0], [0.0], [1.0]]], (len(sides), 3, 1))
-    return np.concatenate([outcomes[:, :, 1:], is_tie], axis=2)
 
 
 def _derivatives(parameters: Values, features: Values, counts: Values) -> tuple[Values, Values]:
@@ -250,24 +253,3 @@ def _components(table: npt.NDArray[Any], *, strong: bool) -> tuple[int, npt.NDAr
         sparse.csr_array(table), directed=True, connection="strong" if strong else "weak"
     )
     return int(count), labels
-
-
-def _is_bounded(wins: Values, ties: Values) -> bool:
-    """Whether the likelihood has its maximum at finite strengths and a finite share of ties."""
-    # Someone who never lost or tied would have an infinite strength (Ford, 1957). With ties, a circle of wins as well:
-    # without one, all votes become certain as ties grow rarer and gaps wider in step.
-    is_connected = _components(wins + ties, strong=True)[0] == 1
-    return is_connected and (not ties.any() or _components(wins, strong=True)[0] < len(wins))
-
-
-def _check_connected(met: npt.NDArray[Any], names: list[str]) -> None:
-    """Raise ValueError if there are groups between which nothing was compared: no strength relates them."""
-    count, labels = _components(met, strong=False)
-    if count > 1:
-        groups = [
-            ", ".join(name for name, label in zip(names, labels, strict=True) if label == group)
-            for group in range(count)
-        ]
-        raise InvalidRequest(
-            f"these were never compared with one another: {' | '.join(groups)}; vote on pairs across them"
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,14 @@ def paired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     prompts, and takes six of them at 95 %; the p-value is of the same tests.
     """
     level = check_share("level", level)
-    return _mean_difference(*_Calls.of(first, second).means, level)
+    a, b = _average(_match(first, second))
+    spread = _spread(b - a, of=(a, b))
+    # Differences that differ by rounding alone are all alike.
+    gaps = b - a if spread else np.full(len(a), np.mean(b - a)) if len(a) else b
+    gap, is_positive = mean(gaps, level=level), bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
+    ratio = _exponential(mean(np.log(b) - np.log(a), level=level)) if is_positive else _UNKNOWN
+    p_value, sd = mean_p_value(gaps) if gap.known else math.nan, spread if len(gaps) > 1 else math.nan
+    return _difference(gap, p_value, ratio=ratio, sd=sd)
 
 
 def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference:
@@ -108,7 +115,7 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
     values are distributed. `share` is the share of prompts with less on the second side, `share_more` that with more.
     """
     level = check_share("level", level)
-    a, b = _Calls.of(first, second).means
+    a, b = _average(_match(first, second))
     gaps, n = b - a, len(a)
     if n:
         # Differences that come of rounding are none.
@@ -124,18 +131,8 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
     if middle.high > middle.low:
         bound = float(special.ndtri((1 + level) / 2))
         spread = min(spread, (middle.high - middle.low) / 2 / bound * math.sqrt(n))
-    return Difference(
-        middle.value,
-        middle.low,
-        middle.high,
-        n,
-        level,
-        _UNKNOWN,
-        p_value,
-        sd=spread,
-        share=less / n if n else math.nan,
-        share_more=more / n if n else math.nan,
-    )
+    found = _difference(middle, p_value, sd=spread)
+    return dataclasses.replace(found, share=less / n, share_more=more / n) if n else found
 
 
 def widen_for_runs(
@@ -198,11 +195,6 @@ def paired_bounds(
         else compare(a[end_a], b[end_b], level=level)
         for open_side, end_a, end_b, end in ((a, "high", "low", -math.inf), (b, "low", "high", math.inf))
     )
-    return _enclose(middle, least, most)
-
-
-def _enclose(middle: Difference, least: Difference, most: Difference) -> Difference:
-    """The difference of uncertain inputs, of the differences at their least favourable ends."""
     (low, high), (ratio_low, ratio_high) = _envelope(least, most), _envelope(least.ratio, most.ratio)
     # numpy's maximum, unlike Python's, is NaN where one of the two is.
     p_value = float(np.maximum(least.p_value, most.p_value))
@@ -229,25 +221,16 @@ def paired_ratio(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.
 
 def _compare_totals(first: pd.Series[float], second: pd.Series[float], *, level: float) -> Difference:
     """The ratio of two means, as `paired_ratio` has it."""
-    sides = _Calls.of(first, second).means
+    sides = _average(_match(first, second))
     n, totals = len(sides[0]), [float(np.mean(side)) if len(side) else math.nan for side in sides]
     if not min(totals) > 0:
-        return Difference(math.nan, math.nan, math.nan, n, level, _UNKNOWN, math.nan)
+        return _difference(Interval(math.nan, math.nan, math.nan, n, level), math.nan)
     moves = sides[1] / totals[1] - sides[0] / totals[0]
     # Equal ratios differ by rounding.
     logs = math.log(totals[1] / totals[0]) + (moves if np.abs(moves).max() > ROUNDING else np.zeros(n))
     gap = mean(logs, level=level)
-    return Difference(
-        gap.value,
-        gap.low,
-        gap.high,
-        n,
-        level,
-        _exponential(gap),
-        mean_p_value(logs) if gap.known else math.nan,
-        sd=float(np.std(logs, ddof=1)) if n > 1 else math.nan,
-        caution=gap.caution,
-    )
+    p_value, sd = mean_p_value(logs) if gap.known else math.nan, float(np.std(logs, ddof=1)) if n > 1 else math.nan
+    return _difference(gap, p_value, ratio=_exponential(gap), sd=sd)
 
 
 def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float = 0.95) -> Difference:
@@ -259,13 +242,13 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     prompt is McNemar's exact test.
     """
     level = check_share("level", level)
-    sides = _Calls.of(first, second)
-    n = sides.n
+    sides = _match(first, second)
+    means = _average(sides)
+    n = len(means[0])
     if not n:
-        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan)
-    if not np.isin(np.concatenate(sides.values), (0, 1)).all():
+        return _difference(Interval(math.nan, math.nan, math.nan, 0, level), math.nan)
+    if not all(np.isin(values, (0, 1)).all() for values, _ in sides):
         raise InvalidRequest("paired_share: expected values that are true or false (1 or 0)")
-    means = sides.means
     shares = [float(side.mean()) for side in means]
     ends = [
         wilson(side_share, effective_size(values, codes, level=level, informative=1), level)
@@ -317,23 +300,9 @@ def is_clear(p_adjusted: Any, n: Any, level: float) -> Any:
     return (p_adjusted < 1 - level) & (n >= min_values(level))
 
 
-def _mean_difference(a: Values, b: Values, level: float) -> Difference:
-    """The difference of the means of pairs."""
-    spread = _spread(b - a, of=(a, b))
-    # Differences that differ by rounding alone are all alike.
-    gaps = b - a if spread else np.full(len(a), np.mean(b - a)) if len(a) else b
-    gap, is_positive = mean(gaps, level=level), bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
-    return Difference(
-        gap.value,
-        gap.low,
-        gap.high,
-        gap.n,
-        level,
-        ratio=_exponential(mean(np.log(b) - np.log(a), level=level)) if is_positive else _UNKNOWN,
-        p_value=mean_p_value(gaps) if gap.known else math.nan,
-        sd=spread if len(gaps) > 1 else math.nan,
-        caution=gap.caution,
-    )
+def _difference(gap: Interval, p_value: float, *, ratio: Interval = _UNKNOWN, sd: float = math.nan) -> Difference:
+    """A difference with this interval."""
+    return Difference(gap.value, gap.low, gap.high, gap.n, gap.level, ratio, p_value, sd, gap.caution)
 
 
 def _envelope(first: Difference | Interval, second: Difference | Interval) -> tuple[float, float]:
@@ -354,65 +323,48 @@ def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
     return {column: pd.Series(values[is_known], index=index) for column, values in columns.items()}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Calls:
-    """The calls of both sides on the prompts that both have."""
+def _match(first: Any, second: Any) -> list[tuple[Values, Codes]]:
+    """The values of either side on the prompts that both have, each with the number of its prompt.
 
-    values: tuple[Values, Values]
-    codes: tuple[Codes, Codes]
-    n: int
-    """Prompts."""
-
-    @classmethod
-    def of(cls, first: Any, second: Any) -> _Calls:
-        """Match two Series by their index, anything else by position; ValueError unless these are as many."""
-        sides = [side if isinstance(side, pd.Series) else pd.Series(as_floats(side)) for side in (first, second)]
-        if sides[0] is not first and sides[1] is not second and len(sides[0]) != len(sides[1]):
-            raise InvalidRequest(f"expected as many values on both sides, got {len(sides[0])} and {len(sides[1])}")
-        (a, index_a), (b, index_b) = map(_present_calls, sides)
-        both = index_a.unique().intersection(index_b.unique())
-        codes_a, codes_b = both.get_indexer(index_a), both.get_indexer(index_b)
-        # −1: a prompt that the other side lacks.
-        in_a, in_b = codes_a >= 0, codes_b >= 0
-        return cls((a[in_a], b[in_b]), (codes_a[in_a], codes_b[in_b]), len(both))
-
-    def __iter__(self) -> Iterator[tuple[Values, Codes]]:
-        return zip(self.values, self.codes, strict=True)
-
-    @property
-    def means(self) -> tuple[Values, Values]:
-        """The mean of each prompt, in one order on both sides."""
-        a, b = (np.bincount(codes, values) / np.bincount(codes) for values, codes in self)
-        return a, b
+    Two Series are matched by their index, anything else by position; ValueError unless these are as many.
+    """
+    sides = [side if isinstance(side, pd.Series) else pd.Series(as_floats(side)) for side in (first, second)]
+    if sides[0] is not first and sides[1] is not second and len(sides[0]) != len(sides[1]):
+        raise InvalidRequest(f"expected as many values on both sides, got {len(sides[0])} and {len(sides[1])}")
+    arrays = [as_floats(side) for side in sides]
+    known = [~np.isnan(values) & side.index.notna() for values, side in zip(arrays, sides, strict=True)]
+    prompts = [side.index[is_known] for side, is_known in zip(sides, known, strict=True)]
+    both = prompts[0].unique().intersection(prompts[1].unique())
+    codes = [both.get_indexer(index) for index in prompts]
+    # −1: a prompt that the other side lacks.
+    return [
+        (values[is_known][numbers >= 0], numbers[numbers >= 0])
+        for values, is_known, numbers in zip(arrays, known, codes, strict=True)
+    ]
 
 
-def _present_calls(side: pd.Series[Any]) -> tuple[Values, pd.Index[Any]]:
-    """The values that there are, of calls whose prompt is known, and their prompts."""
-    values = as_floats(side)
-    is_known = ~np.isnan(values) & side.index.notna()
-    return values[is_known], side.index[is_known]
-
-
-def _tail_p_value(gaps: Values, observed: float, n: int) -> float:
-    """How likely a difference as large as that observed is, if chance makes such as these of n prompts."""
-    as_large = np.count_nonzero(np.abs(gaps) >= abs(observed) * (1 - ROUNDING))
-    counted = (as_large + 1) / (len(gaps) + 1)
-    if as_large >= MIN_COUNTED:
-        return float(counted)
-    # Rarer than so many draws can tell: by Student's t, and no rarer than n swaps to one side can be.
-    return float(min(counted, max(2 * special.stdtr(n - 1, -abs(observed) / float(np.std(gaps))), 2.0 ** (1 - n))))
+def _average(sides: Iterable[tuple[Values, Codes]]) -> tuple[Values, Values]:
+    """The mean of each prompt, in one order on both sides."""
+    a, b = (np.bincount(codes, values) / np.bincount(codes) for values, codes in sides)
+    return a, b
 
 
 def _flip_p_value(gaps: Values) -> float:
     """How often a mean as far from 0 comes of flipping the signs of the differences at random."""
     if not gaps.any():
         return 1.0
-    n, observed = len(gaps), float(gaps.sum())
-    if n <= MAX_FLIPPED:
-        signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-        return float(np.mean(np.abs(signs @ gaps) >= abs(observed) * (1 - ROUNDING)))
-    signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (FLIPS, n))
-    return _tail_p_value(signs @ gaps, observed, n)
+    n, observed = len(gaps), abs(float(gaps.sum()))
+    is_complete, rng = n <= MAX_FLIPPED, np.random.default_rng(0)
+    flips = np.arange(2**n)[:, None] >> np.arange(n) & 1 if is_complete else rng.integers(0, 2, (FLIPS, n))
+    sums = (1 - 2 * flips) @ gaps
+    as_large = np.count_nonzero(np.abs(sums) >= observed * (1 - ROUNDING))
+    if is_complete:
+        return as_large / len(sums)
+    counted = (as_large + 1) / (len(sums) + 1)
+    if as_large >= MIN_COUNTED:
+        return counted
+    # Rarer than so many draws can tell: by Student's t, and no rarer than n swaps to one side can be.
+    return float(min(counted, max(2 * special.stdtr(n - 1, -observed / float(np.std(sums))), 2.0 ** (1 - n))))
 
 
 def _combine(margin: float, other: float, correlation: float) -> float:

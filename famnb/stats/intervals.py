@@ -86,26 +86,23 @@ def as_floats(values: Any, *, finite: bool = True) -> Values:
     Unless they need not be `finite`: infinity is the upper end of what nothing limits.
     """
     # Mostly they are floats already: a comparison looks at several of its columns more than once.
-    is_floats = isinstance(values, pd.Series | np.ndarray) and values.dtype == np.float64 and values.ndim == 1
-    array: Values = np.asarray(values) if is_floats else _convert_to_floats(values)
+    if isinstance(values, pd.Series | np.ndarray) and values.dtype == np.float64 and values.ndim == 1:
+        array: Values = np.asarray(values)
+    else:
+        try:
+            series = pd.Series(values)
+            is_object = series.dtype.kind == "O"
+            if series.dtype.kind not in "biufO" or (is_object and any(isinstance(value, str) for value in series)):
+                raise InvalidRequest(
+                    f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first"
+                )
+            array = series.to_numpy(dtype=float, na_value=math.nan)
+        except (TypeError, ValueError) as error:
+            raise InvalidRequest(f"expected numbers: {error}") from None
     if finite and np.isinf(array).any():
         raise InvalidRequest(
             "expected finite numbers: there are infinite ones; leave them out, or mark them as missing"
         )
-    return array
-
-
-def _convert_to_floats(values: Any) -> Values:
-    try:
-        series = pd.Series(values)
-        is_object = series.dtype.kind == "O"
-        if series.dtype.kind not in "biufO" or (is_object and any(isinstance(value, str) for value in series)):
-            raise InvalidRequest(
-                f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first"
-            )
-        array: Values = series.to_numpy(dtype=float, na_value=math.nan)
-    except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"expected numbers: {error}") from None
     return array
 
 
@@ -149,8 +146,15 @@ def percentile(values: Any, p: float, *, clusters: Any = None, level: float = 0.
         return Interval(math.nan, math.nan, math.nan, n, level, population, groups)
     value = float(np.quantile(present, p))
     size = float(n) if codes is None else effective_size(present <= value, codes, level=level)
-    low, high = _order_statistics(np.sort(present), p, level, size)
-    return Interval(value, low, high, n, level, population, groups)
+    # How many of the values lie below the quantile is binomial, whatever their distribution.
+    worth = math.floor(size)
+    below, above = (int(stats.binom.ppf(tail, worth, p)) for tail in ((1 - level) / 2, (1 + level) / 2))
+    if below < 1 or above >= worth:
+        return Interval(value, math.nan, math.nan, n, level, population, groups)
+    # Of so many worth fewer, the outer ones of those that share the place.
+    ascending = np.sort(present)
+    low, high = ascending[n * (below - 1) // worth], ascending[-(n * (worth - above - 1) // worth) - 1]
+    return Interval(value, float(low), float(high), n, level, population, groups)
 
 
 def median(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
@@ -178,9 +182,12 @@ def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     # Student's and Hall's, to at most twice Student's reach.
     bound, error = float(special.stdtrit(n - 1, (1 + level) / 2)), float(np.std(present, ddof=1)) / math.sqrt(n)
     skewness = _skewness(present)
-    hall_below, hall_above = _hall_inverses(bound, skewness / math.sqrt(n))
-    below = min(max(bound, hall_below), MAX_REACH * bound)
-    above = min(max(bound, -hall_above), MAX_REACH * bound)
+    a, hall = skewness / math.sqrt(n), np.array([bound, -bound])
+    # The t whose transforms by Hall's cubic, t + a t² / 3 + a² t³ / 27 + a / 6, are the bounds. For a smaller `a` it is
+    # a straight line but for rounding. Where it is flat, its inverse runs away.
+    if abs(a) >= 1e-6:
+        hall = 3 / a * (np.cbrt(1 + a * (hall - a / 6)) - 1)
+    below, above = (min(max(bound, float(reach)), MAX_REACH * bound) for reach in (hall[0], -hall[1]))
     cautions = []
     # All of n values are common ones with a probability of (1 - share) ** n.
     if (1 - RARE_SHARE) ** n > 1 - level:
@@ -312,27 +319,3 @@ def _skewness(values: Values) -> float:
     if spread <= ROUNDING * float(np.abs(values).max()):
         return 0.0
     return float(np.mean((centred / spread) ** 3)) * math.sqrt(n * (n - 1)) / (n - 2)
-
-
-def _hall_inverses(bound: float, a: float) -> tuple[float, float]:
-    """The t whose transforms by Hall's cubic, t + a t² / 3 + a² t³ / 27 + a / 6, are `bound` and `-bound`."""
-    # Below this the cubic is a straight line but for rounding. Where it is flat, its inverse runs away.
-    if abs(a) < 1e-6:
-        return bound, -bound
-    upper, lower = 3 / a * (np.cbrt(1 + a * (np.array([bound, -bound]) - a / 6)) - 1)
-    return float(upper), float(lower)
-
-
-def _order_statistics(ascending: Values, p: float, level: float, size: float) -> tuple[float, float]:
-    """The two order statistics between which the quantile lies; NaN where one of them would be beyond the sample.
-
-    `size` is how many independent values they are worth.
-    """
-    n, worth = len(ascending), math.floor(size)
-    # How many of the values lie below the quantile is binomial, whatever their distribution.
-    low = int(stats.binom.ppf((1 - level) / 2, worth, p))
-    high = int(stats.binom.ppf((1 + level) / 2, worth, p)) + 1
-    if low < 1 or high > worth:
-        return math.nan, math.nan
-    # Of so many worth fewer, the outer ones of those that share the place.
-    return float(ascending[n * (low - 1) // worth]), float(ascending[-(n * (worth - high) // worth) - 1])

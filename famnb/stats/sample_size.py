@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy import special
 
 from famnb.errors import InvalidRequest
-from famnb.stats.intervals import Values, check_share, min_values
+from famnb.stats.intervals import check_share, min_values
 
 # By simulation: so planned, 80 % of power come out as 82 to 92 % for normal differences, 71 to 83 % for heavy tails.
 HEAVY_TAILS = 2.0
@@ -50,44 +50,27 @@ def sample_size(
         raise InvalidRequest(f"comparisons: expected a number of at least 1; got {comparisons!r}")
     if not abs(difference) > 0:
         raise InvalidRequest(f"expected a difference other than 0; got {difference!r}")
-    fewest = min_values(level)
-    level = 1 - (1 - level) / comparisons
-    effects = abs(difference) / (sd * _possible_spreads(sd_n))
-    skewness = 0.0 if sd_n is None else CHANCE_SKEWNESS
+    fewest, level = min_values(level), 1 - (1 - level) / comparisons
+    spreads, skewness = np.ones(1), 0.0
+    if sd_n is not None:
+        # The spreads that may lie behind one estimated from so few values, as shares of it, all equally likely.
+        chances, free = (np.arange(_SPREADS) + 0.5) / _SPREADS, (sd_n - 1) / HEAVY_TAILS
+        spreads, skewness = np.sqrt(free / special.chdtri(free, chances)), CHANCE_SKEWNESS
+    effects = abs(difference) / (sd * spreads)
 
     def has_power(n: int) -> bool:
-        return float(_power(n, effects, level, skewness=skewness).mean()) >= power
+        """Whether n pairs make a significant result probable enough, by the noncentral t distribution."""
+        free, shift = n - 1, effects * math.sqrt(n)
+        bound = float(special.stdtrit(free, (1 + level) / 2))
+        # What skewness of so many values by chance adds to the bound in Hall's test, which has to reject as well.
+        bound += skewness * bound**2 / (3 * n)
+        chances = 1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound)
+        # NaN so far out that the distribution has no figure left.
+        return float(np.nan_to_num(chances, nan=1.0).mean()) >= power
 
-    return max(_smallest(has_power), fewest)
-
-
-def _possible_spreads(n: int | None) -> Values:
-    """The spreads that may lie behind one estimated from n values, as shares of it, all equally likely."""
-    if n is None:
-        return np.ones(1)
-    chances, free = (np.arange(_SPREADS) + 0.5) / _SPREADS, (n - 1) / HEAVY_TAILS
-    return np.asarray(np.sqrt(free / special.chdtri(free, chances)))
-
-
-def _power(n: int, effects: Values, level: float, *, skewness: float) -> Values:
-    """The probability of a significant result for each effect, by the noncentral t distribution."""
-    free, shift = n - 1, effects * math.sqrt(n)
-    bound = float(special.stdtrit(free, (1 + level) / 2))
-    # What skewness of so many values by chance adds to the bound in Hall's test, which has to reject as well.
-    bound += skewness * bound**2 / (3 * n)
-    power = 1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound)
-    return np.where(np.isnan(power), 1.0, power)  # NaN so far out that the distribution has no figure left
-
-
-def _smallest(enough: Callable[[int], bool]) -> int:
-    """The smallest n of at least 2 that is enough, where all larger ones are."""
     high = 2
-    while not enough(high):
+    while not has_power(high):
         high *= 2
         if high > MAX_SIZE:
             raise InvalidRequest(f"more than {MAX_SIZE:,} values would be needed; ask for less precision")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return max(bisect.bisect_left(range(high), True, lo=high // 2 + 1, key=has_power), fewest)

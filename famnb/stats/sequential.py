@@ -60,19 +60,17 @@ def look(
     has_plan = number == 1 or (fractions[-1] <= 1 and (np.diff(fractions) > 0).all())
     if has_plan and fractions[-1] >= 1 and number == 1:
         return Look(number, looks, level, level)
-    bound = _spending_bound(amounts, np.minimum(fractions, 1), level) if has_plan else _mixture_bound(amounts, level)
+    if has_plan:
+        bound = _spending_bound(amounts, np.minimum(fractions, 1), level)
+    else:
+        ratio = amounts[-1] / (_MIXTURE_SHARE * amounts[0])
+        bound = math.sqrt((1 + 1 / ratio) * (math.log1p(ratio) - 2 * math.log(1 - level)))
     nominal = 1 - 2 * float(special.ndtr(-bound))
     return Look(number, looks, level, nominal, LAN_DEMETS if has_plan else MIXTURE)
 
 
-def _mixture_bound(sizes: Values, level: float) -> float:
-    """How many standard errors a result has to be from 0 at the last of these sizes, whatever looks there were."""
-    ratio = sizes[-1] / (_MIXTURE_SHARE * sizes[0])
-    return math.sqrt((1 + 1 / ratio) * (math.log1p(ratio) - 2 * math.log(1 - level)))
-
-
 def _spending_bound(sizes: Values, fractions: Values, level: float) -> float:
-    """The same at the last look of a plan, where each look spends what its share of the plan allows.
+    """How many standard errors from 0 a result has to be at the last look of a plan: each spends what its share allows.
 
     Sums of values with a variance of 1 go on from where the look before left them within its bound (Armitage,
     McPherson and Rowe, 1969): their density is integrated look by look.

@@ -42,6 +42,7 @@ def test_a_p_value_and_an_interval_claim_the_same(level: float) -> None:
 def test_the_ratio_is_the_geometric_mean_of_ratios() -> None:
     found = stats.paired(FIRST, SECOND).ratio
     assert found.value == pytest.approx(peer.gmean(SECOND / FIRST))
+    assert math.isnan(stats.paired([0.0, 1.0, 2.0], [1.0, 2.0, 4.0]).ratio.value)
     logs = stats.mean(np.log(SECOND / FIRST))
     assert (found.low, found.high) == pytest.approx((math.exp(logs.low), math.exp(logs.high)))
 
@@ -167,22 +168,10 @@ def test_too_few_pairs_give_no_interval() -> None:
     assert not five.clear
 
 
-def test_sides_of_different_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="as many values on both sides, got 2 and 3"):
-        stats.paired([1, 2], [1, 2, 3])
-
-
-def test_values_at_or_below_zero_have_no_ratio() -> None:
-    assert math.isnan(stats.paired([0.0, 1.0, 2.0], [1.0, 2.0, 4.0]).ratio.value)
-
-
-def test_holm_adjusts_as_statsmodels_does() -> None:
+def test_holm_adjusts_as_statsmodels_does_and_counts_tests_not_gaps() -> None:
+    """A missing p-value stays missing and makes the others no larger; what is no probability is refused."""
     raw = [0.04, 0.001, 0.03, 0.2]
     assert stats.holm(raw) == pytest.approx(multipletests(raw, method="holm")[1])
-
-
-def test_holm_counts_tests_not_gaps() -> None:
-    """A missing p-value stays missing and makes the others no larger; what is no probability is refused."""
     assert stats.holm([0.01, math.nan, 0.04]) == pytest.approx([0.02, math.nan, 0.04], nan_ok=True)
     with pytest.raises(ValueError, match="numbers from 0 to 1"):
         stats.holm([0.5, 2.0])
@@ -201,6 +190,8 @@ def test_what_is_no_number_has_no_difference(wrong: list[object]) -> None:
         stats.paired(wrong, [1.0, 2.0])
     with pytest.raises(ValueError, match="expected"):
         stats.paired(pd.Series([1.0, 2.0]), pd.Series(wrong))
+    with pytest.raises(ValueError, match="as many values on both sides, got 2 and 3"):
+        stats.paired([1, 2], [1, 2, 3])
 
 
 def test_repeats_are_averaged_once_and_bounds_stay_bounds() -> None:
