@@ -55,6 +55,7 @@ def test_a_month_is_what_it_was_and_what_its_rest_will_be(ledger):
 def test_a_month_to_come_is_forecast_and_one_that_is_over_is_not(ledger):
     december, october = (famnb.bill(ledger, month, now=NOW) for month in ("2026-12", "2026-10"))
     assert december.expected.value == pytest.approx(31 * 2 * CALL_USD)
+    assert "$4.65" in figure_text(december.plot())
     assert "0.5 times the bill" in repr(december.what_if(batch=0.5))
     assert (october.expected.value, october.rest.value) == (0, 0)
     assert "Method" not in repr(october)
@@ -82,6 +83,8 @@ def test_what_if_prices_the_same_calls_otherwise(ledger):
         cached = 21 * (80_000 * 0.05 + 20_000 * 0.25 + 50_000) / 1e6
         assert bill.what_if(cached=0.8).spent.value == pytest.approx(cached)
         assert bill.what_if(cached=80_000).spent.value == pytest.approx(cached)
+        december = famnb.bill(ledger, "2026-12", now=NOW).what_if(model="half")
+        assert december.expected.value == pytest.approx(31 * CALL_USD)
         words = repr(bill.what_if(model="half"))
         assert "$2.25" in words
         assert "instead of $4.50" in words

@@ -39,11 +39,18 @@ def compare_frames(old: Sequence[pd.DataFrame], new: Sequence[pd.DataFrame], **o
     them how runs differ. Raises InvalidRequest if they have no variant or no prompt in common.
     """
     before, after = (drop_warmups(_join_runs(frames)) for frames in (old, new))
-    matches = _match_variants(list_variants(before), list_variants(after))
+    variants = [list_variants(before), list_variants(after)]
+    matches = [(name, name) for name in variants[1] if name in variants[0]]
+    if not matches and len(variants[0]) == len(variants[1]) == 1:
+        matches = [(variants[0][0], variants[1][0])]
+    if not matches:
+        raise InvalidRequest(
+            f"old, new: they have no variant in common: {', '.join(variants[0])} before, {', '.join(variants[1])} "
+            "after; give the variants the same labels"
+        )
     notes = [*_describe("Before", before), *_describe("After", after)]
-    for when, rows, side in ((BEFORE, before, 0), (AFTER, after, 1)):
-        rest = [name for name in list_variants(rows) if name not in {match[side] for match in matches}]
-        if rest:
+    for when, side in ((BEFORE, 0), (AFTER, 1)):
+        if rest := [name for name in variants[side] if name not in {match[side] for match in matches}]:
             notes.append(f"Only {when}, and not compared: {', '.join(rest)}.")
     first_texts, second_texts = _hash_texts(before), _hash_texts(after)
     shared = first_texts.keys() & second_texts.keys()
@@ -109,18 +116,6 @@ def check_frame(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     if lacking:
         raise InvalidRequest(f"{name}: expected the frame of an experiment; it has no column {', '.join(lacking)}")
     return frame
-
-
-def _match_variants(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
-    matches = [(name, name) for name in after if name in before]
-    if not matches and len(before) == len(after) == 1:
-        return [(before[0], after[0])]
-    if not matches:
-        raise InvalidRequest(
-            f"old, new: they have no variant in common: {', '.join(before)} before, {', '.join(after)} after; "
-            "give the variants the same labels"
-        )
-    return matches
 
 
 def _hash_texts(rows: pd.DataFrame) -> dict[str, set[str]]:

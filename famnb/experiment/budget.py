@@ -110,8 +110,12 @@ class CallOutcome:
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether no service took the call, so that it says nothing of the model and its cell is still to be run."""
-        return is_unavailable(self.status, self.error, self.http_status)
+        """Whether no service took the call, so that it says nothing of the model and its cell is still to be run.
+
+        A network, a key or a limit kept it from the model; a stream that breaks off was taken.
+        """
+        is_untaken = self.error in UNMADE_ERRORS or self.http_status in UNAVAILABLE_STATUSES
+        return self.status == "failed" and is_untaken
 
     @property
     def is_denied(self) -> bool:
@@ -130,14 +134,6 @@ def is_failure(status: str, error: str | None) -> bool:
     An interrupted call has if the service cut its stream off, not if a process or a worker ended.
     """
     return status == "failed" or (status == "interrupted" and error == StreamInterrupted.__name__)
-
-
-def is_unavailable(status: str, error: str | None, http_status: int | None) -> bool:
-    """Whether no service took a call with this end: a network, a key or a limit kept it from the model.
-
-    A stream that breaks off was taken.
-    """
-    return status == "failed" and (error in UNMADE_ERRORS or http_status in UNAVAILABLE_STATUSES)
 
 
 def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:

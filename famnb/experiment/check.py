@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
@@ -44,6 +45,8 @@ from famnb.stats.differences import is_clear
 from famnb.validation import check_number
 
 Outcome: TypeAlias = Literal["pass", "fail", "unknown"]
+_COLUMNS = ("variant", "metric", "statistic", "value", "low", "high", "n", "bound", "limit", "outcome", "why")
+_figures = attrgetter("value", "low", "high", "n")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +91,13 @@ def check_limits(
     rows = drop_warmups(frame)
     objective = check_slo(slo, rows)
     names = [*known_metrics(rows, objective), *percentile_metrics(rows)]
-    limits = [*_check_bound("max", max, names), *_check_bound("min", min, names)]
+    limits = []
+    for bound, by_metric in (("max", max or {}), ("min", min or {})):
+        if not isinstance(by_metric, Mapping):
+            raise InvalidRequest(f'{bound}: expected limits by metric, such as {{"e2e_s": 5}}, got {by_metric!r:.80}')
+        for name, limit in by_metric.items():
+            check_metric(bound, name, names)
+            limits.append((bound, name, float(check_number(f"{bound}[{name!r}]", limit, expected="a number"))))
     if not limits and compared is None:
         raise InvalidRequest(
             'check: there is no limit; give some, such as max={"cost_usd": 0.01} or min={"score_exact": 0.9}'
@@ -107,8 +116,8 @@ def check_limits(
             gaps += [f"{unpriced:,} of {len(calls):,} calls have no known cost"] if unpriced else []
             outcome = _judge(interval, bound, limit, is_complete=not gaps)
             why = _explain(metric, interval, bound, limit, outcome, gaps)
-            records.append(_record(str(variant), name, metric.figure, interval, (bound, limit), outcome, why))
-    table = pd.DataFrame(records).convert_dtypes()
+            records.append((str(variant), name, metric.figure, *_figures(interval), bound, limit, outcome, why))
+    table = pd.DataFrame(records, columns=_COLUMNS).convert_dtypes()
     if table.empty:
         return CheckResult("unknown", table, ("Nothing can be compared.",))
     rank: dict[Any, int] = {"fail": 0, "unknown": 1, "pass": 2}
@@ -117,21 +126,7 @@ def check_limits(
     return CheckResult(ordered["outcome"].iloc[0], table, lines)
 
 
-def _record(
-    variant: str,
-    metric: str,
-    statistic: str,
-    interval: stats.Interval,
-    limit: tuple[str, float],
-    outcome: Outcome,
-    why: str,
-) -> dict[str, Any]:
-    figures = {name: getattr(interval, name) for name in ("value", "low", "high", "n")}
-    columns: dict[str, Any] = {"variant": variant, "metric": metric, "statistic": statistic, **figures}
-    return columns | {"bound": limit[0], "limit": limit[1], "outcome": outcome, "why": why}
-
-
-def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None, level: float) -> Iterator[dict[str, Any]]:
+def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None, level: float) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each difference that has a margin."""
     rows = [row for row in to_records(summary.pairs) if row["standing"]]
     for row in rows:
@@ -156,24 +151,13 @@ def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None, level: fl
         variant = str(row["second"]).removesuffix(f", {AFTER}")
         # One variant alone is called by the time only.
         variant = "default" if variant == AFTER else variant
-        yield _record(variant, metric.name, row["statistic"], interval, ("margin", row["margin"]), outcome, why)
+        yield variant, metric.name, row["statistic"], *_figures(interval), "margin", row["margin"], outcome, why
 
 
 def iterate_rows(table: pd.DataFrame) -> Iterator[tuple[str, str, Outcome, str]]:
     """Yield variant, metric, outcome and why of each row of a check."""
     for _, row in table.iterrows():
         yield str(row["variant"]), str(row["metric"]), row["outcome"], str(row["why"])
-
-
-def _check_bound(name: str, limits: Mapping[str, float] | None, names: list[str]) -> Iterator[tuple[str, str, float]]:
-    """Yield each limit as its bound, its metric's name and its value."""
-    if limits is None:
-        return
-    if not isinstance(limits, Mapping):
-        raise InvalidRequest(f'{name}: expected limits by metric, such as {{"e2e_s": 5}}, got {limits!r:.80}')
-    for metric, limit in limits.items():
-        check_metric(name, metric, names)
-        yield name, metric, float(check_number(f"{name}[{metric!r}]", limit, expected="a number"))
 
 
 def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: bool) -> Outcome:

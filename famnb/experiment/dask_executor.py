@@ -254,20 +254,6 @@ def worker_settings(dask_client: Any, client: BaseClient) -> tuple[dict[str, Any
 
     Raises InvalidRequest, saying what to do, unless workers of this Dask client can make calls as it would.
     """
-    _check(dask_client)
-    if client.engine.replays:
-        raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
-    if client.engine.credential.has_more_secrets:
-        raise InvalidRequest(
-            "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
-            "the workers reach the service by its key alone"
-        )
-    is_embedded = client.base_url() == os.getenv(SERVICE_URL)
-    return client.engine.settings(), KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
-
-
-def _check(dask_client: Any) -> None:
-    """Raise InvalidRequest, saying what to do, unless it is a Dask client that works."""
     try:
         import distributed  # an optional extra, imported at its one door
     except ImportError as error:
@@ -278,3 +264,12 @@ def _check(dask_client: Any) -> None:
         raise InvalidRequest("on: expected a Dask client that blocks; make it without asynchronous=True")
     if dask_client.status != "running":
         raise InvalidRequest(f"on: the Dask client is {dask_client.status}; make a new one")
+    if client.engine.replays:
+        raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
+    if client.engine.credential.has_more_secrets:
+        raise InvalidRequest(
+            "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
+            "the workers reach the service by its key alone"
+        )
+    is_embedded = client.base_url() == os.getenv(SERVICE_URL)
+    return client.engine.settings(), KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)

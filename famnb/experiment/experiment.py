@@ -34,7 +34,7 @@ from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.forecast import Forecast, forecast, read_history
 from famnb.experiment.judge import Judge
 from famnb.experiment.metrics import DEFAULT_MARGIN, MEASURED_COLUMNS, Failed, Margin, check_margins, find_metric
-from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
+from famnb.experiment.plan import Cell, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport, VariantProgress
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
 from famnb.experiment.resume import (
@@ -47,7 +47,7 @@ from famnb.experiment.resume import (
     read_earlier,
     read_resume_state,
 )
-from famnb.experiment.run_lock import RunLock
+from famnb.experiment.run_lock import lock_run
 from famnb.experiment.runner import Executor, LocalExecutor, Run, follow
 from famnb.experiment.score import Span
 from famnb.experiment.scorers import Scorer, parse_scorers
@@ -211,19 +211,6 @@ class BaseExperiment:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every planned call, in order."""
-        return plan_cells(
-            self.prompts,
-            self.variants,
-            repeats=self.repeats,
-            warmup=self.warmup,
-            seed=self.seed,
-            shared=self.fields,
-            service_of=self._name_services(),
-            endpoints=self._endpoints,
-            profile=DEFAULT if self._client is None else self._client.profile.name,
-        )
-
-    def _name_services(self) -> ServiceOf:
         clients: dict[str, BaseClient | None] = {
             variant.fields["client"]: variant.client for variant in self.variants if variant.client
         }
@@ -231,7 +218,19 @@ class BaseExperiment:
             # Planning starts nothing: without a key in the environment, a client would start the embedded service.
             clients[""] = self.client if os.getenv(VARIABLE) else self._client
         name_service = services.name_services(clients)
-        return lambda variant, endpoint: name_service(variant.fields["client"] if variant.client else "", endpoint)
+        return plan_cells(
+            self.prompts,
+            self.variants,
+            repeats=self.repeats,
+            warmup=self.warmup,
+            seed=self.seed,
+            shared=self.fields,
+            service_of=lambda variant, endpoint: name_service(
+                variant.fields["client"] if variant.client else "", endpoint
+            ),
+            endpoints=self._endpoints,
+            profile=DEFAULT if self._client is None else self._client.profile.name,
+        )
 
     def plan(self) -> pd.DataFrame:
         """One row a planned call, in order; nothing is sent.
@@ -318,9 +317,8 @@ class BaseExperiment:
         worst = {} if limit is None else worst_cases(self.cells)
         ledger = self.ledger
         check_writable(ledger)
-        lock = RunLock(ledger.path, self.name)
         with contextlib.ExitStack() as cleanup:
-            cleanup.callback(lock.release)
+            cleanup.enter_context(lock_run(ledger.path, self.name))
             # Under the lock, so that no other run answers a cell between this look and the first call.
             state = read_resume_state(ledger, self.name)
             done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
@@ -413,7 +411,8 @@ class BaseExperiment:
 
     def answers(self) -> tuple[AnsweredCell, ...]:
         """The cells that are answered, each with the id of its call; without warm-ups."""
-        return self._list_answers(self._join_calls())
+        replayed = dict(self.replayed)  # A run may be filling it.
+        return self._list_answers(join_calls(self._plan, ledger=self.ledger, name=self.name, replayed=replayed))
 
     def summary(
         self,
@@ -452,13 +451,13 @@ class BaseExperiment:
         cost, which is in none of the figures.
         Raises InvalidRequest for an unknown variant or metric, LedgerError if the ledger cannot be read.
         """
+        # Once, since both need it and it may be an iterator.
+        metrics = None if metrics is None or isinstance(metrics, str) else list(metrics)
         # One opening of the ledger for all that is read.
         with self.ledger.sharing():
             recorded = self._read_recorded(MEASURED_COLUMNS)
             judge_findings = self._describe_judges(recorded)
-        # Once, since both need it and it may be an iterator.
-        metrics = None if metrics is None or isinstance(metrics, str) else list(metrics)
-        declared = self._declare(recorded.frame, primary, metrics, margin, level)
+            declared = self._declare(recorded.frame, primary, metrics, margin, level)
         result = summary(recorded.frame, baseline=baseline, slo=slo, failed=failed, **declared)
         return dataclasses.replace(result, findings=(*result.findings, *judge_findings))
 
@@ -702,22 +701,15 @@ class BaseExperiment:
         """How many calls its clients can carry at once, each of which may be asked for all of them."""
         return min(client.engine.connections for client in {self._client_of(cell) for cell in self.cells})
 
-    def _join_calls(self, columns: Iterable[str] | None = None) -> pd.DataFrame:
-        return join_calls(
-            self._plan,
-            ledger=self.ledger,
-            name=self.name,
-            replayed=dict(self.replayed),
-            columns=columns,
-        )
-
     def _read_recorded(self, columns: Iterable[str] | None = None) -> _Recorded:
         """Read what there is of the planned cells, and score what scorers that need no call have not scored.
 
         The frame has the columns of `famnb.calls` named by `columns`, or all.
         """
         with self.ledger.sharing():
-            frame = self._join_calls(columns)
+            frame = join_calls(
+                self._plan, ledger=self.ledger, name=self.name, replayed=dict(self.replayed), columns=columns
+            )
             return self._score_recorded(frame, self._list_answers(frame))
 
     def _score_recorded(self, frame: pd.DataFrame, answers: tuple[AnsweredCell, ...]) -> _Recorded:

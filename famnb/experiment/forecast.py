@@ -169,7 +169,24 @@ def forecast(
     known, then once for every planned call, all quantities of a call together. No more than the caps is forecast.
     """
     done_keys = frozenset(done)
-    calls = _plan_calls([cell for cell in cells if cell.key not in done_keys], history)
+    remaining = [cell for cell in cells if cell.key not in done_keys]
+    similar: dict[tuple[str, str, str, str], SimilarCalls | None] = {}
+    by_request: dict[int, PlannedCall] = {}
+    # All repeats of a cell share one request object, so each request is looked up once.
+    for cell in {id(cell.request): cell for cell in remaining}.values():
+        request, most = cell.request, ceiling(cell.request, cell.profile)
+        model, chars = model_of(request), input_chars(request)
+        group = cell.service, model, request.endpoint, settings_digest(request.endpoint, request.body())
+        if group not in similar:
+            similar[group] = _find_similar_calls(history, group, token_cap=most.output_tokens)
+        past = similar[group]
+        # Some prices depend on the size of the input, of which only the length of the text is known.
+        tokens = round(chars * float(past.samples[:, 1].mean())) if past and chars else 0
+        price = prices.price(model, context=tokens, service=cell.profile)
+        if price is not None and not ENDPOINTS[request.endpoint].traits.has_cache_writes:
+            price = price.without_cache_writes
+        by_request[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, price)
+    calls = [by_request[id(cell.request)] for cell in remaining]
     sums, wall_s = _simulate_runs(calls, concurrency=concurrency, seed=seed)
     lines = []
     for label in dict.fromkeys([*variants, *(cell.variant.label for cell in cells)]):
@@ -184,29 +201,6 @@ def forecast(
         concurrency=concurrency,
         notes=tuple(_notes(calls)),
     )
-
-
-def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCall]:
-    """What is known of each cell's call before it is made."""
-    similar: dict[tuple[str, str, str, str], SimilarCalls | None] = {}
-    calls: dict[int, PlannedCall] = {}
-    for cell in cells:
-        # All repeats of a cell share one request object, so each request is looked up once.
-        if id(cell.request) in calls:
-            continue
-        request, most = cell.request, ceiling(cell.request, cell.profile)
-        model, chars = model_of(request), input_chars(request)
-        group = cell.service, model, request.endpoint, settings_digest(request.endpoint, request.body())
-        if group not in similar:
-            similar[group] = _find_similar_calls(history, group, token_cap=most.output_tokens)
-        past = similar[group]
-        # Some prices depend on the size of the input, of which only the length of the text is known.
-        tokens = round(chars * float(past.samples[:, 1].mean())) if past and chars else 0
-        price = prices.price(model, context=tokens, service=cell.profile)
-        if price is not None and not ENDPOINTS[request.endpoint].traits.has_cache_writes:
-            price = price.without_cache_writes
-        calls[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, price)
-    return [calls[id(cell.request)] for cell in cells]
 
 
 def _forecast_line(label: str, calls: Sequence[PlannedCall], sums: Floats | None, level: float) -> ForecastLine:
@@ -437,7 +431,17 @@ def _find_similar_calls(
     # Another service may be faster, and another model's host.
     service, model, endpoint, settings = group
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
-    usable, simulated = _answered_by(service, usable[usable["input_chars"] > 0])
+    usable = usable[usable["input_chars"] > 0]
+    is_simulated_call = usable["simulated"].fillna(False).astype(bool)
+    is_own, simulated = is_simulated_call, is_simulated(service)
+    if not simulated:
+        places = zip(usable["url"], usable["profile"], usable["endpoint"], strict=True)
+        addresses = [call_address(url, find_endpoints(profile)[name]) for url, profile, name in places]
+        is_own = pd.Series(addresses, index=usable.index, dtype=object) == address_of(service)
+        # What answers at an address is a simulation only if all of its answers are simulated.
+        simulated = bool(is_own.any()) and bool(is_simulated_call[is_own].all())
+        is_own = is_own if simulated else is_own & ~is_simulated_call
+    usable = usable[is_own]
     if usable.empty:
         return None
     same_model = usable["model"] == model
@@ -456,15 +460,3 @@ def _find_similar_calls(
         if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
             return SimilarCalls.of(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
     return None
-
-
-def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
-    """The calls that a service answered, and whether they are simulated: at an address only if all are."""
-    simulated = history["simulated"].fillna(False).astype(bool)
-    if is_simulated(service):
-        return history[simulated], True
-    places = zip(history["url"], history["profile"], history["endpoint"], strict=True)
-    addresses = [call_address(url, find_endpoints(profile)[endpoint]) for url, profile, endpoint in places]
-    is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
-    real = history[is_own & ~simulated]
-    return (history[is_own], True) if real.empty and is_own.any() else (real, False)

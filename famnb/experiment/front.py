@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
@@ -83,7 +83,11 @@ def place_variants(
                 rival = record["second"] if record["first"] == name else record["first"]
                 verdicts.setdefault(rival, set()).add(_SAME if rival in closes and winner != rival else winner)
                 shared.append(record["n"])
-        places[name] = Place(estimates, sizes[name], *_stand(name, verdicts), min(shared, default=0))
+        # The first of those that beat it, by what it and each rival show of the metrics.
+        beaten_by = next((rival for rival, best in verdicts.items() if rival in best and best <= {rival, _SAME}), None)
+        cannot_lose = all(name in best or best == {_SAME} for best in verdicts.values())
+        standing: Standing = "beaten" if beaten_by is not None else "clear" if cannot_lose else "possible"
+        places[name] = Place(estimates, sizes[name], standing, beaten_by, min(shared, default=0))
     return places
 
 
@@ -96,12 +100,3 @@ def _compare(record: Mapping[str, Any], *, more_is_better: bool, clear: bool) ->
         return _SAME, closes
     is_second = (record["difference"] < 0) != more_is_better
     return (second if is_second else first) if clear else "", closes
-
-
-def _stand(name: str, verdicts: Mapping[str, Iterable[str]]) -> tuple[Standing, str | None]:
-    """Where one variant stands, and the first of those that beat it, by what it and each rival show of the metrics."""
-    for rival, betters in verdicts.items():
-        if rival in betters and set(betters) <= {rival, _SAME}:
-            return "beaten", rival
-    cannot_lose = all(name in betters or set(betters) == {_SAME} for betters in verdicts.values())
-    return ("clear" if cannot_lose else "possible"), None

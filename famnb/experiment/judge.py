@@ -10,11 +10,11 @@ one answer                   two answers, x and y
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import string
-from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pydantic
@@ -215,27 +215,20 @@ def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:
     """Return the verdict in a judge's reply, or in words why there is none."""
     if reply.status not in ANSWERED:
         return f"the judge's call {reply.status}: {reply.error}"
-    for value in _find_objects(reply.text):
-        try:
-            return schema.model_validate(value)
-        except pydantic.ValidationError:
-            continue
-    cut_off = " (cut off)" if reply.status == "incomplete" else ""
-    text = reply.text or "".join(block.text for block in reply.blocks if block.kind == "refusal")
-    return f"the judge did not answer in form{cut_off}: {text:.200}"
-
-
-def _find_objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in a text, the last one first: a judge that thinks aloud ends with its verdict."""
     # A text with other JSON in it, or with the object in a code block, is common among models that were not given a
-    # schema.
-    decoder, objects, start = json.JSONDecoder(), list[Any](), text.find("{")
+    # schema. The last one counts first: a judge that thinks aloud ends with its verdict.
+    decoder, objects, start = json.JSONDecoder(), list[Any](), reply.text.find("{")
     while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(reply.text, start)
         except (ValueError, RecursionError):  # RecursionError: a text of thousands of braces
             end = start + 1
         else:
             objects.append(value)
-        start = text.find("{", end)
-    yield from reversed(objects)
+        start = reply.text.find("{", end)
+    for value in reversed(objects):
+        with contextlib.suppress(pydantic.ValidationError):
+            return schema.model_validate(value)
+    cut_off = " (cut off)" if reply.status == "incomplete" else ""
+    text = reply.text or "".join(block.text for block in reply.blocks if block.kind == "refusal")
+    return f"the judge did not answer in form{cut_off}: {text:.200}"

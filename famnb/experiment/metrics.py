@@ -325,7 +325,17 @@ def measure(
     if metric.name == SUCCESS:
         return Measured.exactly(is_answered.astype(float).where(is_tried))
     if metric.name == GOODPUT:
-        return _within(rows, slo).where(is_tried)
+        limited = {name: read_bounds(rows, name) for name in slo}
+        # What keeps a limit at its high end does so for certain: that is the low end of keeping it.
+        value, low, high = (
+            stats.meets_slo(
+                pd.DataFrame({name: getattr(column, end) for name, column in limited.items()}), slo, failed=~is_answered
+            )
+            .astype("Float64")
+            .astype(float)
+            for end in ("value", "high", "low")
+        )
+        return Measured(value, low, high).where(is_tried)
     if metric.name in (COST, COST_PER_CALL, COST_PER_RIGHT):
         share = is_tried if metric.name == COST_PER_CALL else is_answered
         if metric.name == COST_PER_RIGHT:
@@ -335,7 +345,15 @@ def measure(
         return _share_costs(rows, share, by=by)
     measured = read_bounds(rows, metric.column).where(is_answered)
     if metric.is_score and failed == "zero":
-        return Measured.exactly(_count_failures(rows, measured.value, metric.span))
+        # A failed call has the lowest score there can be: that of the scorer, else 0 or the lowest there is. Only for
+        # prompts that the scorer scores, as one with an `expected` answer is by `exact`.
+        scores, prompts, lowest = measured.value, _prompts(rows), metric.span[0]
+        lowest = lowest if math.isfinite(lowest) else min(0.0, scores.min(skipna=True))
+        is_scored = scores.notna().groupby(prompts).transform("any")
+        if scores[is_answered].notna().all():
+            # Then it also scores the prompts that nobody answered.
+            is_scored |= ~is_answered.groupby(prompts).transform("any")
+        return Measured.exactly(scores.mask(failures(rows) & is_scored, lowest))
     return measured
 
 
@@ -418,32 +436,3 @@ def _prompts(rows: pd.DataFrame) -> pd.Series[str]:
 def _as_floats(column: pd.Series[Any]) -> pd.Series[float]:
     """The numbers of a column, NaN where missing."""
     return pd.Series(column.to_numpy(dtype=float, na_value=math.nan), index=column.index)
-
-
-def _within(rows: pd.DataFrame, slo: Mapping[str, float]) -> Measured:
-    """Whether calls were answered within every limit: 1 or 0, NaN where that is not known."""
-    is_unanswered, columns = ~rows["status"].isin(ANSWERED), {name: read_bounds(rows, name) for name in slo}
-    # What keeps a limit at its high end does so for certain: that is the low end of keeping it.
-    value, low, high = (
-        stats.meets_slo(
-            pd.DataFrame({name: getattr(column, end) for name, column in columns.items()}), slo, failed=is_unanswered
-        )
-        .astype("Float64")
-        .astype(float)
-        for end in ("value", "high", "low")
-    )
-    return Measured(value, low, high)
-
-
-def _count_failures(rows: pd.DataFrame, scores: pd.Series[float], span: Span) -> pd.Series[float]:
-    """Scores in which a failed call has the lowest there can be: that of the scorer, else 0 or the lowest there is.
-
-    Only for prompts that the scorer scores, as one with an `expected` answer is by `exact`.
-    """
-    lowest = span[0] if math.isfinite(span[0]) else min(0.0, scores.min(skipna=True))
-    is_scored = scores.notna().groupby(_prompts(rows)).transform("any")
-    is_answered = rows["status"].isin(ANSWERED)
-    if scores[is_answered].notna().all():
-        # Then it also scores the prompts that nobody answered.
-        is_scored |= ~is_answered.groupby(_prompts(rows)).transform("any")
-    return scores.mask(failures(rows) & is_scored, lowest)

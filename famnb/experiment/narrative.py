@@ -479,22 +479,28 @@ class PairFinding:
             statement = f"the same in all {count}" if is_equal else self.doubt(alone=True, has_size=True)
             interval = "" if is_equal else self._explain_interval()
         figures = ", ".join(filter(None, [statistic, interval, p_value, f"n = {count}"]))
-        return f"{_capitalize(self.metric.title)}: {statement} ({self._compare_values()}{figures})."
-
-    def _compare_values(self) -> str:
-        """What a clear difference is of; estimates have ends of their own, which the table of variants shows."""
-        row, format_value = self.row, self.metric.format_value
-        if row["estimated"] or not row["clear"]:
-            return ""
-        values = f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
-        if row["statistic"] == MEDIAN:
-            share = row["share"] if self.is_less else row["share_more"]
-            values += f", {'less' if self.is_less else 'more'} in {format_percent(share)} of prompts"
-        return f"{values}; "
+        values = ""
+        # Estimates have ends of their own, which the table of variants shows.
+        if row["clear"] and not row["estimated"]:
+            values = " against ".join(self.metric.format_value(row[f"{side}_value"]) for side in ("second", "first"))
+            if row["statistic"] == MEDIAN:
+                share, word = (row["share"], "less") if self.is_less else (row["share_more"], "more")
+                values += f", {word} in {format_percent(share)} of prompts"
+            values += "; "
+        return f"{_capitalize(self.metric.title)}: {statement} ({values}{figures})."
 
     def claim(self) -> str:
         """A clear difference as a verb, with its size."""
-        size, title = self._format_size(), self.metric.title
+        title, amount = self.metric.title, self.size
+        size = amount.format_value(amount.value)
+        if self.row["estimated"] and amount.high <= MAX_FACTOR * amount.low:
+            size = f"{ESTIMATE_MARK}{size}"
+        elif self.row["estimated"]:
+            # Of estimates too far apart for a figure, at which end it is the smallest.
+            is_most = amount.none and self.is_less
+            size = (
+                f"{'at most' if is_most else 'at least'} {amount.format_value(amount.high if is_most else amount.low)}"
+            )
         if not self.is_ratio:
             text = self.phrases[0 if self.is_less else 1].format(size=size, title=title)
         elif self.metric.name == COST:
@@ -504,25 +510,6 @@ class PairFinding:
         else:
             text = f"has {size} the {title}"
         return f"typically {text}" if self.row["statistic"] == MEDIAN else text
-
-    def _format_size(self) -> str:
-        """How large a clear difference is; of estimates too far apart for a figure, at which end it is the smallest."""
-        size = self.size
-        if not self.row["estimated"]:
-            return size.format_value(size.value)
-        if size.high <= MAX_FACTOR * size.low:
-            return f"{ESTIMATE_MARK}{size.format_value(size.value)}"
-        if size.none and self.is_less:
-            return f"at most {size.format_value(size.high)}"
-        return f"at least {size.format_value(size.low)}"
-
-    def _question(self, *, alone: bool) -> str:
-        """What the pairs cannot tell, with both names or, if not `alone`, after a clause on the second."""
-        if comparative := self.phrases[2]:
-            return f"{self.second} {comparative} than {self.first}" if alone else f"it {comparative}"
-        if self.metric.is_score:
-            return f"{self.second} answers as well as {self.first}" if alone else "its answers are as good"
-        return f"{f'{self.second} and {self.first}' if alone else 'the two'} differ in {self.metric.title}"
 
     def doubt(self, *, alone: bool, has_size: bool = False) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin."""
@@ -551,7 +538,13 @@ class PairFinding:
         elif n < (fewest := stats.min_values(self.level)):
             would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""
-        return f"{format_count(n, 'prompt')} cannot tell whether {self._question(alone=alone)}{within}{would}"
+        if comparative := self.phrases[2]:
+            question = f"{self.second} {comparative} than {self.first}" if alone else f"it {comparative}"
+        elif self.metric.is_score:
+            question = f"{self.second} answers as well as {self.first}" if alone else "its answers are as good"
+        else:
+            question = f"{f'{self.second} and {self.first}' if alone else 'the two'} differ in {self.metric.title}"
+        return f"{format_count(n, 'prompt')} cannot tell whether {question}{within}{would}"
 
     def effort(self) -> str:
         """How many prompts would show how small a difference, or that it is within its margin."""

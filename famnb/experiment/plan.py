@@ -106,16 +106,31 @@ def plan_cells(
 
     Raises InvalidRequest if two cells would send the same request to the same service.
     """
-    targets = {
-        variant.label: endpoint_of({**shared, **variant.fields}, variant.endpoints(endpoints)) for variant in variants
-    }
-    services = {variant.label: service_of(variant, targets[variant.label].name) for variant in variants}
-    requests = _build_requests(prompts, variants, shared, services, endpoints)
+    requests: dict[tuple[str, str], tuple[Request, dict[str, Any], str]] = {}
+    seen: dict[str, tuple[str, str]] = {}
+    for variant in variants:
+        fields, served = {**shared, **variant.fields}, variant.endpoints(endpoints)
+        fields["endpoint"] = endpoint_of(fields, served).name
+        service = service_of(variant, fields["endpoint"])
+        for prompt in prompts:
+            request = build_request(prompt.text, fields, served)
+            # Kept beside the request, since making the body is most of the work of a plan.
+            body = request.body()
+            key = cell_key(request.endpoint, body, repeat=0, service=service)
+            if key in seen:
+                first_prompt, first_variant = seen[key]
+                raise InvalidRequest(
+                    f"prompts {first_prompt!r} and {prompt.id!r} are the same; ask one of them more often with repeats="
+                    if first_variant == variant.label
+                    else f"variants {first_variant!r} and {variant.label!r} send the same request for prompt "
+                    f"{prompt.id!r} to the same service; drop one of them"
+                )
+            seen[key] = prompt.id, variant.label
+            requests[prompt.id, variant.label] = request, body, service
     entries = _order_calls(prompts, variants, repeats=repeats, warmup=warmup, seed=seed)
     cells = []
     for order, (prompt, variant, repeat, is_warmup) in enumerate(entries):
-        request, body = requests[prompt.id, variant.label]
-        service = services[variant.label]
+        request, body, service = requests[prompt.id, variant.label]
         cells.append(
             Cell(
                 key=cell_key(request.endpoint, body, repeat=repeat, warmup=is_warmup, service=service),
@@ -172,37 +187,6 @@ def varying_fields(variants: Sequence[Variant]) -> list[str]:
 def model_of(request: Request) -> str:
     """The model that a request names."""
     return str(getattr(request, "model", ""))
-
-
-def _build_requests(
-    prompts: Sequence[Prompt],
-    variants: Sequence[Variant],
-    shared: Fields,
-    services: Mapping[str, str],
-    endpoints: Endpoints,
-) -> dict[tuple[str, str], tuple[Request, dict[str, Any]]]:
-    """The request of each prompt by each variant, with its body, by the prompt's id and the variant's label."""
-    requests: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
-    seen: dict[str, tuple[str, str]] = {}
-    for variant in variants:
-        fields, variant_endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
-        fields["endpoint"] = endpoint_of(fields, variant_endpoints).name
-        for prompt in prompts:
-            request = build_request(prompt.text, fields, variant_endpoints)
-            # Kept beside the request, since making the body is most of the work of a plan.
-            body = request.body()
-            key = cell_key(request.endpoint, body, repeat=0, service=services[variant.label])
-            if key in seen:
-                first_prompt, first_variant = seen[key]
-                raise InvalidRequest(
-                    f"prompts {first_prompt!r} and {prompt.id!r} are the same; ask one of them more often with repeats="
-                    if first_variant == variant.label
-                    else f"variants {first_variant!r} and {variant.label!r} send the same request for prompt "
-                    f"{prompt.id!r} to the same service; drop one of them"
-                )
-            seen[key] = prompt.id, variant.label
-            requests[prompt.id, variant.label] = request, body
-    return requests
 
 
 def _order_calls(

@@ -37,33 +37,54 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     Raises InvalidRequest, naming the line, if the file is malformed or of another kind; OSError if it cannot be read.
     """
     path = path.expanduser()
-    match path.suffix.lower():
-        case ".csv":
-            yield from _read_csv(path.name, _read_text(path))
-        case ".jsonl":
-            yield from _read_jsonl(path.name, _read_text(path))
-        case ".json":
-            yield from _read_json(path.name, _read_text(path))
-        case ".parquet" | ".xlsx":
-            yield from _read_table(path)
-        case _:
-            raise InvalidRequest(
-                f"prompts: expected a file named {', '.join(FILE_SUFFIXES)}, got {path.name}; rename it, or read it "
-                "into a frame. To use the name itself as a prompt, put it in a list"
-            )
-
-
-def _read_text(path: Path) -> str:
-    """The whole file, without a byte order mark."""
+    name, suffix = path.name, path.suffix.lower()
+    if suffix not in FILE_SUFFIXES:
+        raise InvalidRequest(
+            f"prompts: expected a file named {', '.join(FILE_SUFFIXES)}, got {name}; rename it, or read it "
+            "into a frame. To use the name itself as a prompt, put it in a list"
+        )
+    if suffix in _TABLES:
+        # Nullable types keep integers with gaps from becoming floats: 4.0 is no answer to 2 + 2.
+        try:
+            frame = _TABLES[suffix](path, dtype_backend="numpy_nullable")
+        except ImportError:
+            raise InvalidRequest(f'{name}: to read it, run: pip install "famnb[scale]"') from None
+        except ValueError as error:
+            raise InvalidRequest(f"{name}: cannot be read ({error}); is it a {path.suffix} file?") from None
+        for number, row in enumerate(frame.to_dict("records"), 1):
+            yield f"{name}, row {number}", {str(column): value for column, value in row.items()}
+        return
     content = path.read_bytes()
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidRequest(
-            f"{path.name}, line {line}: not UTF-8 (byte 0x{content[error.start]:02x}); save the file as UTF-8, or read "
+            f"{name}, line {line}: not UTF-8 (byte 0x{content[error.start]:02x}); save the file as UTF-8, or read "
             "it into a frame with pandas.read_csv(…, encoding=…)"
         ) from None
+    match suffix:
+        case ".csv":
+            yield from _read_csv(name, text)
+        case ".jsonl":
+            # Not `splitlines`, which splits at U+2028 too: valid JSON may hold it within a text.
+            for number, line_text in enumerate(text.split("\n"), 1):
+                if line_text.strip():
+                    location = f"{name}, line {number}"
+                    try:
+                        row = json.loads(line_text)
+                    except ValueError as error:
+                        raise InvalidRequest(f"{location}: not JSON ({error}); expected one object a line") from None
+                    yield location, row
+        case _:
+            try:
+                rows = json.loads(text)
+            except ValueError as error:
+                raise InvalidRequest(f"{name}: not JSON ({error}); one object a line is a .jsonl file") from None
+            if not isinstance(rows, list):
+                raise InvalidRequest(f"{name}: expected an array of texts or objects, got {text.strip()!r:.80}")
+            for number, row in enumerate(rows, 1):
+                yield f"{name}, row {number}", row
 
 
 def _read_csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]]]:
@@ -87,40 +108,6 @@ def _read_csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]
         if len(values) != len(head):
             raise InvalidRequest(f"{location}: expected {len(head)} values, as the head has, got {len(values)}")
         yield location, {column: value or None for column, value in zip(head, values, strict=True)}
-
-
-def _read_jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
-    # Not `splitlines`, which splits at U+2028 too: valid JSON may hold it within a text.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            location = f"{name}, line {number}"
-            try:
-                yield location, json.loads(line)
-            except ValueError as error:
-                raise InvalidRequest(f"{location}: not JSON ({error}); expected one object a line") from None
-
-
-def _read_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
-    try:
-        rows = json.loads(text)
-    except ValueError as error:
-        raise InvalidRequest(f"{name}: not JSON ({error}); one object a line is a .jsonl file") from None
-    if not isinstance(rows, list):
-        raise InvalidRequest(f"{name}: expected an array of texts or objects, got {text.strip()!r:.80}")
-    for number, row in enumerate(rows, 1):
-        yield f"{name}, row {number}", row
-
-
-def _read_table(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Nullable types keep integers with gaps from becoming floats: 4.0 is no answer to 2 + 2.
-    try:
-        frame = _TABLES[path.suffix.lower()](path, dtype_backend="numpy_nullable")
-    except ImportError:
-        raise InvalidRequest(f'{path.name}: to read it, run: pip install "famnb[scale]"') from None
-    except ValueError as error:
-        raise InvalidRequest(f"{path.name}: cannot be read ({error}); is it a {path.suffix} file?") from None
-    for number, row in enumerate(frame.to_dict("records"), 1):
-        yield f"{path.name}, row {number}", {str(name): value for name, value in row.items()}
 
 
 def _check_unique(location: str, columns: list[str]) -> None:
@@ -166,8 +153,16 @@ def parse_prompts(source: Source, *, template: str | None = None, keep: str | It
     prompts: list[Prompt] = []
     locations: dict[str, str] = {}
     for number, (location, row) in enumerate(_rows(source), 1):
-        prompt = row if isinstance(row, Prompt) else _make_prompt(location, row, number, template, kept)
-        _check_sendable(location, prompt.text)
+        prompt = _make_prompt(location, row, number, template, kept)
+        if not prompt.text.strip():
+            raise InvalidRequest(f"{location}: the prompt is empty")
+        try:
+            prompt.text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"{location}: character {error.start + 1} of the prompt, U+{ord(prompt.text[error.start]):04X}, is "
+                "half of a pair and no text; it was decoded wrongly, read it as UTF-8"
+            ) from None
         if prompt.id in locations:
             raise InvalidRequest(
                 f"{location}: the id {prompt.id!r} is {locations[prompt.id]}'s already; give each its own"
@@ -179,7 +174,7 @@ def parse_prompts(source: Source, *, template: str | None = None, keep: str | It
     return tuple(prompts)
 
 
-def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
+def _rows(source: object) -> Iterator[tuple[str, Any]]:
     """Yield each row with its location for error messages."""
     match source:
         case pd.DataFrame():
@@ -190,17 +185,16 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
             for label, row in zip(source.index, frame.to_dict("records"), strict=True):
                 yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
         case str() if "\n" in source or not (source.lower().endswith(FILE_SUFFIXES) or os.path.isfile(source)):  # noqa: PTH113 - takes any text
-            yield "prompts, row 1", _check_row("prompts, row 1", source)
+            yield "prompts, row 1", source
         case str() | os.PathLike():
-            for location, row in read_rows(Path(source)):
-                yield location, _check_row(location, row)
+            yield from read_rows(Path(source))
         case Mapping():
             raise InvalidRequest(
                 "prompts: expected a list of rows, got one mapping; put it in a list, or take one split of a dataset"
             )
         case Iterable() if not isinstance(source, bytes):
             for number, item in enumerate(source, 1):
-                yield f"prompts, row {number}", _check_row(f"prompts, row {number}", item)
+                yield f"prompts, row {number}", item
         case _:
             raise InvalidRequest(
                 "prompts: expected a list of texts or rows, a frame, or the path of a file "
@@ -208,21 +202,26 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
             )
 
 
-def _check_row(location: str, item: Any) -> Row | Prompt:
+def _make_prompt(location: str, item: Any, number: int, template: str | None, kept: set[str]) -> Prompt:
+    """Return the prompt of a text or a row. Raises InvalidRequest if it makes none."""
     match item:
+        case Prompt():
+            return item
         case SavedPrompt():
             # Frames then tell the versions of a prompt apart by name.
-            return {"id": f"{item.name} v{item.version}", "prompt": str(item)}
+            row: Row = {"id": f"{item.name} v{item.version}", "prompt": str(item)}
         case str():
-            return {"prompt": item}
-        case Mapping() | Prompt():
-            return item
+            row = {"prompt": item}
+        case Mapping():
+            row = item
         case _:
             raise InvalidRequest(f"{location}: expected a text or a mapping such as {{'prompt': …}}, got {item!r:.80}")
-
-
-def _make_prompt(location: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
-    values = {name: value for name, value in row.items() if not _is_missing(value)}
+    # Not `pd.isna`, which answers with an array for a list; only NaN is unequal to itself.
+    values = {
+        name: value
+        for name, value in row.items()
+        if not (value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value))
+    }
     prompt_id = str(values.pop("id", f"p{number}"))
     text = template if template is not None else values.pop("prompt", None)
     if text is None and "prompt" in row:
@@ -232,46 +231,20 @@ def _make_prompt(location: str, row: Row, number: int, template: str | None, kep
         raise InvalidRequest(f"{location}: has no `prompt`, and there is no template=; its columns are {columns}")
     if not isinstance(text, str):
         raise InvalidRequest(f"{location}: `prompt` should be a text, got {text!r:.80}")
-    must_use = set(row) - {"id"} - kept
-    if template is None:
-        must_use -= {"prompt"}
+    must_use = set(row) - kept - ({"id", "prompt"} if template is None else {"id"})
     # Without a template and without values, braces in the prompt are text.
     if must_use or template is not None:
-        text = _fill_slots(location, text, values, must_use)
+        used = set(SLOT_PATTERN.findall(text))
+        if lacking := sorted(used - set(values)):
+            raise InvalidRequest(
+                f"{location}: no value for the slot {{{lacking[0]}}}; it has {', '.join(values) or 'none'}. Add the "
+                f"value; if these braces are text, give the value {'{' + lacking[0] + '}'!r}"
+            )
+        if unused := sorted((must_use & set(values)) - used):
+            raise InvalidRequest(
+                f"{location}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave "
+                f"the value out, or keep it for scorers with keep=[{unused[0]!r}]"
+            )
+        text = SLOT_PATTERN.sub(lambda match: str(values[match[1]]), text)
     tags = {name: value for name, value in values.items() if name in kept and name != EXPECTED_SLOT}
     return Prompt(prompt_id, text, MappingProxyType(values), MappingProxyType(tags))
-
-
-def _check_sendable(location: str, text: str) -> None:
-    """Raise InvalidRequest if no request can carry the text."""
-    if not text.strip():
-        raise InvalidRequest(f"{location}: the prompt is empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"{location}: character {error.start + 1} of the prompt, U+{ord(text[error.start]):04X}, is half of a pair "
-            "and no text; it was decoded wrongly, read it as UTF-8"
-        ) from None
-
-
-def _fill_slots(location: str, text: str, values: Row, must_use: set[str]) -> str:
-    """Return the text with its slots filled in. Raises InvalidRequest for a slot without value or the reverse."""
-    used = set(SLOT_PATTERN.findall(text))
-    if missing := sorted(used - set(values)):
-        raise InvalidRequest(
-            f"{location}: no value for the slot {{{missing[0]}}}; it has {', '.join(values) or 'none'}. Add the value; "
-            f"if these braces are text, give the value {'{' + missing[0] + '}'!r}"
-        )
-    if unused := sorted((must_use & set(values)) - used):
-        raise InvalidRequest(
-            f"{location}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave the "
-            f"value out, or keep it for scorers with keep=[{unused[0]!r}]"
-        )
-    return SLOT_PATTERN.sub(lambda match: str(values[match[1]]), text)
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a value of a table is missing."""
-    # Not `pd.isna`, which answers with an array for a list; only NaN is unequal to itself.
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)

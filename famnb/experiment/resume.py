@@ -213,7 +213,7 @@ def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:
 
 
 def _drop_unavailable(recorded: pd.DataFrame) -> pd.DataFrame:
-    """The calls that a service took, by the rule of `is_unavailable`."""
+    """The calls that a service took, by the rule of `CallOutcome.is_unavailable`."""
     is_refused = recorded["error"].isin(UNMADE_ERRORS) | recorded["http_status"].isin(UNAVAILABLE_STATUSES)
     return recorded[~(recorded["status"].isin(["failed"]) & is_refused)]
 

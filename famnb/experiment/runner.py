@@ -235,7 +235,10 @@ class Run:
                 for stop in reversed(self._running.values()):
                     stop()
             if self._has_work():
-                self._count_outcomes(self._next_due(now))
+                queues = self._queues.values() if len(self._running) < self._concurrency else ()
+                # What is due already waits for something else, which wakes this thread; without room a call has to end.
+                due = (waiting.paused_until for waiting in queues if waiting.has_work and waiting.paused_until > now)
+                self._count_outcomes(min(due, default=None))
         given_up = [service_queue.why_given_up for service_queue in self._queues.values() if service_queue.is_given_up]
         if given_up:
             self._stop("trouble")
@@ -278,14 +281,6 @@ class Run:
         )
         with self._lock:
             self._running[key] = stop
-
-    def _next_due(self, now: float) -> float | None:
-        """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""
-        if len(self._running) >= self._concurrency:
-            return None
-        due = (service_queue.paused_until for service_queue in self._queues.values() if service_queue.has_work)
-        # What is due already waits for something else, which wakes this thread.
-        return min((time_due for time_due in due if time_due > now), default=None)
 
     def _count_outcomes(self, due: float | None = None) -> None:
         """Wait for a call to end, a stop, or a time; count every call that has ended."""

@@ -82,21 +82,8 @@ def expected_value(expected: Any, prompt: Prompt) -> Any:
 
 ROUNDING = 1e-9
 """Share of a number by which two that are equal may differ as floats."""
-_NUMBER = re.compile(r"(?<![\w.])[-+\u2212]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?")
-"""A number as it is written in English: sign, thousands between commas, decimals after a point, an exponent."""
+NUMBER = re.compile(r"(?<![\w.])[-+\u2212]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?")
+"""A number as it is written in English: sign, thousands between commas, decimals after a point, an exponent.
 
-
-def find_numbers(text: str) -> list[float]:
-    """Return the numbers in a text, in order; "1,234.5" is one of them, "1,5" is two."""
-    return [float(match.replace(",", "").replace("\u2212", "-")) for match in _NUMBER.findall(text)]
-
-
-def expected_number(value: Any) -> float:
-    """Return a number that is expected, given as one or as a text. Raises NoScore for anything else."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(str(value).strip().replace(",", ""))
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise NoScore(f"expected is not a number: {value!r:.{DETAIL_CHARS}}")
-    return number
+"1,234.5" is one of them, "1,5" is two.
+"""

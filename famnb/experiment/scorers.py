@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -39,13 +40,12 @@ from famnb.experiment.judge import Judge, judge
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.score import (
     DETAIL_CHARS,
+    NUMBER,
     ROUNDING,
     LocalScorer,
     NoScore,
     Score,
-    expected_number,
     expected_value,
-    find_numbers,
     to_score,
 )
 from famnb.experiment.votes import VOTES_SCORE
@@ -151,8 +151,14 @@ def numeric(
         check_number("expected", expected, expected="a number, or None for the prompt's own")
 
     def score(reply: Reply, prompt: Prompt) -> Score:
-        wanted = expected_number(expected_value(expected, prompt))
-        numbers = find_numbers(reply.text)
+        value = expected_value(expected, prompt)
+        try:
+            wanted = math.nan if isinstance(value, bool) else float(str(value).strip().replace(",", ""))
+        except ValueError:
+            wanted = math.nan
+        if not math.isfinite(wanted):
+            raise NoScore(f"expected is not a number: {value!r:.{DETAIL_CHARS}}")
+        numbers = [float(number.replace(",", "").replace("\u2212", "-")) for number in NUMBER.findall(reply.text)]
         if not numbers:
             return Score(0.0, f"no number in the answer; expected {wanted:g}")
         number = numbers[-1]
@@ -209,49 +215,33 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
     `kind` is a JSON Schema as a mapping, or a type such as a pydantic model. Raises InvalidRequest for anything else.
     """
     if isinstance(kind, Mapping):
-        form, find_fault = dict(kind), _check_by_schema(kind)
+        form, validator = dict(kind), _make_validator(kind)
     else:
-        form, find_fault = structured_output.json_format(kind)["schema"], _check_by_type(kind)
+        form, validator = structured_output.json_format(kind)["schema"], None
 
     def score(reply: Reply, _: Prompt) -> Score:
-        fault = find_fault(reply.text)
-        return Score(float(fault is None), fault or "")
+        try:
+            if validator is None:
+                structured_output.parse(reply.text, kind)
+            elif fault := next(iter(validator.iter_errors(json.loads(reply.text))), None):
+                return Score(0.0, f"{'.'.join(map(str, ('$', *fault.instance_path)))}: {fault.message:.200}")
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            return Score(0.0, ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]])))
+        except ValueError as error:
+            return Score(0.0, f"not JSON: {error}")
+        return Score(1.0)
 
     return LocalScorer(name, ("schema", json.dumps(form, sort_keys=True)), score)
 
 
-def _check_by_type(kind: Any) -> Callable[[str], str | None]:
-    """Return a function that returns what is wrong with a text; None if it is JSON of the type."""
-
-    def find_fault(text: str) -> str | None:
-        try:
-            structured_output.parse(text, kind)
-        except pydantic.ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        return None
-
-    return find_fault
-
-
-def _check_by_schema(schema: Mapping[str, Any]) -> Callable[[str], str | None]:
-    """The same for a JSON Schema. Raises InvalidRequest if it is none."""
+def _make_validator(schema: Mapping[str, Any]) -> Any:
+    """Return what finds the faults of a value by a JSON Schema. Raises InvalidRequest if it is none."""
     try:
-        validator = jsonschema_rs.validator_for(dict(schema), retriever=_refuse_to_fetch)
+        return jsonschema_rs.validator_for(dict(schema), retriever=_refuse_to_fetch)
     except ValueError as error:
         message = getattr(error, "message", str(error))
         raise InvalidRequest(f"schema: expected a JSON Schema: {message:.200}") from None
-
-    def find_fault(text: str) -> str | None:
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            return f"not JSON: {error}"
-        fault = next(iter(validator.iter_errors(value)), None)
-        location = "" if fault is None else ".".join(map(str, ("$", *fault.instance_path)))
-        return None if fault is None else f"{location}: {fault.message:.200}"
-
-    return find_fault
 
 
 def _refuse_to_fetch(address: str) -> Any:
@@ -272,7 +262,13 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     # The name of a lambda is "<lambda>".
     if name is None and not column.isidentifier():
         raise InvalidRequest(f"function: {call!r:.80} has no name for the column of its scores; give name=")
-    takes_prompt = _takes_prompt(call)
+    takes_prompt = False
+    try:
+        inspect.signature(call).bind(None)
+    except TypeError:
+        takes_prompt = True
+    except ValueError:  # some built-in functions have no signature
+        pass
 
     def score(reply: Reply, prompt: Prompt) -> Any:
         return call(reply, prompt) if takes_prompt else call(reply)
@@ -328,14 +324,3 @@ def apply_scorer(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:
     except Exception as error:  # one reply on which a user's function fails must not end the scoring of all others
         return Score(None, f"{type(error).__name__}: {error}"[:1000])
     return to_score(result)
-
-
-def _takes_prompt(call: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called with the reply alone."""
-    try:
-        inspect.signature(call).bind(None)
-    except TypeError:
-        return True
-    except ValueError:  # some built-in functions have no signature
-        return False
-    return False

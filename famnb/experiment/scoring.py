@@ -6,6 +6,7 @@ Judges are asked within a budget, their calls are recorded, and a request that w
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED, OUTCOME_COLUMNS, check_writable, counted_costs, outcomes_of
+from famnb.experiment.score import Score
 from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.experiment.services import is_simulated, service_of
 from famnb.frame.calls import calls
@@ -69,16 +71,16 @@ class ScoreReport:
     """For each judge, how far it agrees with people, where both judged the same pairs."""
 
     def __str__(self) -> str:
-        lines = [self._line(name) for name in self.scored] or ["there are no scorers"]
+        lines = []
+        for name, scored in self.scored.items():
+            missing = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
+            trouble = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
+            unpaid = f"; {self.unpaid[name]:,} more could pass the budget" if name in self.unpaid else ""
+            lines.append(f"{name}: {scored:,} scored now{missing}{trouble}{unpaid}")
+        lines = lines or ["there are no scorers"]
         return "\n".join([*lines, *map(str, self.consistency.values()), *map(str, self.agreement.values())])
 
     __repr__ = __str__
-
-    def _line(self, name: str) -> str:
-        missing = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
-        trouble = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
-        unpaid = f"; {self.unpaid[name]:,} more could pass the budget" if name in self.unpaid else ""
-        return f"{name}: {self.scored[name]:,} scored now{missing}{trouble}{unpaid}"
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -136,20 +138,12 @@ class Scoring:
         answers, texts = list(todo), self._read_texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in answers]
         for index, reply in self._ask(judge, requests):
-            score = judge.grade(reply)
+            score, answer = judge.grade(reply), answers[index]
             self._count(judge.name, is_missing=score.value is None)
-            if not self._is_verdict(judge, reply):
-                continue
-            answer = answers[index]
-            graded = RecordedScore(
-                call_id=answer.call_id,
-                scorer=todo[answer],
-                value=score.value,
-                detail=score.detail,
-                judge_call_id=reply.call_id,
-            )
-            # At once, since it was paid for.
-            ratings.save(self.ledger, [graded])
+            if self._is_verdict(judge, reply):
+                key, call_id = todo[answer], reply.call_id
+                # At once, since it was paid for.
+                ratings.save(self.ledger, [_to_record(answer.call_id, key, score, judge_call_id=call_id)])
 
     def _compare(self, judge: Judge) -> None:
         """Have a judge compare each pair of answers, both ways round, of which there is no verdict on this request.
@@ -173,24 +167,15 @@ class Scoring:
         texts = self._read_texts(answer for pair in pairs for answer in pair)
         rows = self.ledger.select("tag = ?", (JUDGE_TAG,)) if pairs else []
         request_keys = {row["id"]: row["request_key"] for row in rows}
-        todo, requests = [], []
-        ties = []
+        make_vote = functools.partial(RecordedVote, experiment=self.name, voter=judge.voter)
+        todo, requests, ties = [], [], []
         for left, right in pairs:
+            cells = left.cell.key, right.cell.key
             if texts[left.call_id] == texts[right.call_id]:
-                if (left.cell.key, right.cell.key) not in verdicts:
-                    ties.append(
-                        RecordedVote(
-                            experiment=self.name,
-                            voter=judge.voter,
-                            left_cell=left.cell.key,
-                            right_cell=right.cell.key,
-                            winner="tie",
-                            detail=votes.EQUAL,
-                        )
-                    )
+                if cells not in verdicts:
+                    ties.append(make_vote(left_cell=cells[0], right_cell=cells[1], winner="tie", detail=votes.EQUAL))
                 continue
             request = judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id])
-            cells = left.cell.key, right.cell.key
             # A verdict whose call was pruned counts as one on this request.
             if cells not in verdicts or request_keys.get(verdicts[cells] or "", request.key()) != request.key():
                 todo.append(cells)
@@ -202,19 +187,13 @@ class Scoring:
         for index, reply in self._ask(judge, requests):
             letter, reason = judge.choice(reply)
             self._count(judge.name, is_missing=letter is None)
-            if not self._is_verdict(judge, reply):
-                continue
-            vote = RecordedVote(
-                experiment=self.name,
-                voter=judge.voter,
-                left_cell=todo[index][0],
-                right_cell=todo[index][1],
-                winner=winners[letter],
-                detail=reason,
-                judge_call_id=reply.call_id,
-            )
-            # At once, as with a grade.
-            ratings.save(self.ledger, [vote])
+            if self._is_verdict(judge, reply):
+                (left_cell, right_cell), winner, call_id = todo[index], winners[letter], reply.call_id
+                vote = make_vote(
+                    left_cell=left_cell, right_cell=right_cell, winner=winner, detail=reason, judge_call_id=call_id
+                )
+                # At once, as with a grade.
+                ratings.save(self.ledger, [vote])
 
     def _ask(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Yield the judge's replies, each with the index of its request; one that was answered before is not sent."""
@@ -258,9 +237,8 @@ class Scoring:
         """The budget of all judges with what they have cost so far counted."""
         if self.budget_usd is None:
             return NO_BUDGET
-        worst = {}
-        for key, request in requests.items():
-            worst[key] = worst_case(request, client.profile.name, "a judge cannot be kept to one")
+        fault = "a judge cannot be kept to one"
+        worst = {key: worst_case(request, client.profile.name, fault) for key, request in requests.items()}
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
         simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
         outcomes = outcomes_of(read_judge_calls(self.ledger, self.name, columns=OUTCOME_COLUMNS))
@@ -293,6 +271,12 @@ def read_judge_calls(ledger: Ledger, name: str, *, columns: Iterable[str] | None
     """The calls of an experiment's judges as `famnb.calls` has them; `columns` has call_id."""
     rows = calls(ledger, tag=JUDGE_TAG, columns=columns)
     return rows[rows["call_id"].isin(judge_call_ids(ledger, name))].reset_index(drop=True)
+
+
+def _to_record(call_id: str, key: str, score: Score, *, judge_call_id: str | None = None) -> RecordedScore:
+    return RecordedScore(
+        call_id=call_id, scorer=key, value=score.value, detail=score.detail, judge_call_id=judge_call_id
+    )
 
 
 def read_scores(ledger: Ledger, answers: Iterable[AnsweredCell]) -> list[RecordedScore]:
@@ -340,9 +324,7 @@ def score_locally(
             answer = by_call[call.call_id]
             for scorer in (scorer for scorer in local_scorers if answer in todo[scorer.name]):
                 score = apply_scorer(scorer, call.reply, answer.cell.prompt)
-                key = todo[scorer.name][answer]
-                record = RecordedScore(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail)
-                scores.append((scorer.name, record))
+                scores.append((scorer.name, _to_record(call.call_id, todo[scorer.name][answer], score)))
             if len(scores) - saved >= BATCH:
                 ratings.save(ledger, [record for _, record in scores[saved:]])
                 saved = len(scores)

@@ -144,7 +144,15 @@ class Summary:
         table, lines = self.table, to_records(self.table)
 
         def format_column(metric: str, column: str) -> list[str]:
-            return [self._format_figure(line, find_metric(metric), column) for line in lines]
+            """The figure of each variant with its interval."""
+            format_value, stem, cells = find_metric(metric).format_value, re.sub("_(mean|median)$", "", column), []
+            for line in lines:
+                value, low, high = (line[name] for name in (column, f"{stem}_low", f"{stem}_high"))
+                interval = stats.Interval(value, low, high, n=0, level=self.level)
+                least, most = line.get(f"{stem}_least", 0), line.get(f"{stem}_most", 0)
+                factor = most / least if least > 0 else 1.0
+                cells.append(UNKNOWN if math.isnan(value) else format_interval(interval, format_value, factor=factor))
+            return cells
 
         answered = zip(table["completed"] + table["incomplete"], table["planned"], strict=True)
         columns = {
@@ -173,25 +181,16 @@ class Summary:
         columns["output tokens"] = format_column("output_tokens", "output_tokens_mean")
         return {head: cells for head, cells in columns.items() if set(cells) != {UNKNOWN}}
 
-    def text_table(self) -> tuple[list[str], list[list[str]]]:
-        """The head and the rows of the table, formatted as text."""
-        columns = self.text_columns()
-        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
-
-    def legend(self) -> str:
-        """What the figures of the table are."""
-        level = format_level(self.level)
-        return (
-            "Scores, tokens and costs are means over prompts, failed calls' costs included, times medians and 95th "
-            f"percentiles of calls, each with its {level} interval for more prompts of this kind; ≈ marks what rests "
-            "on estimated token counts."
-        )
-
     def __repr__(self) -> str:
         if self.is_one_prompt:
             return self.headline
         head, rows = self.trade_offs()
-        table = format_table(head, rows, left=_label_count(head)) if rows else format_table(*self.text_table())
+        columns = self.text_columns()
+        table = (
+            format_table(head, rows, left=head.index("metric") + 1)
+            if rows
+            else format_table(list(columns), [list(row) for row in zip(*columns.values(), strict=True)])
+        )
         more = len(self.lines) - len(self.notes[:MAX_NOTES])
         sentences = f", {format_count(more, 'more sentence')} in .lines" if more else ""
         rest = f"Figures of each variant are in .table{sentences}."
@@ -202,8 +201,13 @@ class Summary:
         if self.is_one_prompt:
             return f"<div>{verdict}</div>"
         head, rows = self.trade_offs()
-        trade_offs = html_table(head, rows, left=_label_count(head)) if rows else ""
-        legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
+        # The columns before the metric, and that, name what a line compares.
+        trade_offs = html_table(head, rows, left=head.index("metric") + 1) if rows else ""
+        legend = (
+            "Scores, tokens and costs are means over prompts, failed calls' costs included, times medians and 95th "
+            f"percentiles of calls, each with its {format_level(self.level)} interval for more prompts of this kind; "
+            "≈ marks what rests on estimated token counts."
+        )
         # The first column names the variants; a table of more columns than this would not fit a page.
         names, *columns = self.text_columns().items()
         tables = "".join(
@@ -211,23 +215,10 @@ class Summary:
             for start in range(0, len(columns), MAX_COLUMNS)
             for part in [[names, *columns[start : start + MAX_COLUMNS]]]
         )
-        rest = tables + legend + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
+        tables += f'<p style="opacity:0.75;font-size:0.9em">{escape_html(legend)}</p>'
+        rest = tables + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
         folded = f"<details><summary>Figures of each variant, and all that was found</summary>{rest}</details>"
         return f"<div>{verdict}{trade_offs}{html_paragraphs(self.notes[:MAX_NOTES])}{folded}</div>"
-
-    def _format_figure(self, line: Mapping[str, Any], metric: Metric, column: str) -> str:
-        """A figure of a variant with its interval."""
-        if math.isnan(line[column]):
-            return UNKNOWN
-        stem = re.sub("_(mean|median)$", "", column)
-        interval = stats.Interval(line[column], line[f"{stem}_low"], line[f"{stem}_high"], n=0, level=self.level)
-        least, most = line.get(f"{stem}_least", 0), line.get(f"{stem}_most", 0)
-        return format_interval(interval, metric.format_value, factor=most / least if least > 0 else 1.0)
-
-
-def _label_count(head: Sequence[str]) -> int:
-    """Return how many columns of a table of trade-offs name what its lines compare: the metric is the last of them."""
-    return head.index("metric") + 1
 
 
 def summary(

@@ -39,6 +39,17 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
 
     Scorers of one's own, judges and variants with clients of their own cannot stand in a file: InvalidRequest.
     """
+    written_scorers = []
+    for scorer in experiment.scorers:
+        kind, *values = getattr(scorer, "settings", ("",))
+        if kind not in WRITTEN_SCORERS:
+            raise InvalidRequest(
+                f"scorer {scorer.name!r} cannot stand in a file; a file has {', '.join(WRITTEN_SCORERS)}"
+            )
+        parameters = inspect.signature(_SCORERS[kind]).parameters
+        arguments = {**dict(zip(parameters, values, strict=False)), "name": scorer.name}
+        entry = {name: value for name, value in arguments.items() if value != parameters[name].default}
+        written_scorers.append({kind: entry})
     table: dict[str, Any] = {
         "name": experiment.name,
         "prompts": [{"id": prompt.id, "prompt": prompt.text, **prompt.slots} for prompt in experiment.prompts],
@@ -52,7 +63,7 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
                 ("primary", experiment.primary, None),
                 ("margin", experiment.margin, None),
                 ("looks", experiment.looks, None),
-                ("scorers", list(map(_scorer_entry, experiment.scorers)), []),
+                ("scorers", written_scorers, []),
                 ("fields", experiment.fields, {}),
             )
             if value != default
@@ -68,12 +79,3 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
     except TypeError as error:
         raise InvalidRequest(f"{experiment.name} has a value that TOML cannot hold: {error}") from None
     return file
-
-
-def _scorer_entry(scorer: Any) -> dict[str, Any]:
-    kind, *values = getattr(scorer, "settings", ("",))
-    if kind not in WRITTEN_SCORERS:
-        raise InvalidRequest(f"scorer {scorer.name!r} cannot stand in a file; a file has {', '.join(WRITTEN_SCORERS)}")
-    parameters = inspect.signature(_SCORERS[kind]).parameters
-    arguments = {**dict(zip(parameters, values, strict=False)), "name": scorer.name}
-    return {kind: {name: value for name, value in arguments.items() if value != parameters[name].default}}

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
-from famnb.formatting import html_table, shorten
+from famnb.formatting import shorten
 from famnb.request import Request
 from famnb.wire import lenient_json
 
@@ -50,12 +50,6 @@ class Variant:
 
     def __repr__(self) -> str:
         return f"<Variant {self.label!r}: {', '.join(f'{name}={value!r}' for name, value in self.fields.items())}>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (name, shorten(value if isinstance(value, str) else repr(value))) for name, value in self.fields.items()
-        ]
-        return html_table(("variant", self.label), rows, left=2)
 
 
 Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
@@ -121,22 +115,18 @@ def parse_variants(
     labels = [variant.label for variant in variants]
     if duplicates := {label for label in labels if labels.count(label) > 1}:
         raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
-    return tuple(
-        dataclasses.replace(variant, losses=tuple(_try_request(variant, shared, endpoints, arguments).losses))
-        for variant in variants
-    )
-
-
-def _try_request(variant: Variant, shared: Fields, endpoints: Endpoints, arguments: Iterable[str]) -> Request:
-    """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
-    fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
-    try:
-        _check_fields(fields, endpoints, arguments)
-        return build_request("?", fields, endpoints)
-    except InvalidRequest as error:
-        if not variant.fields:  # so that what is wrong is the experiment's
-            raise
-        raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
+    checked = []
+    for variant in variants:
+        fields, served = {**shared, **variant.fields}, variant.endpoints(endpoints)
+        try:
+            _check_fields(fields, served, arguments)
+            request = build_request("?", fields, served)
+        except InvalidRequest as error:
+            if not variant.fields:  # so that what is wrong is the experiment's
+                raise
+            raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
+        checked.append(dataclasses.replace(variant, losses=tuple(request.losses)))
+    return tuple(checked)
 
 
 def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -> str:
@@ -179,8 +169,16 @@ def _check_fields(fields: Fields, endpoints: Endpoints, arguments: Iterable[str]
 
     `arguments` are what a caller takes besides fields, one of which may be meant by a name that no endpoint has.
     """
+    prompt_fields = {target.request.prompt_field for target in endpoints.values()}
+    names = {field for target in endpoints.values() for field in target.request.model_fields}
+    names = names - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
     for name in fields:
-        _check_field_name(name, endpoints, arguments)
+        if name in prompt_fields:
+            raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
+        if name not in names:
+            similar = difflib.get_close_matches(name, [*arguments, *sorted(names)], 1, 0.5)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(sorted(names))}"
+            raise InvalidRequest(f"{name}: no endpoint has such a field; {hint}")
     target, model = endpoint_of(fields, endpoints), fields.get("model")
     if model is not None and not _serves(target, model, endpoints):
         serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
@@ -188,38 +186,17 @@ def _check_fields(fields: Fields, endpoints: Endpoints, arguments: Iterable[str]
         hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(models)}"
         raise InvalidRequest(f"endpoint {target.name!r} does not serve model {model!r} ({hint})")
     for name, value in fields.items():
-        taking = _endpoints_taking(name, endpoints)
+        match name:
+            case "tools":
+                taking = [other.name for other in endpoints.values() if other.takes_tools]
+            case "schema":
+                taking = [other.name for other in endpoints.values() if other.traits.format]
+            case _ if name in (*NEUTRAL_FIELDS, *TARGET_FIELDS):
+                continue
+            case _:
+                taking = [other.name for other in endpoints.values() if name in other.request.model_fields]
         if value is not None and target.name not in taking:
             raise InvalidRequest(f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})")
-
-
-def _check_field_name(name: str, endpoints: Endpoints, arguments: Iterable[str]) -> None:
-    prompt_fields = {target.request.prompt_field for target in endpoints.values()}
-    names = {field for target in endpoints.values() for field in target.request.model_fields}
-    names = names - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
-    if name in prompt_fields:
-        raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
-    if name in names:
-        return
-    if similar := difflib.get_close_matches(name, [*arguments, *sorted(names)], 1, 0.5):
-        hint = f"did you mean {similar[0]!r}?"
-    else:
-        hint = f"there are {', '.join(sorted(names))}"
-    raise InvalidRequest(f"{name}: no endpoint has such a field; {hint}")
-
-
-def _endpoints_taking(name: str, endpoints: Endpoints) -> list[str]:
-    """The names of the endpoints that take a field or a neutral name."""
-    match name:
-        case "tools":
-            taking = [target for target in endpoints.values() if target.takes_tools]
-        case "schema":
-            taking = [target for target in endpoints.values() if target.traits.format]
-        case _ if name in (*NEUTRAL_FIELDS, *TARGET_FIELDS):
-            taking = list(endpoints.values())
-        case _:
-            taking = [target for target in endpoints.values() if name in target.request.model_fields]
-    return [target.name for target in taking]
 
 
 def _serves(target: Endpoint, model: Any, endpoints: Endpoints) -> bool:

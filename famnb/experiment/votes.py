@@ -172,18 +172,11 @@ def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | 
 
 def ranking(verdicts: Sequence[Duel], *, level: float = 0.95) -> stats.Ranking:
     """Bradley–Terry strengths of the variants, for new prompts. Raises ValueError if the votes do not suffice."""
-    ranked = stats.bradley_terry(
-        [
-            (
-                duel.first.variant.label,
-                duel.second.variant.label,
-                None if duel.winner is None else duel.winner.variant.label,
-            )
-            for duel in verdicts
-        ],
-        clusters=[duel.first.prompt.id for duel in verdicts],
-        level=level,
-    )
+    cast = [
+        (duel.first.variant.label, duel.second.variant.label, duel.winner.variant.label if duel.winner else None)
+        for duel in verdicts
+    ]
+    ranked = stats.bradley_terry(cast, clusters=[duel.first.prompt.id for duel in verdicts], level=level)
     voters = {duel.voter for duel in verdicts}
     if len(voters) < 2:
         return ranked
@@ -260,7 +253,7 @@ def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
                 "left": left.variant.label,
                 "right": right.variant.label,
                 "winner": vote.winner,
-                "better": None if better is None else better.variant.label,
+                "better": better and better.variant.label,
                 "detail": vote.detail,
                 "at": vote.at,
                 **{name: getattr(vote, name) for name in ("left_cell", "right_cell", "judge_call_id")},
@@ -276,11 +269,7 @@ def _cells(vote: RecordedVote, by_key: Mapping[str, Cell]) -> tuple[Cell, Cell]:
 
 
 def _winning_cell(vote: RecordedVote, by_key: Mapping[str, Cell]) -> Cell | None:
-    return (
-        by_key[vote.left_cell if vote.winner == "left" else vote.right_cell]
-        if vote.winner in ("left", "right")
-        else None
-    )
+    return by_key.get({"left": vote.left_cell, "right": vote.right_cell}.get(vote.winner, ""))
 
 
 def agree_with_people(

@@ -15,8 +15,7 @@ import pytest
 import famnb
 from famnb.service import Server
 from tests.experiment import shared_run
-from tests.experiment.judging import Serve
-from tests.experiment.scripted_models import service
+from tests.experiment.scripted_models import Serve, service
 from tests.support.experiment_fixtures import client, connect, prices
 from tests.support.fault_server import FaultServer
 

@@ -9,6 +9,8 @@ import famnb
 from tests.support import wire_payloads
 from tests.support.fault_server import FaultServer, Received, Script, whole
 
+Serve = Callable[..., tuple[famnb.Client, FaultServer]]
+"""Starts a service of written answers and verdicts, and a client of it; see the fixture `serve`."""
 Answering = Callable[[str, str], str]
 """From the system text, which tells the variants apart, and the prompt to the answer."""
 Judging = Callable[[dict[str, str]], str | Script]
@@ -40,3 +42,18 @@ def experiment(client: famnb.Client, prompts: Any, *variants: str, **options: An
     exp = famnb.Experiment(prompts, chosen, name="spoken", client=client, stream=False, **options)
     assert exp.run(progress=False).failed == 0
     return exp
+
+
+def answer(system: str, asked: str) -> str:
+    """An answer that is as long as its variant says."""
+    return asked * len(system)
+
+
+def verdict(winner: str) -> str:
+    return json.dumps({"reason": "so", "winner": winner})
+
+
+def longer(asked: dict[str, str]) -> str:
+    """A judge that likes the longer answer, wherever it stands."""
+    a, b = len(asked["answer A"]), len(asked["answer B"])
+    return verdict("A" if a > b else "B" if b > a else "tie")

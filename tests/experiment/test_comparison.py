@@ -21,11 +21,13 @@ def pair_of(found, metric, second="B"):
     return pairs[(pairs["metric"] == metric) & (pairs["second"] == second)].iloc[0]
 
 
-def test_many_repeats_of_one_prompt_are_one_pair():
+def test_many_repeats_of_one_prompt_are_one_pair_of_which_nothing_else_is_said():
     found = summary(frame(1, repeats=50, e2e_s=(spread(50, 2, 0.1), spread(50, 1, 0.1, 1))))
     assert found.pairs["n"].tolist() == [1]
     assert "1 prompt cannot tell whether B is faster than A: 6 are the fewest that could (" in found.verdict[0]
     assert found.table["e2e_s_n"].tolist() == [50, 50]
+    assert repr(found) == "One prompt is answered by both variants: n = 1 cannot show how they differ."
+    assert "<table" not in found._repr_html_()
 
 
 def test_equal_differences_are_judged_by_their_signs():
@@ -35,6 +37,9 @@ def test_equal_differences_are_judged_by_their_signs():
     tokens, cost = found.verdict
     assert tokens.startswith("Output tokens: B typically writes 10 tokens fewer than A (90 against 100, less in 100%")
     assert cost.startswith("Cost: the same in all 10 pairs (ratio of costs per answer, p = 1")
+    half = summary(frame(8, cost_usd=(0.2, 0.1))).findings[0]
+    assert half.startswith("Cost: B costs half as much as A (")
+    assert "the same in every pair, p = 0.0078" in half
 
 
 # What is not known
@@ -70,6 +75,7 @@ def test_endpoints_of_one_model_do_not_differ_by_what_one_does_not_report():
     assert not pair["clear"]
     assert found.verdict[0].startswith("Cost: 60 prompts cannot tell whether B is cheaper than A: not all tokens were")
     assert "not all tokens were reported (ratio of costs per answer, 95% interval ≈ 0.9–1.02 times" in found.verdict[0]
+    assert found.headline == "60 prompts cannot tell whether B is cheaper than A: not all tokens were reported."
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Runs on a Dask cluster: one ledger, nothing lost with a worker or a driver, and no key where Dask keeps things."""
 
 import functools
-import itertools
 import os
 import pickle
 import signal
@@ -14,7 +13,15 @@ import famnb
 from famnb.client import dask_worker
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.experiment import dask_executor
-from tests.experiment.experiments import GRID, count_answers, kill_process, small_experiment, standings_by_cell
+from famnb.record.price_book import ceiling
+from tests.experiment.experiments import (
+    GRID,
+    assert_each_is_answered_once,
+    count_answers,
+    kill_process,
+    small_experiment,
+    standings_by_cell,
+)
 from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
@@ -40,9 +47,7 @@ def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, das
     exp = small_experiment(client, prompts=60)
     report = exp.run(concurrency=64, on=dask_client)
     assert (report.completed, report.failed, report.lost) == (240, 0, 0)
-    standings = standings_by_cell(client.ledger)
-    assert len(standings) == 240
-    assert {(count_answers(of_cell), len(of_cell)) for of_cell in standings.values()} == {(1, 1)}
+    assert_each_is_answered_once(client.ledger, 240, interrupted=0)
     frame = exp.frame()
     assert (frame["ttfb_s"] <= frame["ttft_s"]).all()
     assert (frame["ttft_s"] <= frame["e2e_s"]).all()
@@ -62,26 +67,30 @@ def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
     report = run.wait()
     assert (report.completed, report.cancelled, report.remaining) == (400, 0, 0)
     assert 0 < report.lost <= 64
-    standings = standings_by_cell(client.ledger)
-    assert len(standings) == 400
-    assert set(map(count_answers, standings.values())) == {1}
+    assert_each_is_answered_once(client.ledger, 400, interrupted=report.lost)
     cut_off = client.ledger.select("status = 'interrupted'")
     assert len(cut_off) == report.lost == len(client.ledger) - 400
     assert {row["error"] for row in cut_off} == {"WorkerLost"}
 
 
-def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client):
+def test_what_a_lost_worker_had_received_is_kept_and_counts_at_its_worst(
+    connect, stalling, server, dask_client, prices
+):
     client = connect(stalling)
     exp = small_experiment(client, prompts=1)
-    run = exp.run(concurrency=2, on=dask_client, wait=False)
+    run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
     wait_until(lambda: len(list(client.ledger.reads([row["id"] for row in client.ledger.select()]))) == 2)
     kill(dask_client, workers=2)
-    wait_until(lambda: len(client.ledger.select("status = 'running'")) == 2)
+    wait_until(lambda: len(client.ledger.select()) == 4)
     run.stop()
     assert (run.wait().lost, run.progress.cancelled) == (2, 2)
     lost = client.ledger.select("error = 'WorkerLost'")
     assert [client.ledger.call(row["id"]).status for row in lost] == ["interrupted"] * 2
     assert all(client.ledger.call(row["id"]).reply.text for row in lost)
+    counted = run.progress.counted_usd
+    assert counted == 2 * sum(ceiling(cell.request).usd for cell in exp.cells[:2])
+    again = small_experiment(connect(server), prompts=1)
+    assert again.run(budget_usd=1, on=dask_client).counted_usd > counted
 
 
 def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(child, dask_client, tmp_path):
@@ -95,27 +104,7 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
     assert 0 < done < prompts * CELLS_PER_PROMPT
     _, messages = child(prompts=prompts, concurrency=concurrency, on=on)
     assert messages.recv() == prompts * CELLS_PER_PROMPT - done
-    standings = standings_by_cell(ledger)
-    assert len(standings) == prompts * CELLS_PER_PROMPT
-    assert set(map(count_answers, standings.values())) == {1}
-    others = [
-        standing for standing in itertools.chain(*standings.values()) if standing not in ("completed", "incomplete")
-    ]
-    assert set(others) <= {"interrupted"}
-    assert len(others) <= concurrency
-
-
-def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, prices):
-    exp = small_experiment(connect(stalling), prompts=1)
-    run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
-    wait_until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
-    kill(dask_client, workers=2)
-    wait_until(lambda: len(exp.ledger.select()) == 4)
-    run.stop()
-    counted = run.wait().counted_usd
-    assert counted == 2 * sum(famnb.experiment.budget.ceiling(cell.request).usd for cell in exp.cells[:2])
-    again = small_experiment(connect(server), prompts=1)
-    assert again.run(budget_usd=1, on=dask_client).counted_usd > counted
+    assert_each_is_answered_once(ledger, prompts * CELLS_PER_PROMPT, interrupted=concurrency)
 
 
 def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_client, tmp_path, capfd):

@@ -1,17 +1,69 @@
-"""Forecasts: what they say, what they refuse to know, and that an experiment makes them of its own ledger."""
+"""Forecasts: what they say and refuse to know, of which past calls they are made, how often their intervals hold."""
 
 import math
 from decimal import Decimal
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import famnb
-from famnb.experiment.forecast import forecast, read_history
-from famnb.experiment.plan import plan_cells
-from famnb.experiment.prompts import parse_prompts
-from famnb.experiment.variants import parse_variants
+from famnb.endpoints import ENDPOINTS
+from famnb.experiment.forecast import forecast, read_history, settings_digest
+from famnb.experiment.services import SIMULATED
+from famnb.profiles import DEFAULT
 from famnb.record.serialize import input_chars
-from tests.experiment.forecast_histories import both, cells, past
+from tests.experiment.experiments import make_plan
+
+SERVICE = "https://api.example.com"
+"""The service that the cells are planned for, and that answered the past calls."""
+FIELDS = {"endpoint": "messages", "max_tokens": 400}
+
+
+def cells(prompts=10, *, models=("fam-2-5-pro", "fam-2-5-mini"), repeats=1, service=SERVICE, **fields):
+    texts, shared, grid = (
+        [f"Question {n}" for n in range(prompts)],
+        {**FIELDS, **fields},
+        famnb.grid(model=list(models)),
+    )
+    return make_plan(texts, grid, repeats=repeats, shared=shared, service_of=lambda *_: service)
+
+
+def past(
+    n,
+    *,
+    model="fam-2-5-pro",
+    endpoint="messages",
+    settings="",
+    simulated=False,
+    seed=0,
+    source="reported",
+    status="completed",
+    service=SERVICE,
+):
+    """Calls of 30 input tokens for 120 characters, and of log-normal output and time."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "endpoint": endpoint,
+            "status": status,
+            "simulated": pd.array([simulated] * n, dtype="boolean"),
+            "e2e_s": random.lognormal(0, 0.4, n),
+            "input_tokens": 30,
+            "input_chars": 120,
+            "output_tokens": random.lognormal(5, 0.4, n).round(),
+            "input_tokens_source": "reported",
+            "output_tokens_source": source,
+            "settings": settings,
+            "url": f"{service}{ENDPOINTS[endpoint].path}",
+            "profile": DEFAULT,
+        }
+    )
+
+
+def both(n, **options):
+    return pd.concat([past(n, model=model, **options) for model in ("fam-2-5-pro", "fam-2-5-mini")])
 
 
 def test_a_forecast_multiplies_what_past_calls_took(prices):
@@ -79,12 +131,7 @@ def test_counts_that_were_estimated_are_said_to_be():
 
 
 def test_the_markup_is_a_table_in_which_names_are_text():
-    shared = {"endpoint": "messages", "max_tokens": 50}
-    variants = parse_variants({"<img src=x>": {}}, shared=shared)
-    plan = plan_cells(
-        parse_prompts(["a"], template=None, keep=()), variants, repeats=1, warmup=0, seed=0, shared=shared
-    )
-    markup = forecast(plan, past(9, simulated=True), concurrency=1)._repr_html_()
+    markup = forecast(make_plan(["a"], {"<img src=x>": FIELDS}), past(9, simulated=True), concurrency=1)._repr_html_()
     assert "<table" in markup
     assert "&lt;img src=x&gt;" in markup
     assert "<img" not in markup
@@ -106,3 +153,105 @@ def test_an_experiment_forecasts_from_its_own_ledger(client, prices):
     assert found.total.cost_usd.low <= again.frame()["cost_usd"].sum() <= found.total.cost_usd.high
     assert again.forecast().remaining == 0
     assert read_history(client.ledger, ["fam-mini"]).empty
+
+
+# The past calls: which count, and which never do
+
+
+def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
+    plan = cells(models=["fam-2-5-pro"])
+    same = settings_digest("messages", plan[0].request.body())
+    steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
+    told = []
+    for until in (1, 2, 3, 4):
+        line = forecast(plan, pd.concat(steps[:until]), concurrency=1).lines[0]
+        told.append((line.history, line.output_tokens.n))
+    assert told == [
+        ("none", 0),
+        ("the same model", 8),
+        ("the same model and endpoint", 7),
+        ("the same model, endpoint and settings", 6),
+    ]
+
+
+def test_answers_cut_short_by_another_cap_foresee_nothing():
+    plan = cells(models=["fam-2-5-pro"], max_tokens=400)
+    same = settings_digest("messages", plan[0].request.body())
+    cut = past(50, status="incomplete").assign(output_tokens=16)
+    assert forecast(plan, cut, concurrency=1).lines[0].history == "none"
+    assert forecast(plan, cut.assign(settings=same), concurrency=1).total.output_tokens.value == 160
+    few = pd.concat([cut[:2], past(48)])
+    assert forecast(plan, few, concurrency=1).lines[0].output_tokens.n == 50
+    assert forecast(plan, cut.assign(output_tokens=500), concurrency=1).total.output_tokens.value == 4000
+
+
+def test_settings_leave_out_what_the_user_asks_and_nothing_else():
+    """Two questions under one system text are the same settings; another system text or cap is not."""
+    ask = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "one"}]
+    other = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "two"}]
+    long = [{"role": "system", "content": "Be long"}, {"role": "user", "content": "one"}]
+    key = settings_digest("chat", {"model": "fam-mini", "messages": ask})
+    assert settings_digest("chat", {"model": "fam-mini", "messages": other}) == key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": long}) != key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": ask, "max_tokens": 5}) != key
+    assert settings_digest("responses", {"model": "fam-mini", "messages": ask}) != key
+
+
+def test_only_calls_of_the_planned_service_foresee_it():
+    here, elsewhere = past(20), past(25, service="https://other.example.com")
+    simulated = past(30, simulated=True, service="http://127.0.0.1:5000")
+    history = pd.concat([here, elsewhere, simulated])
+    real = forecast(cells(models=["fam-2-5-pro"]), history, concurrency=1)
+    rehearsal = forecast(cells(models=["fam-2-5-pro"], service=SIMULATED), history, concurrency=1)
+    assert (real.lines[0].output_tokens.n, rehearsal.lines[0].output_tokens.n) == (20, 30)
+    assert ("Simulated:" in repr(real), "Simulated:" in repr(rehearsal)) == (False, True)
+
+
+def test_a_simulation_that_goes_by_its_address_foresees_itself_until_something_real_answers_there():
+    simulated, real = past(9, simulated=True), past(6)
+    plan = cells(models=["fam-2-5-pro"])
+    assert forecast(plan, simulated, concurrency=1).lines[0].history == "the same model and endpoint, simulated"
+    found = forecast(plan, pd.concat([simulated, real]), concurrency=1).lines[0]
+    assert (found.history, found.output_tokens.n) == ("the same model and endpoint", 6)
+
+
+# The runs that are drawn
+
+
+@pytest.mark.full
+def test_more_calls_at_once_take_less_time():
+    plan, calls = cells(models=["fam-2-5-pro"]), past(100)
+    times = [forecast(plan, calls, concurrency=many).wall_s.value for many in (1, 4, 10, 64)]
+    assert times[0] > 2 * times[1] > 2 * times[2]
+    assert times[2] == times[3] >= calls["e2e_s"].mean()
+
+
+@pytest.mark.full
+def test_the_expected_value_is_never_outside_its_interval():
+    """One call in a hundred is long: the mean of a single call is more than 95 of 100 come to."""
+    calls = past(100).assign(output_tokens=[30] * 99 + [400])
+    found = forecast(cells(1, models=["fam-2-5-pro"]), calls, concurrency=1).total.output_tokens
+    assert 29 < found.low < 30 < found.value <= found.high
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("n", [8, 40])
+def test_intervals_hold_the_truth_at_their_rate(n, prices):
+    """Of 50 plans forecast from n past calls each, the true sum of 30 calls is inside as often as is said."""
+    plan = cells(30, models=["fam-2-5-pro"], max_tokens=4000)
+    truth, runs = np.random.default_rng(1), 50
+    inside = {"output": 0, "cost": 0, "wall": 0}
+    given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
+    for run in range(runs):
+        found = forecast(plan, past(n, seed=run), concurrency=1, seed=run)
+        output, took = truth.lognormal(5, 0.4, 30).round().sum(), truth.lognormal(0, 0.4, 30).sum()
+        cost = given * 1e-6 + output * 4e-6
+        for name, each, true in (
+            ("output", found.total.output_tokens, output),
+            ("cost", found.total.cost_usd, cost),
+            ("wall", found.wall_s, took),
+        ):
+            inside[name] += each.low <= true <= each.high
+    # 95 %, less three standard errors of a count; few calls cannot show how skewed their kind is.
+    least = runs * 0.95 - 3 * math.sqrt(runs * 0.95 * 0.05) - (3 if n < 10 else 0)
+    assert min(inside.values()) >= least, inside

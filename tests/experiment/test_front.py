@@ -95,6 +95,15 @@ def test_the_beaten_is_seldom_clear_and_the_front_seldom_beaten() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("slower", [1, 3])
+def test_alike_in_cost_nothing_is_beaten_and_what_is_faster_is_clear(slower: float) -> None:
+    """B may still be the cheaper one; where it is as fast, too, neither has a place."""
+    found = [standings(answers((1, 1), (1, slower), seed=seed)) for seed in range(100)]
+    assert claims_are_rare("beaten" in pair or (slower == 1 and "clear" in pair) for pair in found)
+    assert slower == 1 or np.mean([a == "clear" for a, _ in found]) > 0.5
+
+
+@pytest.mark.full
 def test_what_is_true_is_found_with_many_prompts() -> None:
     found = [standings(answers((1, 1.6), (1.6, 1), (1.6, 2.4), seed=seed, prompts=60)) for seed in range(20)]
     assert np.mean([one == ["clear", "clear", "beaten"] for one in found]) > 0.8

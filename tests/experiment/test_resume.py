@@ -6,7 +6,14 @@ import sqlite3
 import pytest
 
 import famnb
-from tests.experiment.experiments import count_answers, kill_process, small_experiment, standings_by_cell, statuses
+from tests.experiment.experiments import (
+    assert_each_is_answered_once,
+    count_answers,
+    kill_process,
+    small_experiment,
+    standings_by_cell,
+    statuses,
+)
 from tests.experiment.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
@@ -103,9 +110,5 @@ def test_a_run_that_is_killed_twice_goes_on_and_pays_no_answered_cell_again(chil
     assert before > 0
     _, heard = child(prompts=PROMPTS, concurrency=concurrency)
     assert heard.recv() == CELLS - before
-    found = standings_by_cell(famnb.Ledger(tmp_path / "ledger.sqlite"))
-    assert len(found) == CELLS
-    assert {count_answers(standings) for standings in found.values()} == {1}
-    others = [each for standings in found.values() for each in standings if each not in ("completed", "incomplete")]
-    assert set(others) <= {"interrupted"}
-    assert len(others) <= kills * concurrency
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    assert_each_is_answered_once(ledger, CELLS, interrupted=kills * concurrency)

@@ -5,11 +5,9 @@ from decimal import Decimal
 import pytest
 
 from famnb.experiment.budget import Budget
-from famnb.experiment.plan import plan_cells
 from famnb.experiment.progress import RunReport
-from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Run
-from famnb.experiment.variants import parse_variants
+from tests.experiment.experiments import make_plan
 from tests.experiment.scripted_executor import ScriptedExecutor, call_outcome
 
 
@@ -19,8 +17,7 @@ def running():
     runs = []
 
     def start(executor, *, concurrency=4, limit=None, warmup=0):
-        variants = parse_variants([{}, {"top_p": 0.5}], shared={})
-        cells = plan_cells(parse_prompts(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
+        cells = make_plan(["a", "b", "c"], [{}, {"top_p": 0.5}], repeats=2, warmup=warmup)
         budget = Budget(None if limit is None else Decimal(limit), lambda _: Decimal(2))
         report = RunReport(name="s", planned=len(cells))
         runs.append(Run(cells, report, executor, concurrency=concurrency, budget=budget))

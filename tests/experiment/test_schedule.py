@@ -3,14 +3,9 @@
 import pytest
 
 from famnb.experiment.budget import CallOutcome
-from famnb.experiment.plan import plan_cells
-from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.schedule import MAX_FAILURES, ServiceQueue
-from famnb.experiment.variants import parse_variants
+from tests.experiment.experiments import make_plan
 
-CELLS = plan_cells(
-    parse_prompts(["a", "b", "c"]), parse_variants([{}], shared={}), repeats=1, warmup=0, seed=0, shared={}
-)
 REFUSED = CallOutcome("failed", "call", None, None, 1, "ConnectError", message="no answer")
 
 
@@ -22,7 +17,7 @@ def busy() -> CallOutcome:
 def service() -> ServiceQueue:
     """A service with three cells to answer, none of them in flight."""
     service = ServiceQueue("https://api.example.com")
-    for cell in CELLS:
+    for cell in make_plan(["a", "b", "c"]):
         service.add(cell)
     return service
 
@@ -80,8 +75,8 @@ def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue)
 
 
 def test_a_warm_up_that_was_put_back_stays_first():
-    variants, service = parse_variants([{}], shared={}), ServiceQueue("https://api.example.com")
-    for cell in plan_cells(parse_prompts(["a", "b"]), variants, repeats=1, warmup=1, seed=0, shared={}):
+    service = ServiceQueue("https://api.example.com")
+    for cell in make_plan(["a", "b"], warmup=1):
         service.add(cell)
     service.requeue(service.pop())
     assert service.first.warmup

@@ -1,8 +1,5 @@
 """Scoring: each answer once, kept in the ledger, and made again where the scorer or the question changed."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,23 +11,14 @@ from famnb.errors import Interrupted
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.scorers import Score
 from famnb.record import Ledger, ratings
-from famnb.record.ratings import RecordedScore
 from famnb.reply import Reply
-from tests.experiment.scripted_models import experiment, service
-from tests.support.fault_server import FaultServer
+from tests.experiment.scripted_models import Serve, experiment
 
 
 @pytest.fixture
-def spelling() -> Iterator[FaultServer]:
-    """`loud` answers in capitals, `quiet` does not."""
-    with service(lambda system, asked: asked.upper() if system == "loud" else asked) as running:
-        yield running
-
-
-@pytest.fixture
-def talker(spelling: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=spelling.url, api_key="k" * 20, ledger=tmp_path / "spoken.sqlite") as made:
-        yield made
+def talker(serve: Serve) -> famnb.Client:
+    """A client of a service that answers `loud` in capitals, `quiet` does not."""
+    return serve(lambda system, asked: asked.upper() if system == "loud" else asked)[0]
 
 
 PROMPTS = [{"prompt": "one", "expected": "ONE"}, {"prompt": "two", "expected": "two"}]
@@ -122,21 +110,3 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
         copy.prune(older_than=timedelta(0))
         assert list(ratings.read_scores(copy, ids)) == []
         assert len(ratings.read_votes(copy, "spoken")) == 1
-
-
-def test_two_processes_score_into_one_ledger(tmp_path: Path):
-    path = tmp_path / "shared.sqlite"
-    code = """
-import sys
-from famnb.record import Ledger, ratings
-with Ledger(sys.argv[1]) as ledger:
-    for place in range(50):
-        ratings.save(ledger, [ratings.RecordedScore(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
-"""
-    started = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
-    assert [each.wait(60) for each in started] == [0, 0]
-    with Ledger(path) as ledger:
-        ratings.save(ledger, [RecordedScore(call_id="a0", scorer="s", value=2.0, detail="later")])
-        found = list(ratings.read_scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
-    assert len(found) == 100
-    assert sorted(mark.value for mark in found)[-2:] == [1.0, 2.0]

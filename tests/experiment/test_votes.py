@@ -5,10 +5,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,32 +13,23 @@ from hypothesis import strategies as st
 import famnb
 from famnb import scorers, stats
 from famnb.experiment import votes
-from famnb.experiment.plan import Cell, plan_cells
-from famnb.experiment.prompts import parse_prompts
-from famnb.experiment.variants import parse_variants
+from famnb.experiment.plan import Cell
 from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote
-from tests.experiment.judging import Serve, answer, longer
-from tests.experiment.scripted_models import experiment, service
-from tests.support.fault_server import FaultServer
+from tests.experiment.experiments import make_plan
+from tests.experiment.scripted_models import Serve, answer, experiment, longer
 
 
 @functools.cache
 def cells_of(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     """The cells of a plan."""
-    return plan_cells(
-        parse_prompts([f"q{place}" for place in range(prompts)]),
-        parse_variants({f"v{place}": {"temperature": place / 10} for place in range(variants)}, shared={}),
-        repeats=repeats,
-        warmup=1,
-        seed=0,
-        shared={},
-    )
+    settings = {f"v{place}": {"temperature": place / 10} for place in range(variants)}
+    return make_plan([f"q{place}" for place in range(prompts)], settings, repeats=repeats, warmup=1)
 
 
 def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> RecordedVote:
-    return RecordedVote(experiment="x", voter=voter, left_cell=left.key, right_cell=right.key, winner=winner)
+    return RecordedVote(experiment="spoken", voter=voter, left_cell=left.key, right_cell=right.key, winner=winner)
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5))
@@ -111,20 +99,9 @@ def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many():
     assert votes.ranking_sentences(two) == ["a is chosen over b in 70% of cases (95% interval 52% to 84%)."]
 
 
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with service(lambda system, asked: f"{system}: {asked}") as running:
-        yield running
-
-
-@pytest.fixture
-def talker(server: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
-    with famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "voted.sqlite") as made:
-        yield made
-
-
-def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client):
+def test_votes_stand_in_frames_beside_cost_and_latency(serve: Serve):
     """One row a vote; a score a cell for the Pareto plot; a ranking of all people, or of one."""
+    talker, _ = serve(lambda system, asked: f"{system}: {asked}")
     exp = experiment(talker, ["a", "b", "c"], "good", "bad")
     assert "score_votes" not in exp.frame()
     assert list(exp.votes().dtypes.astype(str).unique()) == ["string", "Int64", "datetime64[us, UTC]"]
@@ -132,20 +109,8 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client):
         exp.ranking()
     cells = [answer.cell for answer in exp.answers()]
     for left, right in votes.shuffle_pairs(cells, seed=0):
-        for voter in ("ann", "bob"):
-            better = "left" if left.variant.label == "good" else "right"
-            ratings.save(
-                talker.ledger,
-                [
-                    RecordedVote(
-                        experiment="spoken",
-                        voter=voter,
-                        left_cell=left.key,
-                        right_cell=right.key,
-                        winner=better if voter == "ann" else "tie",
-                    )
-                ],
-            )
+        better = "left" if left.variant.label == "good" else "right"
+        ratings.save(talker.ledger, [vote(left, right, better, "ann"), vote(left, right, "tie", "bob")])
     table = exp.votes()
     assert (len(table), set(table["voter"])) == (6, {"ann", "bob"})
     assert set(table.loc[table["voter"] == "ann", "better"]) == {"good"}
@@ -160,18 +125,6 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client):
     assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))
 
 
-def test_the_interval_of_a_share_ends_where_shares_end():
-    scores = {"score_votes": [1, 0.5, 0, 0, 1, 1], "cost_usd": [0.1] * 6, "e2e_s": [1.0] * 6, "variant": ["a"] * 6}
-    lines = famnb.plot.pareto(pd.DataFrame(scores), by="variant", score="score_votes").axes[0].lines
-    ends = [
-        end
-        for line in lines
-        if len(line.get_ydata()) == 2 and len(set(line.get_ydata())) == 2
-        for end in line.get_ydata()
-    ]
-    assert (min(ends), max(ends)) == (0, 1)
-
-
 def judge_all(asked: dict[str, str]) -> str:
     """A judge that likes the longer answer, whatever it is asked for."""
     if "answer A" in asked:
@@ -183,19 +136,9 @@ def judge_all(asked: dict[str, str]) -> str:
 def vote_by_length(exp, winners) -> None:
     """Let a person choose the longer or the shorter answer to each prompt, or neither."""
     pairs = sorted(votes.pairs(answer.cell for answer in exp.answers()), key=lambda pair: pair[0].prompt.id)
-    ratings.save(
-        exp.ledger,
-        [
-            RecordedVote(
-                experiment=exp.name,
-                voter="ann",
-                left_cell=first.key,
-                right_cell=second.key,
-                winner={"longer": "right", "shorter": "left", "tie": "tie"}[winner],
-            )
-            for (first, second), winner in zip(pairs, winners, strict=True)
-        ],
-    )
+    sides = {"longer": "right", "shorter": "left", "tie": "tie"}
+    cast = [vote(*pair, sides[winner], "ann") for pair, winner in zip(pairs, winners, strict=True)]
+    ratings.save(exp.ledger, cast)
 
 
 @pytest.mark.parametrize(

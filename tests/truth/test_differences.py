@@ -12,16 +12,7 @@ import pandas as pd
 import pytest
 
 from famnb import stats
-from famnb.experiment.front import place_variants
-from famnb.experiment.metrics import find_metric, measure_column
-from tests.support.truth_rates import (
-    EXPERIMENTS,
-    FEWER_EXPERIMENTS,
-    LEVEL,
-    PROMPTS,
-    claims_are_rare,
-    intervals_hold,
-)
+from tests.support.truth_rates import EXPERIMENTS, LEVEL, PROMPTS, claims_are_rare, intervals_hold
 
 pytestmark = pytest.mark.full
 
@@ -80,46 +71,6 @@ def test_intervals_of_a_difference_and_of_a_ratio_hold(prompts):
 def test_a_difference_is_found():
     assert np.mean([gap.ratio.low > 1 for gap in differences(60, "mean", SLOWER)]) > 0.8
     assert np.mean([gap.clear for gap in differences(60, "mean", SLOWER)]) > 0.5
-
-
-@functools.cache
-def frames(slower):
-    """Frames of some experiments of 20 prompts, as far as a front needs them."""
-    return [
-        pd.concat(
-            pd.DataFrame({"variant": name, "prompt_id": e2e_s.index, "e2e_s": e2e_s.array, "score_right": score.array})
-            for name, e2e_s, score in zip("AB", pair, scores, strict=True)
-        )
-        for pair, scores in list(zip(*experiments(20, slower), strict=True))[:FEWER_EXPERIMENTS]
-    ]
-
-
-def standings(slower):
-    """Where each variant stands on each experiment's front."""
-    found = []
-    for frame in frames(slower):
-        measured = {find_metric(name): measure_column(frame, name, by="variant") for name in ("e2e_s", "score_right")}
-        places = place_variants(frame["variant"], frame["prompt_id"], measured)
-        found.append(pd.Series({name: place.standing for name, place in places.items()}))
-    return pd.concat(found, axis=1)
-
-
-def test_no_variant_is_placed_on_a_front_where_all_are_alike():
-    assert claims_are_rare((standings(1.0) != "possible").any())
-
-
-def test_a_variant_that_loses_in_time_alone_is_not_beaten():
-    """Alike in answers, it may still be the better one there; the other is clearly on the front."""
-    placed = standings(3.0)
-    assert claims_are_rare(placed.loc["B"] == "beaten")
-    assert (placed.loc["A"] == "clear").mean() > 0.5
-
-
-def test_a_front_of_means_alone_places_variants_by_chance():
-    """The old rule: a variant whose means are both worse is beaten, however few prompts say so."""
-    means = [frame.groupby("variant")[["e2e_s", "score_right"]].mean() for frame in frames(1.0)]
-    gaps = [mean.loc["A"] - mean.loc["B"] for mean in means]
-    assert not claims_are_rare(gap["e2e_s"] * gap["score_right"] < 0 for gap in gaps)
 
 
 def test_calls_that_are_taken_for_prompts_make_false_claims():

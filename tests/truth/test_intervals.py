@@ -71,12 +71,6 @@ def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
         assert all(mean.caution for mean in means)
 
 
-@pytest.mark.parametrize("prompts", PROMPTS)
-def test_the_mean_of_what_has_no_long_tail_holds(prompts):
-    names, times, _ = samples(prompts)
-    assert intervals_hold(holds([stats.mean(np.log(values), clusters=names) for values in times], 0.0))
-
-
 def test_calls_that_count_one_by_one_do_not_hold():
     _, times, right = samples(20)
     assert not intervals_hold(holds([stats.median(values) for values in times], 1.0))

@@ -1,19 +1,16 @@
-"""Three jobs as somebody writes them in a notebook: how many lines they take, and that what they say is so."""
+"""Two jobs as somebody writes them in a notebook: how many lines they take, and that what they say is so."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import famnb
-from famnb.record import Ledger
-from tests.support.exchanges import exchange, spoken
 from tests.truth import truth_engine
 from tests.truth.truth_engine import TrueModel, TruthEngine
 
@@ -31,13 +28,6 @@ exp = famnb.Experiment(
 )
 exp.run(concurrency=16, budget_usd=5, progress=False)
 result = exp.summary()
-"""
-NEXT_MONTH = """
-bill = famnb.bill(ledger, "2026-12", now=now)
-print(bill)
-other = bill.what_if(model="half")
-print(other)
-figure = other.plot()
 """
 SLOWER_THIS_WEEK = """
 exp = famnb.Experiment(questions, variants, name="this week", client=client, endpoint="web")
@@ -79,23 +69,6 @@ def test_twelve_lines_tell_whether_mini_will_do_for_pro(connect, prices):
     assert pairs.loc["cost_usd", "clear"]
     assert pairs.loc["cost_usd", "ratio_low"] < 0.2 < pairs.loc["cost_usd", "ratio_high"]
     assert "mini costs" in result.headline
-
-
-def test_five_lines_are_next_months_bill_by_two_models(tmp_path, prices):
-    """Ten equal days of two calls of $0.30: 31 such days, and half of it at half the price."""
-    ledger = Ledger(tmp_path / "bill.sqlite")
-    for day in range(1, 11):
-        for _ in range(2):
-            moment = datetime(2026, 11, day, 9, tzinfo=UTC)
-            ledger.on_close(exchange(spoken("Hi", counts=(100_000, 50_000)), started_at=moment))
-    ledger.flush()
-    famnb.prices.set("half", input=0.5, output=2)
-    try:
-        names = run(NEXT_MONTH, lines=5, ledger=ledger, now=datetime(2026, 11, 11, tzinfo=UTC))
-    finally:
-        famnb.prices.unset("half")
-    assert names["bill"].expected.value == pytest.approx(31 * 2 * 0.3)
-    assert names["other"].expected.value == pytest.approx(31 * 0.3)
 
 
 @pytest.mark.parametrize(("slowdown", "statuses"), [(3, {1}), (1, {0, 2})])
