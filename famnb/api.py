@@ -36,7 +36,7 @@ from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.service.local_models import MODELS, check_engine
-from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
+from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, variables_of
 
 T = TypeVar("T")
 _embedded: service.Server | None = None
@@ -371,7 +371,7 @@ def embedded() -> tuple[str, str]:
     with _embedding:
         if _embedded is None or not _answers(_embedded.url):
             _embedded = service.serve()
-            announce(_embedded)
+            os.environ.update(variables_of(_embedded))
         return _embedded.url, _embedded.key
 
 

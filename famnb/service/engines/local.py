@@ -12,13 +12,16 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from famnb.client.auth import Credential
 from famnb.errors import ConnectError, InvalidRequest
 from famnb.events import Event
-from famnb.service.engines.llama_cpp import EngineOptions, check_memory, plan_engine, start_engine
+from famnb.formatting import format_size
+from famnb.service.engines.llama_cpp import EngineOptions, start_engine
 from famnb.service.engines.upstream import DOCUMENT_MODELS, UpstreamEngine
 from famnb.service.errors import ServiceError
-from famnb.service.local_models import find_model
+from famnb.service.local_models import check_engine, find_model
 from famnb.service.process import ChildProcess
 from famnb.service.prompt import GenerationPrompt
 
@@ -43,17 +46,23 @@ class LocalEngine:
 
         Raises InvalidRequest for an unknown one, or too little memory; ConnectError for one that does not load.
         """
-        plans = [
-            plan_engine(*find_model(model), context=context, threads=threads, parallel=parallel) for model in models
-        ]
-        names = [plan.name for plan in plans]
+        check_engine()
+        files = [find_model(model) for model in models]
+        names = [name for name, _ in files]
         if len(set(names)) < len(names):
             raise InvalidRequest(f"model: two models have one name: {', '.join(names)}; rename a file")
-        _log.warning("famnb: %s", check_memory(plans))
+        # At least the weights; how much more depends on the kind of model.
+        needed, free = sum(path.stat().st_size for _, path in files), psutil.virtual_memory().available
+        if needed > free:
+            raise InvalidRequest(
+                f"model: {', '.join(names)} would take over {format_size(needed)} of memory, and {format_size(free)} "
+                "are free: close other programs, or choose a smaller model"
+            )
         self._models: dict[str, _LocalModel] = {}
         try:
-            for plan in plans:
-                self._models[plan.name] = _LocalModel(plan)
+            for name, path in files:
+                options = EngineOptions(name, str(path), context=context, threads=threads, parallel=parallel)
+                self._models[name] = _LocalModel(options)
         except BaseException:
             for model in self._models.values():
                 model.process.close()
@@ -71,10 +80,6 @@ class LocalEngine:
     async def models(self) -> tuple[str, ...]:
         return tuple(self._models)
 
-    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
-        engine = await self._find_model(prompt).ready()
-        return await engine.count_tokens(prompt)
-
     async def aclose(self) -> None:
         for model in self._models.values():
             await model.aclose()
@@ -91,7 +96,7 @@ class LocalEngine:
                 400, f"model: {prompt.model!r} does not run here; expected one of {names}", code="model_not_found"
             )
         # llama.cpp would answer as if none had been given.
-        if prompt.tools and prompt.tool_choice != "none" and not model.options.has_tools:
+        if prompt.tools and prompt.tool_choice != "none" and not model.process.message["has_tools"]:
             raise ServiceError(
                 400,
                 f"tools: {model.options.name} calls none, for its chat template has no place for them; ask for an "
@@ -106,9 +111,9 @@ class _LocalModel:
     def __init__(self, options: EngineOptions) -> None:
         self.options = options
         self._starting = asyncio.Lock()
-        self._connect(*start_engine(options))
+        self._connect(start_engine(options))
 
-    def _connect(self, process: ChildProcess, url: str, key: str) -> None:
+    def _connect(self, process: ChildProcess) -> None:
         self.process = process
         # A connection each: llama.cpp now and then closes one as the next request comes (xllamacpp 2026.10).
         headers = {"connection": "close"}
@@ -116,7 +121,11 @@ class _LocalModel:
         # whichever setting is tried second. A conversation goes on from what was read.
         fields = {"cache_prompt": False}
         self._engine = UpstreamEngine(
-            url, credential=Credential(key), models=self.options.name, headers=headers, opening_fields=fields
+            process.message["url"],
+            credential=Credential(process.message["key"]),
+            models=self.options.name,
+            headers=headers,
+            opening_fields=fields,
         )
 
     async def ready(self) -> UpstreamEngine:
@@ -127,7 +136,7 @@ class _LocalModel:
                 _log.warning("famnb: the engine of %s has ended; it is started again", name)
                 await self.aclose()
                 try:
-                    self._connect(*await asyncio.to_thread(start_engine, self.options))
+                    self._connect(await asyncio.to_thread(start_engine, self.options))
                 except ConnectError as error:
                     _log.warning("famnb: %s", error)
                     raise ServiceError(500, f"the engine of {name} has ended, and cannot be started again") from None
