@@ -110,7 +110,8 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
         if endpoint.traits.stores_replies
     ]
     if context.options.is_compatible:
-        routes += _create_vendor_routes(context, endpoints)
+        get_models = functools.partial(_get_models, context, endpoints)
+        routes += [Route(path, get_models, methods=["GET"]) for path in ("/v1/models", "/v1/models/{id:path}")]
     routes += [
         Route("/openapi.json", functools.partial(_get_openapi, context, endpoints), methods=["GET"]),
         Route("/metrics", functools.partial(_get_metrics, context), methods=["GET"]),
@@ -127,17 +128,6 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
     # A path with a slash too many is a 404 in the endpoint's error format, not a redirect.
     app.router.redirect_slashes = False
     return app
-
-
-def _create_vendor_routes(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> list[Route]:
-    """Return the routes of the vendors' APIs that the document does not have."""
-    get_models = functools.partial(_get_models, context, endpoints)
-    models = [Route(path, get_models, methods=["GET"]) for path in ("/v1/models", "/v1/models/{id:path}")]
-    return models + [
-        Route(f"{endpoint.path}/count_tokens", EndpointApp(endpoint, context).count_tokens, methods=["POST"])
-        for endpoint in endpoints
-        if endpoint.conventions.counts_tokens
-    ]
 
 
 class _Front:

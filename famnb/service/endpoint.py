@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import pydantic
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HTTPRequest
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from famnb.endpoints import Endpoint
@@ -115,31 +114,24 @@ class EndpointApp:
         named = conventions.names_events is not None and conventions.names_events in http.headers
         record: RequestRecord = scope["state"][RECORD]
         key = authenticate_request(context, http, key_header=conventions.key_header)
-        # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
-        try:
-            with context.limiter.admit(key):
-                await self._serve(http, send, record, named=named)
-        except ClientDisconnect:
-            record.error = DISCONNECTED
-
-    async def _serve(self, http: HTTPRequest, send: Send, record: RequestRecord, *, named: bool) -> None:
-        """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
-        context = self._context
-        body = await self._read_body(http)
-        request, ignored = self._parse_request(body)
-        record.streams = request.streams
-        header = http.headers.get(fault_injection.HEADER)
-        if header is not None and not context.options.takes_faults:
-            header, ignored = None, (*ignored, fault_injection.HEADER)
-        faults = context.faults if header is None else fault_injection.parse_faults(header)
-        record.ignored = ignored
-        # From here on the body has been read: all that can still come from the caller is a disconnect.
-        await _run_until_disconnect(self._answer(send, request, faults, record, named=named), http.receive, record)
-
-    async def _read_body(self, http: HTTPRequest) -> bytes:
-        options = self._context.options
-        with self._context.shutdown.interruptible():
-            return await read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
+        with context.limiter.admit(key):
+            options = context.options
+            try:
+                with context.shutdown.interruptible():
+                    body = await read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
+            except ClientDisconnect:
+                # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
+                record.error = DISCONNECTED
+                return
+            request, ignored = self._parse_request(body)
+            record.streams = request.streams
+            header = http.headers.get(fault_injection.HEADER)
+            if header is not None and not options.takes_faults:
+                header, ignored = None, (*ignored, fault_injection.HEADER)
+            faults = context.faults if header is None else fault_injection.parse_faults(header)
+            record.ignored = ignored
+            # From here on the body has been read: all that can still come from the caller is a disconnect.
+            await _run_until_disconnect(self._answer(send, request, faults, record, named=named), receive, record)
 
     async def _answer(
         self, send: Send, request: Request, faults: InjectedFaults, record: RequestRecord, *, named: bool
@@ -165,24 +157,6 @@ class EndpointApp:
         if ignored and isinstance(self._choose_dialect(request), OpenResponsesDialect):
             ignored = tuple(name for name in ignored if name not in REPEATED_FIELDS)
         return request, ignored
-
-    async def count_tokens(self, http: HTTPRequest) -> Response:
-        """Return how many tokens the prompt of a request has."""
-        context = self._context
-        key = authenticate_request(context, http, key_header=self._endpoint.conventions.key_header)
-        with context.limiter.admit(key):
-            try:
-                body = await self._read_body(http)
-            except ClientDisconnect:
-                http.scope["state"][RECORD].error = DISCONNECTED
-                return Response()
-            request, ignored = self._parse_request(body)
-            prompt = build_prompt(request)
-            with context.shutdown.interruptible():
-                count = await context.engine.count_tokens(prompt)
-        response = Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
-        response.raw_headers += context.ignored_fields.headers(self._endpoint.name, ignored)
-        return response
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""

@@ -39,9 +39,8 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
     )[1]["$defs"]
     paths: dict[str, Any] = {}
     for endpoint, model in models.items():
-        failures = (*_WITH_BODY, *_WITH_KEY)
         body = {"required": True, "content": _json_content({"$ref": f"#/components/schemas/{model.__name__}"})}
-        operation = _operation(endpoint.name, endpoint.title, failures=failures)
+        operation = _operation(endpoint.name, endpoint.title, failures=(*_WITH_BODY, *_WITH_KEY))
         answer = operation["responses"]["200"]
         answer["description"] = "one JSON object, or an event stream when `stream` is true"
         answer["content"] |= {"text/event-stream": {}}
@@ -52,9 +51,6 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
                 "get": _operation(f"get_{endpoint.name}", "A stored reply", failures=(404, *_WITH_KEY)),
                 "delete": _operation(f"delete_{endpoint.name}", "Deletes a stored reply", failures=(404, *_WITH_KEY)),
             }
-        if compat and endpoint.conventions.counts_tokens:
-            operation = _operation(f"count_tokens_{endpoint.name}", "The tokens of a prompt", failures=failures)
-            paths[f"{endpoint.path}/count_tokens"] = {"post": {**operation, "requestBody": body}}
     if compat:
         paths["/v1/models"] = {"get": _operation("models", "The models", failures=_WITH_KEY)}
         paths["/v1/models/{id}"] = {

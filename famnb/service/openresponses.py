@@ -35,7 +35,30 @@ class OpenResponsesDialect:
     fault = staticmethod(responses.fault)
 
     def __init__(self, request: BaseResponsesRequest) -> None:
-        self._request_fields = _request_fields(request)
+        tools, choice = request.get("tools"), request.get("tool_choice")
+        if reasoning := request.get("reasoning"):
+            # Values that the profile does not have are null.
+            effort = None if reasoning.effort == "minimal" else reasoning.effort
+            summary = None if reasoning.summary == "none" else reasoning.summary
+            reasoning = {"effort": effort, "summary": summary}
+        repeated = ("instructions", "temperature", "top_p", "max_output_tokens", "store")
+        self._request_fields: dict[str, Any] = {
+            **{name: request.get(name) for name in repeated},
+            "previous_response_id": request.continues,
+            # Which the document's requests do not have.
+            "tools": [tool.model_dump() for tool in tools or ()],
+            "tool_choice": "none" if not tools else choice if isinstance(choice, str) else choice.model_dump(),
+            "parallel_tool_calls": bool(tools and request.get("parallel_tool_calls")),
+            "text": _text(request),
+            "reasoning": reasoning,
+            "metadata": request.get("metadata") or {},
+            # These are the same for every response of this service.
+            **dict.fromkeys(("error", "incomplete_details", "max_tool_calls", "safety_identifier", "prompt_cache_key")),
+            **dict.fromkeys(("presence_penalty", "frequency_penalty", "top_logprobs"), 0),
+            "truncation": "disabled",
+            "background": False,
+            "service_tier": "default",
+        }
         self._completed_at: int | None = None
 
     @classmethod
@@ -60,51 +83,21 @@ class OpenResponsesDialect:
         if is_completed and self._completed_at is None:
             # Once: the response that is sent and the one that is stored must be the same.
             self._completed_at = int(time.time())
+        totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
+        # Zero is untrue where a count is unknown, but the specification has no null here.
+        details = {
+            "input_tokens_details": {
+                "cached_tokens": usage.cached_tokens or 0,
+                "cache_write_tokens": usage.cache_write_tokens or 0,
+            },
+            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        }
         return {
             **self._request_fields,
             **response,
-            "usage": _usage(usage) if response["usage"] else None,
+            "usage": {**totals, **details} if response["usage"] and None not in totals.values() else None,
             "completed_at": self._completed_at if is_completed else None,
         }
-
-
-def _request_fields(request: BaseResponsesRequest) -> dict[str, Any]:
-    """Return what a response repeats of its request, and the fields that are the same for every one of this service."""
-    return {
-        "incomplete_details": None,
-        "previous_response_id": request.continues,
-        "instructions": request.get("instructions"),
-        "error": None,
-        **_tools(request),
-        "truncation": "disabled",
-        "text": _text(request),
-        "top_p": request.get("top_p"),
-        "presence_penalty": 0,
-        "frequency_penalty": 0,
-        "top_logprobs": 0,
-        "temperature": request.get("temperature"),
-        "reasoning": _reasoning(request),
-        "max_output_tokens": request.get("max_output_tokens"),
-        "max_tool_calls": None,
-        "store": request.get("store"),
-        "background": False,
-        "service_tier": "default",
-        "metadata": request.get("metadata") or {},
-        "safety_identifier": None,
-        "prompt_cache_key": None,
-    }
-
-
-def _tools(request: BaseResponsesRequest) -> dict[str, Any]:
-    """Return the tools of the request, which the document's requests do not have, and how they are called."""
-    tools, choice = request.get("tools"), request.get("tool_choice")
-    if not tools:
-        return {"tools": [], "tool_choice": "none", "parallel_tool_calls": False}
-    return {
-        "tools": [tool.model_dump() for tool in tools],
-        "tool_choice": choice if isinstance(choice, str) else choice.model_dump(),
-        "parallel_tool_calls": bool(request.get("parallel_tool_calls")),
-    }
 
 
 def _text(request: BaseResponsesRequest) -> dict[str, Any]:
@@ -126,28 +119,3 @@ def _text(request: BaseResponsesRequest) -> dict[str, Any]:
                 "strict": bool(text_format.strict),
             }
     return {"format": fields, "verbosity": (text and text.verbosity) or "medium"}
-
-
-def _reasoning(request: BaseResponsesRequest) -> dict[str, Any] | None:
-    """Return the reasoning asked for; values that the profile does not have are null."""
-    reasoning = request.get("reasoning")
-    if reasoning is None:
-        return None
-    effort, summary = reasoning.effort, reasoning.summary
-    return {"effort": None if effort == "minimal" else effort, "summary": None if summary == "none" else summary}
-
-
-def _usage(usage: Usage) -> dict[str, Any] | None:
-    """Return the counts with details, 0 where an engine does not report them; None unless all totals are known."""
-    totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    if None in totals.values():
-        return None
-    # Zero is untrue where it is unknown, but the specification has no null here.
-    return {
-        **totals,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached_tokens or 0,
-            "cache_write_tokens": usage.cache_write_tokens or 0,
-        },
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
-    }

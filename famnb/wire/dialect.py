@@ -88,8 +88,6 @@ class Conventions:
     request_id_header: str | None = None
     """The header in which that SDK looks for the id of its request."""
     sdk: Sdk
-    counts_tokens: bool = False
-    """Whether the vendor's API counts the tokens of a prompt, at `{path}/count_tokens`."""
 
     def error_type(self, status: int) -> str:
         """Return the `type` of an error with this status."""

@@ -40,7 +40,6 @@ CONVENTIONS = Conventions(
     key_header="x-api-key",
     names_events="anthropic-version",
     request_id_header="request-id",
-    counts_tokens=True,
     sdk=Sdk(
         package="anthropic",
         client="anthropic.Anthropic",

@@ -9,9 +9,8 @@ import openai
 import pytest
 
 from tests.support.fault_server import FaultServer, Received, Script, chunked
-from tests.support.service_requests import PATHS, ServiceClient
-from tests.support.strict_vendors import strict_vendor
-from tests.support.upstream_servers import MODEL, chunk, start_gateway, stream_chunks
+from tests.support.service_requests import ServiceClient
+from tests.support.upstream_servers import chunk, start_gateway, stream_chunks
 
 ROUNDS = 3
 
@@ -91,36 +90,3 @@ def test_an_agent_on_responses_works_through_its_rounds(engine: FaultServer):
             ]
     assert reply.output_text == "It is cold."
     assert len(engine.requests) == ROUNDS + 1
-
-
-@pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
-def test_what_the_engine_wants_back_is_returned_to_it(endpoint: str):
-    """No caller carries an engine's own fields: the gateway knows them by the ids of the calls."""
-    call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
-    call["extra_content"] = {"google": {"thought_signature": "S"}}
-    first = {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [call]}
-    answers = [first, {"role": "assistant", "content": "It is cold."}]
-    function = {"name": "look_up", "parameters": {"type": "object"}}
-    asked: dict[str, Any] = {"role": "user", "content": "How cold is it?"}
-    fields: dict[str, Any]
-    match endpoint:
-        case "web":
-            plain = {"role": "assistant", "tool_calls": [{**call, "extra_content": None}]}
-            turns = [asked, plain, {"role": "tool", "tool_call_id": "call_1", "content": "4"}]
-            fields = {"messages": turns, "tools": [{"type": "function", "function": function}]}
-        case "messages":
-            use = {"type": "tool_use", "id": "call_1", "name": "look_up", "input": {}}
-            result = {"type": "tool_result", "tool_use_id": "call_1", "content": "4"}
-            turns = [asked, {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-            fields = {"messages": turns, "tools": [{"name": "look_up", "input_schema": {"type": "object"}}]}
-        case _:
-            made = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": "{}"}
-            result = {"type": "function_call_output", "call_id": "call_1", "output": "4"}
-            fields = {"input": [asked, made, result], "tools": [{"type": "function", **function}]}
-    prompt_field = "input" if endpoint == "responses" else "messages"
-    with strict_vendor("chat", answers) as upstream, start_gateway(upstream, compat=True, upstream_model=MODEL) as api:
-        opening = api.post(PATHS[endpoint], json={**fields, "model": "m", prompt_field: [asked]})
-        assert opening.status_code == 200, opening.text
-        answer = api.post(PATHS[endpoint], json={**fields, "model": "m"})
-        assert answer.status_code == 200, answer.text
-    assert "It is cold." in answer.text

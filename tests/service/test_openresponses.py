@@ -8,8 +8,6 @@ import pydantic
 import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 
-from famnb.errors import InvalidRequest
-from famnb.service import serve
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, minimal_body
 from tests.support.thread_service import run_service
 
@@ -165,8 +163,3 @@ def test_only_responses_of_a_service_with_the_profile_change(profile_api: Servic
     assert set(body) == {"id", "object", "status", "created_at", "model", "output", "usage"}
     stream = api.ask("responses", stream=True).text
     assert not any(added in stream for added in ("event: ", "sequence_number", "logprobs", "part.done", "[DONE]"))
-
-
-def test_an_unknown_profile_is_refused():
-    with pytest.raises(InvalidRequest, match="profile: expected one of '', 'openresponses', got 'closed'"):
-        serve(profile="closed")

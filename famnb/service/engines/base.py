@@ -33,9 +33,6 @@ class Engine(Protocol):
         """Return the ids of its models beside the document's."""
         return ()
 
-    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
-        """Return how many tokens a prompt has. Raises ServiceError if that cannot be found out."""
-
     async def aclose(self) -> None:
         """Close what the engine holds, once the service has shut down."""
 

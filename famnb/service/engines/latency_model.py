@@ -11,12 +11,10 @@ true percentile, against which measured ones can be tested.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import math
 import random
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from statistics import NormalDist
 
 # Each step is clearly slower than the one before, yet `xhigh` delays the first token by some 10 s only (448 × 21 ms).
@@ -78,31 +76,3 @@ def latency_profile(
     reasoning = reasoning if cap is None else min(reasoning, cap - 1)
     median = base.ttft.median + PROMPT_TOKEN_S * prompt_tokens + base.gap.median * reasoning
     return LatencyProfile(LogNormal(median, base.ttft.sigma), base.gap)
-
-
-class TokenPacer:
-    """The waits of one reply. They follow a timetable, so that being late once does not delay what follows."""
-
-    def __init__(
-        self,
-        *,
-        scale: float,
-        rng: random.Random,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        since: float | None = None,
-    ) -> None:
-        """`scale` multiplies every wait; the timetable begins at `since` by the clock, by default now."""
-        self._scale = scale
-        self._rng = rng
-        self._clock = clock
-        self._sleep = sleep
-        self._due = clock() if since is None else since
-
-    def wait(self, distribution: LogNormal) -> Awaitable[None]:
-        """Wait for the next token."""
-        # Even without a wait the event loop gets a turn, so that each event is written by itself.
-        if not self._scale:
-            return self._sleep(0.0)
-        self._due += distribution.sample(self._rng) * self._scale
-        return self._sleep(max(self._due - self._clock(), 0.0))

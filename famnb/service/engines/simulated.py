@@ -24,7 +24,7 @@ from famnb.request.neutral import Function, PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.service.engines import sample_text
 from famnb.service.engines.base import Engine, StopMatcher
-from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
+from famnb.service.engines.latency_model import EFFORT_TOKENS, LogNormal, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
@@ -65,7 +65,17 @@ class SimulatedEngine(Engine):
         """For the waits, which differ from call to call."""
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
-        arrived = self._clock()
+        due = self._clock()
+
+        def wait(distribution: LogNormal) -> Awaitable[None]:
+            """Wait for the next token, by a timetable, so that being late once does not delay what follows."""
+            nonlocal due
+            # Even without a wait the event loop gets a turn, so that each event is written by itself.
+            if not self._scale:
+                return self._sleep(0.0)
+            due += distribution.sample(self._rng) * self._scale
+            return self._sleep(max(due - self._clock(), 0.0))
+
         prompt.left_out.extend(prompt.sampling)
         plan = plan_reply(prompt, seed=self._seed)
         blocks = plan.blocks
@@ -73,13 +83,12 @@ class SimulatedEngine(Engine):
         # Thinking that is shown takes its time token by token, hidden reasoning before the first token.
         hidden_effort = None if shows_thinking else prompt.effort
         latency = latency_profile(prompt.model, hidden_effort, prompt_tokens=plan.prompt_tokens, cap=prompt.cap)
-        pacer = TokenPacer(since=arrived, scale=self._scale, rng=self._rng, clock=self._clock, sleep=self._sleep)
         # Before the first wait: errors of the plan are an error response, and a stream is opened at once.
         yield Started(model=prompt.model, input_tokens=plan.prompt_tokens)
         # Hidden reasoning is spent already; thinking that is shown is counted piece by piece.
         spent = 0 if shows_thinking else plan.reasoning_tokens
         is_first_token = True
-        await pacer.wait(latency.ttft)
+        await wait(latency.ttft)
         stop_sequence: str | None = None
         finish_reason = "tool_calls" if blocks[-1].kind == "tool_call" else "stop"
         for block in blocks:
@@ -91,7 +100,7 @@ class SimulatedEngine(Engine):
                     finish_reason = "length"
                     break
                 if not is_first_token:
-                    await pacer.wait(latency.gap)
+                    await wait(latency.gap)
                 is_first_token = False
                 spent += 1
                 yield Delta(block.at, block.kind, piece)
@@ -111,9 +120,6 @@ class SimulatedEngine(Engine):
             total_tokens=plan.prompt_tokens + spent,
         )
         yield Done()
-
-    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
-        return count_prompt_tokens(prompt)[0]
 
     async def aclose(self) -> None:
         """Close nothing."""
@@ -162,24 +168,18 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     content = repr([seed, prompt.system, turns, prompt.verbosity, prompt.answer_format.schema])
     digest = hashlib.sha256(content.encode()).hexdigest()
     blocks = list(_plan_answer(prompt, prompt_tokens, create_rng(f"{digest} answer")))
-    # At least one token is left for the answer.
-    reasoning_tokens = min(_count_reasoning(prompt, f"{digest} reasoning"), prompt.cap - 1)
+    # A small budget is used up, of a large one about a twelfth. At least one token is left for the answer.
+    if prompt.thinking is None:
+        usual, most = EFFORT_TOKENS.get(prompt.effort or "none", 0), prompt.cap - 1
+    else:
+        usual, most = min(40 + prompt.thinking // 12, _MAX_THINKING), min(prompt.thinking, prompt.cap - 1)
+    # To make random numbers takes longer than all else here.
+    variation = create_rng(f"{digest} reasoning").uniform(0.8, 1.2) if usual else 0
+    reasoning_tokens = min(int(variation * usual), most)
     if reasoning_tokens and prompt.thinking is not None:
         thoughts = split_tokens(sample_text.thoughts(prompt, rng=create_rng(f"{digest} thoughts")))
         blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning_tokens)))
     return ReplyPlan(prompt_tokens, cached_tokens, reasoning_tokens, blocks)
-
-
-def _count_reasoning(prompt: GenerationPrompt, seed: str) -> int:
-    """Return how many tokens are thought before the answer, whether part of the reply or not."""
-    hidden = EFFORT_TOKENS.get(prompt.effort or "none", 0)
-    if prompt.thinking is None and not hidden:
-        return 0  # before random numbers are made, which takes longer than all else here
-    variation = create_rng(seed).uniform(0.8, 1.2)
-    if prompt.thinking is not None:
-        # A small budget is used up, of a large one about a twelfth.
-        return min(prompt.thinking, int(variation * min(40 + prompt.thinking // 12, _MAX_THINKING)))
-    return int(variation * hidden)
 
 
 def _plan_answer(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[PlannedBlock]:
@@ -221,16 +221,16 @@ def _choose_tools(prompt: GenerationPrompt) -> list[Function]:
     if not prompt.tools or prompt.tool_choice == "none" or (last.role != "user" and prompt.tool_choice == "auto"):
         return []
     words = set(re.findall(r"\w+", last.text.lower()))
-    requested = [tool for tool in prompt.tools if _is_requested(tool.name.lower(), words)]
+
+    def is_requested(name: str) -> bool:
+        # The question names the tool, or has every specific word of its name.
+        specific = {word for word in re.split(r"[_-]+", name) if word} - _GENERIC_WORDS
+        return name in words or (bool(specific) and specific <= words)
+
+    requested = [tool for tool in prompt.tools if is_requested(tool.name.lower())]
     if prompt.parallel_tool_calls is False:
         requested = requested[:1]
     return requested if requested or prompt.tool_choice == "auto" else list(prompt.tools[:1])
-
-
-def _is_requested(name: str, words: set[str]) -> bool:
-    """Whether a question with these words names a tool, or has every specific word of its name."""
-    specific = {word for word in re.split(r"[_-]+", name) if word} - _GENERIC_WORDS
-    return name in words or (bool(specific) and specific <= words)
 
 
 def _indent_json(value: Any) -> str:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any
@@ -100,7 +99,11 @@ class UpstreamEngine:
             silence=SILENCE_S,
         )
         self._opening_fields = opening_fields
-        self._address_pattern = _address_pattern(self._base)
+        host = origin_of(self._base).partition("://")[2]
+        forms = [self._base, origin_of(self._base), host, re.sub(r":\d+$", "", host)]
+        pattern = "|".join(rf"(?<![\w.-]){re.escape(form)}(?![\w-])" for form in forms)
+        self._address_pattern = re.compile(pattern, re.IGNORECASE)
+        """Matches its address in any text, whole or the host alone."""
         self._refused: dict[str, frozenset[RefusedField]] = {}
         """For each of its models the fields that it is known to refuse."""
         self._listed_models: tuple[str, ...] | None = None
@@ -133,11 +136,18 @@ class UpstreamEngine:
                     yield event
                 if fault is not None and not translator.has_ended:
                     raise fault
-                self._remember_opaque(translator)
+                of_answer = translator.opaque.get((-1, 0), {})
+                for at, call_id in translator.call_ids.items():
+                    if of_answer or at in translator.opaque:
+                        self._opaque[call_id] = of_answer, translator.opaque.get(at, {})
+                while len(self._opaque) > MAX_OPAQUE:
+                    del self._opaque[next(iter(self._opaque))]
                 for event in translator.translate_end():
                     yield event
         except FamnbError as error:
-            raise to_service_error(error, hide=self._hide) from None
+            # The upstream's key and its address are nothing for the caller.
+            text = self._credential.mask(error.args[0]) if self._credential else error.args[0]
+            raise to_service_error(error, self._address_pattern.sub("[upstream]", text)) from None
 
     async def state(self) -> dict[str, Any]:
         return {"upstream": await self._ask_state()}
@@ -145,15 +155,6 @@ class UpstreamEngine:
     async def models(self) -> tuple[str, ...]:
         await self._ask_state()
         return self._listed_models or ()
-
-    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
-        # Chat completions count a prompt only with an answer: the shortest is one token.
-        shortest = dataclasses.replace(prompt, cap=1, explicit=prompt.explicit | {"cap"}, thinking=None, streams=False)
-        async with aclosing(self.generate(shortest)) as events:
-            counts = [event.input_tokens async for event in events if isinstance(event, Usage)]
-        if not counts or counts[-1] is None:
-            raise ServiceError(500, "the engine behind this service does not count the tokens of a prompt")
-        return counts[-1]
 
     async def aclose(self) -> None:
         await self._sender.aclose()
@@ -166,7 +167,12 @@ class UpstreamEngine:
         first_error = None
         while True:
             request = build_upstream_request(prompt, model=model, refused=known)
-            self._return_opaque(request.body["messages"])
+            # What the upstream wants back with earlier answers, which callers of other dialects cannot carry.
+            for message in request.body["messages"]:
+                for call in message.get("tool_calls", ()):
+                    of_answer, of_call = self._opaque.get(call["id"], ({}, {}))
+                    message.update(of_answer)
+                    call.update(of_call)
             fields = self._opening_fields if len(prompt.turns) == 1 else {}
             body, streams = lenient_json.encode({**request.body, **fields}), request.body["stream"]
             async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
@@ -184,23 +190,6 @@ class UpstreamEngine:
             if not more:
                 raise first_error
             known |= more
-
-    def _return_opaque(self, messages: list[dict[str, Any]]) -> None:
-        """Add to earlier answers what the upstream wants back with them; callers of other dialects cannot carry it."""
-        for message in messages:
-            for call in message.get("tool_calls", ()):
-                if call["id"] in self._opaque:
-                    of_answer, of_call = self._opaque[call["id"]]
-                    message.update(of_answer)
-                    call.update(of_call)
-
-    def _remember_opaque(self, translator: ReplyTranslator) -> None:
-        of_answer = translator.opaque.get((-1, 0), {})
-        for at, call_id in translator.call_ids.items():
-            if of_answer or at in translator.opaque:
-                self._opaque[call_id] = of_answer, translator.opaque.get(at, {})
-        while len(self._opaque) > MAX_OPAQUE:
-            del self._opaque[next(iter(self._opaque))]
 
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
@@ -224,13 +213,12 @@ class UpstreamEngine:
                 # A server without a list of models (404) is up all the same.
                 state = "unauthorized" if answer.status in (401, 403) else "down" if answer.status >= 500 else "up"
         if state == "up":
-            self._listed_models = _listed_models(body)
+            ids = []
+            with contextlib.suppress(ValueError):
+                models = lenient_json.as_list(lenient_json.as_object(lenient_json.decode(body)).get("data"))
+                ids = [lenient_json.scalar_text(lenient_json.as_object(model).get("id")) for model in models]
+            self._listed_models = tuple(filter(None, ids))
         return state
-
-    def _hide(self, text: str) -> str:
-        """Return a text of the upstream without its address and its key."""
-        text = self._credential.mask(text) if self._credential else text
-        return self._address_pattern.sub("[upstream]", text)
 
 
 def _parse_model(option: str) -> tuple[str, str]:
@@ -276,27 +264,9 @@ async def _read_tail(chunks: AsyncIterator[bytes], reader: ResponseReader) -> li
     return tail
 
 
-def _listed_models(body: bytes) -> tuple[str, ...]:
-    """Return the ids in a list of models; none if the body is no such list."""
-    try:
-        models = lenient_json.as_list(lenient_json.as_object(lenient_json.decode(body)).get("data"))
-    except ValueError:
-        return ()
-    ids = (lenient_json.scalar_text(lenient_json.as_object(model).get("id")) for model in models)
-    return tuple(filter(None, ids))
-
-
-def _address_pattern(base: str) -> re.Pattern[str]:
-    """Return a pattern that matches an address in any text, whole or its host alone."""
-    origin = origin_of(base)
-    netloc = origin.partition("://")[2]
-    forms = [base, origin, netloc, re.sub(r":\d+$", "", netloc)]
-    return re.compile("|".join(rf"(?<![\w.-]){re.escape(form)}(?![\w-])" for form in forms), re.IGNORECASE)
-
-
-def to_service_error(error: FamnbError, *, hide: Callable[[str], str]) -> ServiceError:
-    """Return the error that the caller gets; `hide` removes the upstream's key and address from a text."""
-    message = hide(_TRACEBACK.split(error.args[0])[0].strip())
+def to_service_error(error: FamnbError, message: str) -> ServiceError:
+    """Return the error that the caller gets; `message` is the upstream's, without its key and address."""
+    message = _TRACEBACK.split(message)[0].strip()
     status = 500
     match error:
         case StreamError() if is_prompt_too_long(error):

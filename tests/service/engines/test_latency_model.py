@@ -11,7 +11,7 @@ from famnb.endpoints import compose
 from famnb.events import Delta
 from famnb.request import Request
 from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, latency_profile
-from famnb.service.engines.simulated import SimulatedEngine
+from famnb.service.engines.simulated import SimulatedEngine, count_prompt_tokens
 from famnb.service.prompt import build_prompt
 
 REPLIES = 2_000
@@ -36,10 +36,6 @@ def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
         return replies
 
     return asyncio.run(generate_all())
-
-
-def count_prompt_tokens(request: Request) -> int:
-    return asyncio.run(SimulatedEngine().count_tokens(build_prompt(request)))
 
 
 def questions(endpoint: str, count: int = REPLIES, **fields: object) -> list[Request]:
@@ -74,7 +70,8 @@ def follows(draws: np.ndarray, truth: LogNormal) -> bool:
 )
 def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None):
     requests = questions(endpoint_, max_tokens=256, **fields)
-    truth = latency_profile(str(fields["model"]), effort, prompt_tokens=count_prompt_tokens(requests[0]))
+    prompt_tokens, _ = count_prompt_tokens(build_prompt(requests[0]))
+    truth = latency_profile(str(fields["model"]), effort, prompt_tokens=prompt_tokens)
     replies = moments(requests)
     assert follows(np.array([first for first, *_ in replies]), truth.ttft)
     assert follows(np.concatenate([np.diff(reply) for reply in replies[:200]]), truth.gap)
