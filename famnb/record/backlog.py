@@ -1,7 +1,7 @@
 """Backlog: records that wait until a ledger's file can be written; in memory, then in ledgers elsewhere.
 
 append ── memory ── written in batches
-          └ past MEMORY_BYTES: all of it to a spill, a ledger in another folder ── merged before what is in memory
+          └ past MEMORY_BYTES: all of it to a spill, a temporary ledger ── merged before what is in memory
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import platformdirs
 
 from famnb.record import schema
 
@@ -128,31 +126,18 @@ class Backlog:
             return self.spills
 
     def _spill(self) -> Path:
-        """Move what is in memory to a ledger of its own in the first folder that takes one; return its file."""
-        reasons = []
-        for folder in spill_folders():
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                # A folder of its own, which only this user can look into: records hold prompts.
-                path = Path(tempfile.mkdtemp(prefix="famnb-", dir=folder)) / "unwritten.sqlite"
-                with contextlib.closing(schema.open_to_write(path)) as connection:
-                    connection.execute("BEGIN")
-                    for record, _ in self._memory:
-                        execute(connection, record)
-                    connection.execute("COMMIT")
-            except (OSError, sqlite3.Error) as error:
-                reasons.append(f"{folder}: {error}")
-            else:
-                self._spills.append((path, len(self._memory)))
-                self._memory.clear()
-                self._used_bytes = 0
-                return path
-        raise OSError("; ".join(reasons))
-
-
-def spill_folders() -> list[Path]:
-    """Return the folders for records that find no room in memory, the first choice first."""
-    return [Path(tempfile.gettempdir()), Path(platformdirs.user_state_dir("famnb"))]
+        """Move what is in memory to a ledger of its own among the temporary files; return its file."""
+        # In a folder that only this user can look into: records hold prompts.
+        path = Path(tempfile.mkdtemp(prefix="famnb-")) / "unwritten.sqlite"
+        with contextlib.closing(schema.open_to_write(path)) as connection:
+            connection.execute("BEGIN")
+            for record, _ in self._memory:
+                execute(connection, record)
+            connection.execute("COMMIT")
+        self._spills.append((path, len(self._memory)))
+        self._memory.clear()
+        self._used_bytes = 0
+        return path
 
 
 def merge(connection: sqlite3.Connection, spill: Path) -> None:

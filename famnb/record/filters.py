@@ -38,6 +38,10 @@ class Filters(TypedDict, total=False):
     status: OneOrMore | None
 
 
+_VALUES = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
+"""Filters whose values are known: another can never match, which is a slip rather than a filter."""
+
+
 def where(filters: Filters) -> tuple[str, list[Any]]:
     """Return the SQL condition for filters, and its values.
 
@@ -53,26 +57,17 @@ def where(filters: Filters) -> tuple[str, list[Any]]:
             conditions.append(f"started_us {'>=' if name == 'since' else '<'} ?")
             values.append(serialize.microseconds(parse_moment(name, cast("Moment", value))))
         else:
-            allowed = _parse_texts(name, cast("OneOrMore", value))
+            is_one = isinstance(value, str) or not isinstance(value, Iterable)
+            allowed = [value] if is_one else list(dict.fromkeys(cast("Iterable[str]", value)))
+            for text in allowed:
+                if not isinstance(text, str):
+                    raise InvalidRequest(f"{name}: expected a text or several, got {text!r:.80}")
+                if name in _VALUES and text not in _VALUES[name]:
+                    raise InvalidRequest(f"{name}: {text!r} is not one of {', '.join(_VALUES[name])}")
             # A call whose process died is stored as running.
             conditions.append(f"{'standing' if name == 'status' else name} IN {sql.placeholders(allowed)}")
             values += allowed
     return " AND ".join(conditions), values
-
-
-_VALUES = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
-"""Filters whose values are known: another can never match, which is a slip rather than a filter."""
-
-
-def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
-    """The texts of one filter. Raises ValueError if it holds anything else."""
-    several = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(dict.fromkeys(texts))
-    for text in several:
-        if not isinstance(text, str):
-            raise InvalidRequest(f"{name}: expected a text or several, got {texts!r:.80}")
-        if name in _VALUES and text not in _VALUES[name]:
-            raise InvalidRequest(f"{name}: {text!r} is not one of {', '.join(_VALUES[name])}")
-    return several
 
 
 def parse_moment(name: str, moment: Moment) -> datetime:

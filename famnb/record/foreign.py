@@ -24,7 +24,7 @@ import json
 import math
 import sqlite3
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -154,9 +154,15 @@ def load(ledger: Any, path: Path) -> int:
 
     Raises LedgerError for a file of none of the formats, or if the ledger cannot be written.
     """
+    rows = [row for value in _read_values(path) for row in _expand(value)]
+    if not rows:
+        raise LedgerError(
+            f"{path} holds no calls; expected a file that famnb ledger export wrote, or of one of the formats "
+            f"{', '.join(_PATHS)}"
+        )
     modified_at = datetime.fromtimestamp(math.floor(path.stat().st_mtime), UTC)
     records = []
-    for format_, row in _read_rows(path):
+    for format_, row in rows:
         exchange, known = _make_call(format_, row, modified_at)
         exchange.reply = dataclasses.replace(exchange.reply, cost=ledger.cost(exchange, exchange.reply))
         records.append((exchange.id, serialize.import_call(exchange, this_process(), known)))
@@ -173,17 +179,6 @@ def load(ledger: Any, path: Path) -> int:
     except sqlite3.Error as error:
         raise LedgerError(f"the ledger {ledger.path} cannot be changed: {error}") from error
     return added
-
-
-def _read_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the rows of a file that are calls, each with the name of its format. Raises LedgerError if it has none."""
-    rows = [(format_, row) for value in _read_values(path) for format_, rows in _expand(value) for row in rows]
-    if not rows:
-        raise LedgerError(
-            f"{path} holds no calls; expected a file that famnb ledger export wrote, or of one of the formats "
-            f"{', '.join(_PATHS)}"
-        )
-    return rows
 
 
 def _read_values(path: Path) -> Iterator[Any]:
@@ -209,66 +204,68 @@ def _read_values(path: Path) -> Iterator[Any]:
 
 def _decode(text: Any) -> Any:
     """Return the JSON value in a text that is one; any other value as it is, and None for an empty text."""
-    if not isinstance(text, str) or not text:
-        return text or None
-    try:
-        return json.loads(text) if text[0] in '[{"' else text
-    except ValueError:
-        return text
+    with contextlib.suppress(ValueError):
+        if isinstance(text, str) and text[:1] in ("[", "{", '"'):
+            return json.loads(text)
+    return None if text == "" else text
 
 
-def _expand(value: Any) -> Iterator[tuple[str, Iterable[dict[str, Any]]]]:
-    """Yield the calls in a JSON value, with the name of their format."""
+def _expand(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the calls in a JSON value as rows, each with the name of its format."""
     match value:
         case list():
             for item in value:
                 yield from _expand(item)
         case {"resourceSpans": list(resources)}:
-            scopes = [
-                s for r in resources for s in as_list(r.get("scopeSpans") or r.get("instrumentationLibrarySpans"))
-            ]
-            yield "otel", filter(None, (_otlp_span(span) for scope in scopes for span in as_list(scope.get("spans"))))
+            scopes = [scope for resource in resources for scope in as_list(as_object(resource).get("scopeSpans"))]
+            for span in (span for scope in scopes for span in as_list(as_object(scope).get("spans"))):
+                attributes = {item["key"]: _otlp_value(item.get("value")) for item in as_list(span.get("attributes"))}
+                start, end = (int(span.get(f"{name}TimeUnixNano") or 0) / 1e9 or None for name in ("start", "end"))
+                yield from _expand_span(span.get("spanId"), attributes, start, end, as_object(span.get("status")))
         case {"context": dict(context), "attributes": dict(attributes), "start_time": start}:
-            yield "otel", filter(None, [_span(context.get("span_id"), attributes, start, value.get("end_time"), value)])
+            status = as_object(value.get("status"))
+            yield from _expand_span(context.get("span_id"), attributes, start, value.get("end_time"), status)
         case {"eval": dict(task), "samples": list(samples)}:
-            yield "inspect", (row for sample in samples for row in _inspect_rows(task, sample))
-        case {"results": {"results": list(results), **about}}:
+            for sample in samples:
+                about = {
+                    "task": task.get("task"),
+                    "sample": scalar_text(sample.get("id")) or None,
+                    "repeat": (integer(sample.get("epoch")) or 1) - 1,
+                }
+                calls = [event for event in as_list(sample.get("events")) if as_object(event).get("event") == "model"]
+                # A log without events has the last answer of each sample.
+                last = {name: sample.get(name) for name in ("input", "output")} | {
+                    "timestamp": sample.get("started_at")
+                }
+                for number, event in enumerate(calls or ([last] if last["output"] else [])):
+                    uuid = f"{task.get('run_id')}/{sample.get('uuid') or about}/{number}"
+                    yield "inspect", {"uuid": uuid, **event, **about}
+        case {"results": {"results": list(results), **evaluation}}:
             name = value.get("evalId") or as_object(value.get("config")).get("description")
-            # An answer from its cache took no time that says anything.
-            untimed = {"latencyMs": None}
-            yield (
-                "promptfoo",
-                (
-                    {"timestamp": about.get("timestamp"), "experiment": name, **row}
-                    | (untimed if as_object(row.get("response")).get("cached") else {})
-                    for row in results
-                ),
-            )
+            for row in results:
+                # An answer from its cache took no time that says anything.
+                untimed = {"latencyMs": None} if as_object(row.get("response")).get("cached") else {}
+                yield "promptfoo", {"timestamp": evaluation.get("timestamp"), "experiment": name, **row, **untimed}
         case {"type": str(kind), "traceId": _} | {"type": str(kind), "trace_id": _}:
             failed = {"error": value.get("statusMessage") or "ERROR"} if value.get("level") == "ERROR" else {}
-            yield "langfuse", [{**value, **failed}] if kind == "GENERATION" else []
+            if kind == "GENERATION":
+                yield "langfuse", {**value, **failed}
         case {"observations": list(observations)}:
             for item in observations:
                 yield from _expand({"traceId": value.get("id"), **as_object(item)})
         case {"startTime": _, "endTime": _}:
-            yield "litellm", [value]
+            yield "litellm", value
         case {"data": list(items)}:
             yield from _expand(items)
         case {"object": "chat.completion" | "response"}:
-            yield "openai", [{**value, "response": value}]
+            yield "openai", {**value, "response": value}
         case {"custom_id": _} | {"request": _} | {"response": _} | {"messages": list()}:
-            yield "openai", [value]
+            yield "openai", value
         case _:
             pass
 
 
-def _otlp_span(span: dict[str, Any]) -> dict[str, Any] | None:
-    attributes = {item["key"]: _otlp_value(as_object(item.get("value"))) for item in as_list(span.get("attributes"))}
-    start, end = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
-    return _span(span.get("spanId"), attributes, start and int(start) / 1e9, end and int(end) / 1e9, span)
-
-
-def _otlp_value(value: dict[str, Any]) -> Any:
+def _otlp_value(value: Any) -> Any:
     match value:
         case {"intValue": number}:
             return int(number)
@@ -277,42 +274,22 @@ def _otlp_value(value: dict[str, Any]) -> Any:
         case {"kvlistValue": {"values": list(values)}}:
             return {item["key"]: _otlp_value(item["value"]) for item in values}
         case _:
-            return next(iter(value.values()), None)
+            return next(iter(as_object(value).values()), None)
 
 
-def _span(id_: Any, attributes: dict[str, Any], start: Any, end: Any, span: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a span of a model's call as a row; None for any other span."""
+def _expand_span(
+    id_: Any, attributes: dict[str, Any], start: Any, end: Any, status: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the span of a model's call as a row; nothing for any other span."""
     if attributes.get("gen_ai.operation.name") not in _OTEL_OPERATIONS:
-        return None
-    status = as_object(span.get("status"))
-    failed = status.get("code") in (2, "STATUS_CODE_ERROR") or status.get("status_code") == "ERROR"
-    message = status.get("message") or status.get("description")
+        return
     row = {name: _decode(value) if name.startswith("gen_ai.") else value for name, value in attributes.items()}
-    settings = {
-        name: row[f"gen_ai.request.{name}"] for name in _OTEL_SETTINGS.split() if f"gen_ai.request.{name}" in row
-    }
-    return {
-        **row,
-        **({"error.message": message} if failed and message else {}),
-        "settings": {("stop" if name == "stop_sequences" else name): value for name, value in settings.items()},
-        "span": id_,
-        "start": start,
-        "end": end,
-    }
-
-
-def _inspect_rows(task: dict[str, Any], sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    about = {
-        "task": task.get("task"),
-        "sample": scalar_text(sample.get("id")) or None,
-        "repeat": (integer(sample.get("epoch")) or 1) - 1,
-    }
-    calls = [event for event in as_list(sample.get("events")) if as_object(event).get("event") == "model"]
-    # A log without events has the last answer of each sample.
-    if not calls and sample.get("output"):
-        calls = [{"input": sample.get("input"), "output": sample["output"], "timestamp": sample.get("started_at")}]
-    for number, event in enumerate(calls):
-        yield {"uuid": f"{task.get('run_id')}/{sample.get('uuid') or about}/{number}", **event, **about}
+    settings = {name: row.get(f"gen_ai.request.{name}") for name in _OTEL_SETTINGS.split()}
+    settings["stop"] = settings.pop("stop_sequences")
+    failed = status.get("code") in (2, "STATUS_CODE_ERROR") or status.get("status_code") == "ERROR"
+    if failed and (message := status.get("message") or status.get("description")):
+        row["error.message"] = message
+    yield "otel", {**row, "settings": settings, "span": id_, "start": start, "end": end}
 
 
 class _Row:

@@ -30,7 +30,7 @@ from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
 from famnb.record.recorded_call import RecordedCall
-from famnb.record.writer import Prepare, writer
+from famnb.record.writer import writer
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
@@ -104,7 +104,7 @@ class Ledger:
         if attempt != exchange.attempts or count > len(exchange.reads):
             count = 0
         if new_reads := exchange.reads[count:]:
-            self._submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=count))
+            writer(self.path).submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=count))
         self._written[exchange.id] = exchange.attempts, count + len(new_reads)
 
     def on_close(self, exchange: Exchange) -> Future[None]:
@@ -116,7 +116,7 @@ class Ledger:
             billing = msgspec.structs.replace(reply.usage.billing, broken_tries=exchange.broken_tries)
             reply = dataclasses.replace(reply, usage=msgspec.structs.replace(reply.usage, billing=billing))
         exchange.reply = dataclasses.replace(reply, cost=self.cost(exchange, reply))
-        written = self._submit(functools.partial(serialize.close_call, exchange, this_process()))
+        written = writer(self.path).submit(functools.partial(serialize.close_call, exchange, this_process()))
         if self.listeners:
             written.add_done_callback(lambda _: [listener(exchange.id) for listener in self.listeners])
         return written
@@ -139,7 +139,8 @@ class Ledger:
         if not isinstance(text, str):
             raise InvalidArgument(f"note: expected a text, got {text!r:.80}")
         note = mask_keys(" ".join(text.split())) or None
-        self._submit(lambda: [("UPDATE calls SET note = ? WHERE id = ?", (serialize.storable(note), call_id))])
+        statement = "UPDATE calls SET note = ? WHERE id = ?", (serialize.storable(note), call_id)
+        writer(self.path).submit(lambda: [statement])
         if self.call(call_id).note != (note or ""):
             raise LedgerError(
                 f"the note could not be written to {self.path}: make room or unlock the file, and try again"
@@ -224,7 +225,7 @@ class Ledger:
             except Exception as error:  # a damaged row must not keep the other calls from being read
                 serialize.warn_damaged(row["id"], "what had arrived", error)
                 reply = Reply(status="interrupted", complete=False)
-            self._submit(functools.partial(serialize.finalize_interrupted, row["id"], reply))
+            writer(self.path).submit(functools.partial(serialize.finalize_interrupted, row["id"], reply))
         if dead_rows:
             self.flush()
 
@@ -346,9 +347,6 @@ class Ledger:
         except LedgerError:
             return f"<Ledger {path}, cannot be read>"
 
-    def _submit(self, prepare: Prepare, *, then: Callable[[], object] | None = None) -> Future[None]:
-        return writer(self.path).submit(prepare, then=then)
-
     def fetch(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, with all that this process has recorded so far; none if there is no file yet."""
         self.flush()
@@ -364,11 +362,12 @@ class Ledger:
         if (shared := getattr(self._shared, "connection", None)) is not None:
             yield shared
             return
-        connection = self._connect()
-        if connection is None:
+        if not self.path.exists():
             yield None
             return
-        with contextlib.closing(connection):
+        with contextlib.closing(schema.open_to_read(self.path)) as connection:
+            # In SQL, so that a filter by status, its limit and its order are right for calls of dead processes too.
+            connection.create_function("standing", 3, _standing_of_running)
             try:
                 yield connection
             except sqlite3.DatabaseError as error:
@@ -384,24 +383,6 @@ class Ledger:
                 yield
             finally:
                 self._shared.connection = outer
-
-    def _connect(self) -> sqlite3.Connection | None:
-        """Open a connection to tables of today's version; None if there is no file. Raises LedgerError."""
-        if not self.path.exists():
-            return None
-        connection = schema.open_to_read(self.path)
-        if schema.version(connection) < len(schema.MIGRATIONS):
-            connection.close()
-            try:
-                schema.open_to_write(self.path).close()
-            except (sqlite3.Error, OSError) as error:
-                raise LedgerError(
-                    f"the ledger {self.path} has an old version and cannot be changed ({error}): copy it"
-                ) from error
-            connection = schema.open_to_read(self.path)
-        # In SQL, so that a filter by status, its limit and its order are right for calls of dead processes too.
-        connection.create_function("standing", 3, _standing_of_running)
-        return connection
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
         """Return the cost of a call with this reply, finished or not, by the price book and the latest fit.

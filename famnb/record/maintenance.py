@@ -16,11 +16,6 @@ from famnb.record import schema, serialize, sql
 from famnb.record.filters import parse_moment
 from famnb.validation import check_integer
 
-# A running call that wants to write waits for one of these transactions. Also below 999, the values that SQLite
-# before 3.32 binds in one statement.
-DELETED_AT_ONCE = 900
-"""Calls deleted in one transaction."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LedgerInfo:
@@ -144,7 +139,7 @@ def prune(
             query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
             ids = [call_id for (call_id,) in connection.execute(query, values)]
             if not dry_run:
-                for chunk in sql.iter_chunks(ids, DELETED_AT_ONCE):
+                for chunk in sql.iter_chunks(ids):
                     _delete(connection, chunk, payloads_only=payloads_only)
                 # A file that others use, or on a full disk, keeps its size until the next time.
                 with contextlib.suppress(sqlite3.OperationalError):
@@ -165,36 +160,27 @@ def copy_calls(source: Path, target: Path, condition: str, values: Sequence[Any]
     With their requests, bytes and scores; votes, which are between calls, are added whatever the condition. A call that
     is there stays as it is.
     """
-    calls = "SELECT *, rowid AS place, status AS standing FROM source.calls WHERE status <> 'running'"
-    is_new = not target.exists()
+    calls = "SELECT *, status AS standing FROM source.calls WHERE status <> 'running'"
     try:
         with contextlib.closing(schema.open_to_write(target)) as connection:
-            if is_new:
-                # Through the log each page would be written twice, and nobody else uses the file yet. Who writes to it
-                # next opens it with a log again.
-                connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("ATTACH ? AS source", (str(source),))
-            # Pages of the indexes are changed again and again; the default of 2 MB would write each of them many times.
-            connection.execute("PRAGMA main.cache_size = -100000")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(
-                f"CREATE TEMP TABLE new AS SELECT place, id, request_key FROM ({calls}) "  # noqa: S608 - values are bound
+                f"CREATE TEMP TABLE new AS SELECT id, request_key FROM ({calls}) "  # noqa: S608 - values are bound
                 f"WHERE {condition} AND id NOT IN (SELECT id FROM main.calls)",
                 values,
             )
-            counts = "SELECT (SELECT COUNT(*) FROM new), (SELECT COUNT(*) FROM source.calls)"
-            count, total = connection.execute(counts).fetchone()
             for table, selection in {
-                "calls": "rowid IN (SELECT place FROM new)",
+                "calls": "id IN (SELECT id FROM new)",
                 "pieces": "call_id IN (SELECT id FROM new)",
                 "scores": "call_id IN (SELECT id FROM new)",
                 "requests": "key IN (SELECT request_key FROM new)",
                 "votes": "TRUE",
             }.items():
-                # Where nothing is left out, there is no condition: SQLite then copies rows and indexes as they are.
-                rows = f"SELECT * FROM source.{table}{'' if count == total else f' WHERE {selection}'}"  # noqa: S608 - own names
+                rows = f"SELECT * FROM source.{table} WHERE {selection}"  # noqa: S608 - own names
                 connection.execute(f"INSERT OR IGNORE INTO main.{table} {rows}")
             connection.execute("COMMIT")
+            (count,) = connection.execute("SELECT COUNT(*) FROM new").fetchone()
             return int(count)
     except (sqlite3.Error, OSError) as error:
         raise LedgerError(f"the calls of {source} cannot be added to the ledger {target}: {error}") from error

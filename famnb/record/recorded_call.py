@@ -94,7 +94,20 @@ class RecordedCall:
     @cached_property
     def reply(self) -> Reply:
         """The reply, or as much of it as came."""
-        recorded = self._read_reply()
+        timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
+        is_imported = self.row["attempts"] is None  # its body and its times are what another tool has noted
+        if (self.row["http_status"] or 200) >= 400 or not self.reads:
+            # An error's body is no reply: `error` has it.
+            recorded = Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
+        else:
+            recorded = reply_from_reads(
+                self.endpoint,
+                streamed=bool(self.row["streamed"]) and not is_imported,
+                reads=self.reads,
+                headers_ns=self.row["headers_ns"],
+                end_ns=self.row["end_ns"] or self.reads[-1].t_ns,
+                connect_ns=self._connect_ns,
+            )
         # Every call that ends gets sources, also those without counts; a running or just killed one has none.
         has_ended = self.row["output_tokens_source"] is not None
         complete = self.row["complete"]
@@ -104,6 +117,7 @@ class RecordedCall:
             request = self.request
         return dataclasses.replace(
             recorded,
+            timing=timing if is_imported else recorded.timing,
             call_id=self.call_id,
             endpoint=self.endpoint.name,
             request=request,
@@ -155,24 +169,6 @@ class RecordedCall:
             end_ns=row["end_ns"],
             reads=list(self.reads),
             reply=self.reply,
-        )
-
-    def _read_reply(self) -> Reply:
-        """The reply in the recorded bytes; an empty one for an error's body, which `error` has."""
-        timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
-        if (self.row["http_status"] or 200) >= 400 or not self.reads:
-            return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
-        end_ns = self.row["end_ns"] or self.reads[-1].t_ns
-        if self.row["attempts"] is None:  # imported: its body and its times are what another tool has noted
-            reply = reply_from_reads(self.endpoint, streamed=False, reads=self.reads, headers_ns=None, end_ns=end_ns)
-            return dataclasses.replace(reply, timing=timing)
-        return reply_from_reads(
-            self.endpoint,
-            streamed=bool(self.row["streamed"]),
-            reads=self.reads,
-            headers_ns=self.row["headers_ns"],
-            end_ns=end_ns,
-            connect_ns=self._connect_ns,
         )
 
     @property

@@ -11,6 +11,7 @@ looks      looks at the growing data of an experiment, one row an amount of data
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import time
@@ -157,55 +158,56 @@ def open_to_write(path: Path, *, lock_timeout_s: float = LOCK_S) -> sqlite3.Conn
     # No isolation level: else the sqlite3 module begins transactions itself, and not immediate ones. The writer makes
     # its connection on one thread and may close it on another at exit, one at a time, so the thread is not checked.
     connection = sqlite3.connect(path, timeout=lock_timeout_s, isolation_level=None, check_same_thread=False)
-    try:
-        _write_ahead(connection, lock_timeout_s)
+    deadline = time.monotonic() + lock_timeout_s
+    with contextlib.ExitStack() as stack:
+        stack.callback(connection.close)
+        while True:
+            try:
+                check(connection)  # first, since the switch changes the file, which may be another program's
+                # With a write-ahead log nobody who reads waits for who writes. SQLite's own timeout does not cover
+                # another process that switches the same new file just now, and nothing tells when that is done.
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
         # With WAL, a power cut may lose the last transactions but never damages the file; FULL would wait for the disk
         # in every transaction, which is what the ledger must not do to a call.
         connection.execute("PRAGMA synchronous = NORMAL")
         migrate(connection)
-    except BaseException:
-        connection.close()
-        raise
+        stack.pop_all()
     return connection
 
 
-def _write_ahead(connection: sqlite3.Connection, lock_timeout_s: float) -> None:
-    """Switch to a write-ahead log, with which nobody who reads waits for who writes.
-
-    SQLite's own timeout does not cover another process that switches the same new file just now, so this waits.
-    """
-    deadline = time.monotonic() + lock_timeout_s
-    while True:
-        try:
-            check(connection)  # first, since the switch changes the file, which may be another program's
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)  # looked at again and again, since nothing tells when the other process is done
-
-
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that only reads, also if the folder may not be written. Raises LedgerError."""
-    address = path.absolute().as_uri()
+    """Return a connection that only reads, to tables of today's version, also if the folder may not be written.
+
+    Raises LedgerError.
+    """
     last_error: sqlite3.Error | None = None
     # A reader of a WAL file makes its `-shm` file, so a folder that may not be written needs `immutable`; that one is
     # second, since it does not see what is in the log and has not been moved to the file.
     for mode in ("mode=ro", "mode=ro&immutable=1"):
-        connection = None
+        with contextlib.ExitStack() as stack:
+            try:
+                address = f"{path.absolute().as_uri()}?{mode}"
+                connection = sqlite3.connect(address, uri=True, timeout=LOCK_S, isolation_level=None)
+                stack.callback(connection.close)
+                check(connection)
+                is_current = version(connection) == len(MIGRATIONS)
+            except sqlite3.Error as error:
+                last_error = error
+                continue
+            if is_current:
+                connection.row_factory = sqlite3.Row
+                stack.pop_all()
+                return connection
         try:
-            connection = sqlite3.connect(f"{address}?{mode}", uri=True, timeout=LOCK_S, isolation_level=None)
-            check(connection)
-        except (sqlite3.Error, LedgerError) as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, LedgerError):
-                raise
-            last_error = error
-        else:
-            connection.row_factory = sqlite3.Row
-            return connection
+            open_to_write(path).close()
+        except (sqlite3.Error, OSError) as error:
+            raise unreadable(path, error) from error
+        return open_to_read(path)
     raise unreadable(path, last_error) from last_error
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from famnb.client.exchange import Exchange
-from famnb.errors import FamnbError
 from famnb.events import COUNTS, Billing
 from famnb.record import sql, token_estimates
 from famnb.record.backlog import Statement
@@ -103,6 +102,12 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
     is_running = reply.status == "running"
     counts: dict[str, Any] = {count: getattr(usage, count) for count in COUNTS}
     sources = {f"{count}_source": usage.source(count) for count in COUNTS}
+    error = reply.error
+    details = {
+        name: value
+        for name in ("status", "type", "code", "param", "request_id", "retry_after", "seconds")
+        if isinstance(value := getattr(error, name, None), str | int | float)
+    }
     return {
         "status": reply.status,
         "reply_id": reply.id,
@@ -114,7 +119,10 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         "thinking_chars": None if is_running else len(reply.thinking),
         "output_chars": None if is_running else reply.output_chars,
         "warnings": _json(reply.warnings),
-        **_error_columns(reply.error),
+        # From these `RecordedCall.error` makes the error again.
+        "error": error and type(error).__name__,
+        "error_message": error and str(error.args[0] if error.args else error),
+        "error_details": error and _json(details),
         **{name: getattr(reply.timing, name) for name in TIMINGS},
         **counts,
         **sources,
@@ -153,28 +161,16 @@ def hidden_cap(request: Request, service: str | None, *, shows_thinking: bool) -
     return (request.most_tokens or token_estimates.NO_CAP) if is_hidden else None
 
 
-def prompt_turn(request: Request) -> PromptTurn:
-    """Return the user's last message, or the last message if none is the user's."""
-    turns = request.turns()
-    candidates = [turn for turn in turns if turn.role == "user"] or turns
-    return candidates[-1] if candidates else PromptTurn("user", "")
-
-
 def pack_reads(reads: Sequence[Read]) -> bytes:
     """Return reads as they are stored: MessagePack, compressed."""
     # Level 3 takes half the time of the default 6, for a few per cent more bytes.
     return zlib.compress(msgspec.msgpack.encode(reads), 3)
 
 
-def unpack_reads(pieces: Iterable[bytes]) -> tuple[Read, ...]:
-    """Return the reads in stored pieces. Raises zlib.error or msgspec.DecodeError if they are damaged."""
-    return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
-
-
 def read_pieces(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
     """Return the reads of a call; none of damaged pieces, with a warning, since one call must not hide all others."""
     try:
-        return unpack_reads(pieces)
+        return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
     except (zlib.error, msgspec.DecodeError) as error:
         warn_damaged(call_id, "the bytes that came", error)
         return ()
@@ -208,7 +204,9 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
     """The columns that are known when a call starts."""
     request, labels = exchange.request, exchange.labels
     settings = request.settings()
-    prompt = prompt_turn(request)
+    turns = request.turns()
+    # The user's last message, or the last message if none is the user's.
+    prompt = [PromptTurn("user", ""), *turns, *(turn for turn in turns if turn.role == "user")][-1]
     prompt = msgspec.structs.replace(prompt, text=exchange.mask(prompt.text))
     return {
         "id": exchange.id,
@@ -249,19 +247,6 @@ def _progress_columns(exchange: Exchange) -> dict[str, Any]:
         "end_ns": exchange.end_ns,
         "wait_s": None if exchange.wait_ns is None else exchange.wait_ns / 1e9,
     }
-
-
-def _error_columns(error: FamnbError | None) -> dict[str, Any]:
-    """An error's class, message and details, from which `RecordedCall.error` makes it again."""
-    if error is None:
-        return {"error": None, "error_message": None, "error_details": None}
-    details = {
-        name: value
-        for name in ("status", "type", "code", "param", "request_id", "retry_after", "seconds")
-        if isinstance(value := getattr(error, name, None), str | int | float)
-    }
-    message = error.args[0] if error.args else str(error)
-    return {"error": type(error).__name__, "error_message": str(message), "error_details": _json(details)}
 
 
 def _insert_request(exchange: Exchange) -> Statement:

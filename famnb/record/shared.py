@@ -63,12 +63,12 @@ def _share(call: RecordedCall) -> SharedCall:
         return sorted(span for _, spans in find_keys(text, known_keys()) for span in spans)
 
     reads = redact_reads(call.endpoint, call.reads, find_spans) if call.row["streamed"] else call.reads
-    masked = [msgspec.structs.replace(read, data=tuple(_mask_bytes(data) for data in read.data)) for read in reads]
+
+    def mask_bytes(data: bytes) -> bytes:
+        return mask_keys(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    masked = [msgspec.structs.replace(read, data=tuple(map(mask_bytes, read.data))) for read in reads]
     return SharedCall(row=row, body=body, reads=serialize.pack_reads(masked))
-
-
-def _mask_bytes(data: bytes) -> bytes:
-    return mask_keys(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def open_shared(record: SharedRecord) -> Ledger:

@@ -40,8 +40,8 @@ def update(table: str, columns: tuple[str, ...], *, only_if: str) -> str:
     return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE {only_if}"  # noqa: S608 - own names
 
 
-def iter_chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
-    """Yield the values in lists of at most `size`, in their order."""
+def iter_chunks(values: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the values in lists of at most `CHUNK`, in their order."""
     remaining = list(values)
-    for start in range(0, len(remaining), size):
-        yield remaining[start : start + size]
+    for start in range(0, len(remaining), CHUNK):
+        yield remaining[start : start + CHUNK]

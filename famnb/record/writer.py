@@ -99,8 +99,12 @@ class LedgerWriter:
             self._jobs.append(job)
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = self._start_thread()
-        if self._thread is None:  # the interpreter is shutting down
+                # A daemon: a disk that does not answer must not keep the process from ending.
+                thread = threading.Thread(target=self._run, name="famnb-ledger", daemon=True)
+                with contextlib.suppress(RuntimeError):  # the interpreter shuts down, and starts no more threads
+                    thread.start()
+                    self._thread = thread
+        if self._thread is None:
             self._work()
         elif self.is_stuck:
             # So nobody waits for the disk, and what waits is counted as memory.
@@ -163,16 +167,6 @@ class LedgerWriter:
         else:
             message = f"could not be written to {self.path}; they are in a ledger of their own, {files}"
         self._warn_once("end", f"{count:,} records of calls {message}")
-
-    def _start_thread(self) -> threading.Thread | None:
-        """Start the thread; return None if the interpreter is shutting down and starts no more."""
-        # A daemon: a disk that does not answer must not keep the process from ending.
-        thread = threading.Thread(target=self._run, name="famnb-ledger", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            return None
-        return thread
 
     def _run(self) -> None:
         """Work off jobs until there were none for IDLE_S, or `close` asks to end."""
@@ -240,33 +234,29 @@ class LedgerWriter:
         try:
             while self._backlog:
                 with self._note_use():
-                    self._write_batch(lock_timeout_s)
-        except (sqlite3.Error, OSError, LedgerError) as error:
+                    connection = self._connect(lock_timeout_s)
+                    if spills := self._backlog.spills:
+                        merge(connection, spills[0])
+                        self._backlog.discard_spill()
+                        continue
+                    records = self._backlog.peek(MAX_BATCH)
+                    # Immediate: a transaction that begins by reading could fail at its first write, without waiting.
+                    connection.execute("BEGIN IMMEDIATE")
+                    for record in records:
+                        if error := execute(connection, record):
+                            self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
+                    connection.execute("COMMIT")
+                    self._backlog.discard(records)
+        except (sqlite3.Error, OSError, LedgerError) as trouble:
             self._failed_at = time.monotonic()
             # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
             with self._note_use():
                 self._disconnect()
-            self._warn_of_trouble(str(error))
+            self._warn_of_trouble(str(trouble))
         else:
             self._failed_at = None
             # The user is warned of trouble that comes again, but once of values that SQLite cannot take.
             self._warned_topics &= {"value"}
-
-    def _write_batch(self, lock_timeout_s: float) -> None:
-        """Write the oldest records, or all that were spilled, in one transaction."""
-        connection = self._connect(lock_timeout_s)
-        if spills := self._backlog.spills:
-            merge(connection, spills[0])
-            self._backlog.discard_spill()
-            return
-        records = self._backlog.peek(MAX_BATCH)
-        # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
-        connection.execute("BEGIN IMMEDIATE")
-        for record in records:
-            if error := execute(connection, record):
-                self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
-        connection.execute("COMMIT")
-        self._backlog.discard(records)
 
     def _busy_s(self) -> float:
         """For how many seconds the file has been in use without an answer."""
