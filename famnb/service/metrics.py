@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -59,48 +60,23 @@ class Metrics:
 
     # No label holds anything of the caller's, so their number is bounded.
     def __init__(self) -> None:
-        registry = self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "famnb_requests",
-            "Requests answered, by endpoint and status; 499 if the caller left before there was one.",
-            ["endpoint", "status"],
-            registry=registry,
-        )
-        self._broken = Counter(
-            "famnb_broken_streams",
-            "Streams that failed, or whose caller left, after they had begun.",
-            ["endpoint"],
-            registry=registry,
-        )
-        self._tokens = Counter(
-            "famnb_tokens",
-            "Tokens of answered requests by their reported usage; output includes reasoning.",
-            ["endpoint", "kind"],
-            registry=registry,
-        )
-        self._ttft = Histogram(
-            "famnb_time_to_first_token_seconds",
-            "Seconds from a request's head to the first token sent.",
-            ["endpoint"],
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self._duration = Histogram(
-            "famnb_request_duration_seconds",
-            "Seconds from a request's head to the end of its answer.",
-            ["endpoint"],
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self._in_flight = Gauge(
-            "famnb_requests_in_flight", "Requests that are being answered.", ["endpoint"], registry=registry
-        )
-        self._upstream = Gauge(
-            "famnb_upstream_state",
-            "1 for the state that the upstream is in: up, unauthorized or down.",
-            ["state"],
-            registry=registry,
-        )
+        self._registry = CollectorRegistry()
+        counter = functools.partial(Counter, registry=self._registry)
+        gauge = functools.partial(Gauge, registry=self._registry)
+        histogram = functools.partial(Histogram, buckets=_BUCKETS, registry=self._registry)
+        text = "Requests answered, by endpoint and status; 499 if the caller left before there was one."
+        self._requests = counter("famnb_requests", text, ["endpoint", "status"])
+        text = "Streams that failed, or whose caller left, after they had begun."
+        self._broken = counter("famnb_broken_streams", text, ["endpoint"])
+        text = "Tokens of answered requests by their reported usage; output includes reasoning."
+        self._tokens = counter("famnb_tokens", text, ["endpoint", "kind"])
+        text = "Seconds from a request's head to the first token sent."
+        self._ttft = histogram("famnb_time_to_first_token_seconds", text, ["endpoint"])
+        text = "Seconds from a request's head to the end of its answer."
+        self._duration = histogram("famnb_request_duration_seconds", text, ["endpoint"])
+        self._in_flight = gauge("famnb_requests_in_flight", "Requests that are being answered.", ["endpoint"])
+        text = "1 for the state that the upstream is in: up, unauthorized or down."
+        self._upstream = gauge("famnb_upstream_state", text, ["state"])
 
     def begin(self, record: RequestRecord) -> None:
         """Count a request as one that is being answered."""

@@ -85,9 +85,15 @@ def parse_request(
     except pydantic.ValidationError as error:
         raise _validation_error(error) from None
     ignored = [*foreign, *_ignored_fields(fields, request)]
-    # As for nulls: hardly any request needs the second reading of its turns.
+    # What the messages of the system hold beside their text is lost, for engines get one text of all of them. As for
+    # nulls: hardly any request needs the second reading of its turns.
     if b"image" in body or b'"name"' in body:
-        ignored += _fields_lost_in_system_text(request, endpoint)
+        if request.system_turn is not None and request.system_turn.images:
+            ignored.append(f"{system}[].image_url")
+        for turn in request.turns():
+            if turn.role in ("system", "developer"):
+                ignored += [f"{request.prompt_field}[].content[].image_url"] if turn.images else []
+                ignored += [f"{request.prompt_field}[].name"] if turn.name else []
     return request, tuple(dict.fromkeys(ignored))
 
 
@@ -120,18 +126,6 @@ def _unused_fields(model: type[pydantic.BaseModel]) -> dict[str, Unused]:
     """Return the marks of the fields that have no effect, by their names in JSON."""
     marks = {field.alias or name: field.metadata for name, field in model.model_fields.items()}
     return {name: mark for name, metadata in marks.items() for mark in metadata if isinstance(mark, Unused)}
-
-
-def _fields_lost_in_system_text(request: Request, endpoint: Endpoint) -> Iterator[str]:
-    """Yield what the messages of the system hold beside their text, for engines get one text of all of them."""
-    if request.system_turn is not None and request.system_turn.images:
-        yield f"{endpoint.traits.system_field}[].image_url"
-    for turn in request.turns():
-        if turn.role in ("system", "developer"):
-            if turn.images:
-                yield f"{request.prompt_field}[].content[].image_url"
-            if turn.name:
-                yield f"{request.prompt_field}[].name"
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:
@@ -197,12 +191,9 @@ def _validation_error(error: pydantic.ValidationError) -> ServiceError:
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
     # Cut, since field names include keys of the caller's own, which may be as long as the body.
     message = "; ".join(list(problems)[:10])[:2000] + more
-    return ServiceError(400, message, code=_error_code(details[0]), param=fields[0][:200] or None)
-
-
-def _error_code(detail: Any) -> str:
-    if detail["type"] == "missing":
-        return "missing_required_parameter"
-    if detail["loc"] == ("model",) and isinstance(detail["input"], str):
-        return "model_not_found"
-    return "invalid_value"
+    first, code = details[0], "invalid_value"
+    if first["type"] == "missing":
+        code = "missing_required_parameter"
+    elif first["loc"] == ("model",) and isinstance(first["input"], str):
+        code = "model_not_found"
+    return ServiceError(400, message, code=code, param=fields[0][:200] or None)

@@ -29,11 +29,15 @@ class Shutdown:
 
         A generator that is suspended inside its block is not interrupted: its caller is, who handles what it yielded.
         """
-        self._check()
+        error = ServiceError(
+            500, "the service is ending; repeat the request once it runs again", headers={"connection": "close"}
+        )
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
         try:
+            if self.has_begun:
+                raise error
+            self._tasks.add(task)
             yield
         except asyncio.CancelledError:
             # A caller who disconnects cancels the task as well; then nobody is left to read an error.
@@ -41,16 +45,6 @@ class Shutdown:
                 raise
             # It has been handled; asyncio.timeout and TaskGroup count those that have not.
             task.uncancel()
-            raise _shutdown_error() from None
+            raise error from None
         finally:
             self._tasks.discard(task)
-
-    def _check(self) -> None:
-        if self.has_begun:
-            raise _shutdown_error()
-
-
-def _shutdown_error() -> ServiceError:
-    return ServiceError(
-        500, "the service is ending; repeat the request once it runs again", headers={"connection": "close"}
-    )

@@ -36,8 +36,6 @@ _LOCK_TIMEOUT_S = 2.0
 _APPLICATION_ID = 0x46414D53
 """The `application_id` in SQLite's file header: FAMS."""
 _NO_STORE = "it is not a store of responses"
-_INTERRUPTED_ERROR = {"code": "server_error", "message": "the service ended before the response did"}
-"""The `error` of a response that was running when its service died."""
 
 T = TypeVar("T")
 _log = logging.getLogger("famnb.service")
@@ -107,7 +105,10 @@ class ResponseStore:
         if row is None:
             raise _not_found_error(id_)
         status, body = row
-        return _fail_body(body) if self._has_died(owner, id_, status) else body
+        if not self._has_died(owner, id_, status):
+            return bytes(body)
+        error = {"code": "server_error", "message": "the service ended before the response did"}
+        return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": error})
 
     async def delete(self, key: str, id_: str, /) -> None:
         """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
@@ -236,8 +237,3 @@ def _encode_content(response: StoredResponse) -> tuple[str, bytes, bytes]:
     """Return what a row has of a response besides its owner and id."""
     conversation = lenient_json.encode(msgspec.to_builtins(response.conversation))
     return response.status, response.body, conversation
-
-
-def _fail_body(body: bytes) -> bytes:
-    """Return the response object of a response that was running when its service died."""
-    return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": _INTERRUPTED_ERROR})

@@ -26,10 +26,10 @@ _REQUIRED_ONLY_DEPTH = 4
 _MAX_CHOICES = 5
 """How many alternatives are tried of `anyOf`, `oneOf` and `enum`."""
 _TYPE_KEYWORDS = {
-    "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
-    "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
-    "string": ("minLength", "maxLength", "format", "pattern"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    "object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
+    "array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"},
+    "string": {"minLength", "maxLength", "format", "pattern"},
+    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
 }
 """Keywords from which the type of a schema without `type` is inferred."""
 _FORMATS = {
@@ -102,7 +102,10 @@ class _Sampler:
             return schema["const"]
         if "enum" in schema:
             return schema["enum"][(serial + self._choice) % len(schema["enum"])]
-        match _infer_type(schema):
+        # The first type that is not `null`, else what other keywords imply, else a string.
+        types = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", ())
+        types = types or [kind for kind, keywords in _TYPE_KEYWORDS.items() if keywords & schema.keys()]
+        match next((kind for kind in types if kind != "null"), "null" if types else "string"):
             case "object":
                 return self._object(schema, depth)
             case "array":
@@ -125,8 +128,13 @@ class _Sampler:
             raise Unsatisfiable("the schema is `false` where a value is needed")
         if schema is True:
             return {"const": "anything"}
-        parts = [self._find(schema["$ref"])] if "$ref" in schema else []
-        parts += schema.get("allOf", ())
+        parts = list(schema.get("allOf", ()))
+        if "$ref" in schema:
+            target = self._root
+            for step in schema["$ref"].split("/")[1:]:
+                key = step.replace("~1", "/").replace("~0", "~")
+                target = target[int(key)] if isinstance(target, list) else target[key]
+            parts.insert(0, target)
         parts += [
             schema[name][min(self._choice, len(schema[name]) - 1)] for name in ("anyOf", "oneOf") if name in schema
         ]
@@ -141,14 +149,6 @@ class _Sampler:
             joined |= {"properties": properties} if properties else {}
             joined |= {"required": required} if required else {}
         return joined
-
-    def _find(self, reference: str) -> Any:
-        """Return the part of the schema at a JSON pointer."""
-        target = self._root
-        for step in reference.split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            target = target[int(key)] if isinstance(target, list) else target[key]
-        return target
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
         properties, required = schema.get("properties", {}), dict.fromkeys(schema.get("required", ()))
@@ -188,18 +188,6 @@ class _Sampler:
         text = f"{text} {serial + 1}" if serial else text
         text = text.ljust(int(min(schema.get("minLength", 0), 100_000)), ".")
         return text[: int(min(schema.get("maxLength", len(text)), len(text)))]
-
-
-def _infer_type(schema: Mapping[str, Any]) -> str:
-    """Return the type to make: the first that is not `null`, else what other keywords imply, else `string`."""
-    types = schema.get("type", ())
-    types = (
-        [types]
-        if isinstance(types, str)
-        else types
-        or [kind for kind, keywords in _TYPE_KEYWORDS.items() if any(keyword in schema for keyword in keywords)]
-    )
-    return next((kind for kind in types if kind != "null"), "null" if types else "string")
 
 
 def _number(schema: Mapping[str, Any], serial: int, *, is_integer: bool) -> int | float:

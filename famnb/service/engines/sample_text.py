@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 
 from famnb.formatting import format_count, shorten
-from famnb.request.neutral import PromptTurn
 from famnb.service.prompt import GenerationPrompt
 
 MAX_AMOUNT = 100_000
@@ -76,19 +75,25 @@ _THOUGHTS = (
 
 
 def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
-    """Return the visible answer: as long as the prompt demands, else a page about the request."""
+    """Yield the visible answer: as long as the prompt demands, else a page about the request."""
     question = _last_text(prompt, "user")
     if len(question) > 2 * _SEARCHED:
         question = f"{question[:_SEARCHED]}\n{question[-_SEARCHED:]}"
     if match := _COUNT_DEMAND.search(question):
-        return _count_to(_parse_amount(match[1]))
-    if match := _LENGTH_DEMAND.search(question):
-        return _text_of_length(_parse_amount(match[1]), match[2].lower(), rng)
-    if prompt.verbosity == "low" or _BRIEF_DEMAND.search(question):
-        return iter((rng.choice(_BRIEF_ANSWERS),))
-    if prompt.verbosity == "high" or _DETAIL_DEMAND.search(question):
-        return _describe(prompt, prompt_tokens, rng, is_long=True)
-    return _describe(prompt, prompt_tokens, rng, is_long=False)
+        end = _parse_amount(match[1])
+        yield from (f"{number}, " if number % 10 else f"{number},\n" for number in range(1, end))
+        yield str(end)
+    elif match := _LENGTH_DEMAND.search(question):
+        sentences = itertools.chain([_DISCLOSURE], _shuffle_forever(_SENTENCES, rng))
+        is_words = match[2].lower() == "word"
+        parts = itertools.chain.from_iterable(map(str.split, sentences)) if is_words else sentences
+        for number, part in enumerate(itertools.islice(parts, _parse_amount(match[1]))):
+            yield f" {part}" if number else part
+    elif prompt.verbosity == "low" or _BRIEF_DEMAND.search(question):
+        yield rng.choice(_BRIEF_ANSWERS)
+    else:
+        is_long = prompt.verbosity == "high" or bool(_DETAIL_DEMAND.search(question))
+        yield from _describe(prompt, prompt_tokens, rng, is_long=is_long)
 
 
 def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
@@ -121,23 +126,19 @@ def _shuffle_forever(choices: tuple[str, ...], rng: random.Random) -> Iterator[s
         yield from rng.sample(choices, len(choices))
 
 
-def _count_to(end: int) -> Iterator[str]:
-    for number in range(1, end + 1):
-        yield str(number) if number == end else f"{number},\n" if number % 10 == 0 else f"{number}, "
-
-
-def _text_of_length(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
-    sentences = itertools.chain([_DISCLOSURE], _shuffle_forever(_SENTENCES, rng))
-    words = sentences if unit == "sentence" else itertools.chain.from_iterable(map(str.split, sentences))
-    return (word if index == 0 else f" {word}" for index, word in enumerate(itertools.islice(words, amount)))
-
-
 def _describe(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random, *, is_long: bool) -> Iterator[str]:
     """Yield how the request was understood, each kind of Markdown once; by default what fits on a screen."""
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
     if is_long and (question := _last_text(prompt, "user")):
         yield f"> {_quote_line(question, 160)}\n\n"
-    yield from _earlier_turns(prompt.turns)
+    # What came before the last question, so that a conversation shows that it is one.
+    if prompt.turns and prompt.turns[-1].role == "tool":
+        yield f"The tool returned: {_quote_line(prompt.turns[-1].text, 160)}\n\n"
+    if earlier := [turn.text for turn in prompt.turns if turn.role == "user"][:-1]:
+        yield "### Earlier you said\n\n"
+        for number, text in list(enumerate(earlier, start=1))[-5:]:
+            yield f"{number}. “{_quote_line(text, 80)}”\n"
+        yield "\n"
     yield "| Fact | Value |\n|:--|:--|\n"
     for name, value in _facts(prompt, prompt_tokens):
         if is_long or name == "Token cap" or value not in _UNSET:
@@ -146,18 +147,6 @@ def _describe(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random, 
     for point in rng.sample(_POINTS, 6 if is_long else 2):
         yield f"- {point}\n"
     yield f"\n```python\n{rng.choice(_LINES_OF_CODE)}\n```"
-
-
-def _earlier_turns(turns: tuple[PromptTurn, ...]) -> Iterator[str]:
-    """Yield what came before the last question, so that a conversation shows that it is one."""
-    if turns and turns[-1].role == "tool":
-        yield f"The tool returned: {_quote_line(turns[-1].text, 160)}\n\n"
-    texts = [turn.text for turn in turns if turn.role == "user"][:-1]
-    if texts:
-        yield "### Earlier you said\n\n"
-        for number, text in enumerate(texts[-5:], start=len(texts) - len(texts[-5:]) + 1):
-            yield f"{number}. “{_quote_line(text, 80)}”\n"
-        yield "\n"
 
 
 def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
@@ -174,14 +163,11 @@ def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, 
     yield "Temperature", format_setting("temperature", prompt.temperature)
     if "top_p" in prompt.explicit:
         yield "Top p", format_setting("top_p", prompt.top_p)
-    yield "Thinking", _thinking(prompt)
+    if prompt.thinking is not None:
+        yield "Thinking", f"up to {prompt.thinking:,} tokens"
+    else:
+        yield "Thinking", "off" if prompt.effort in (None, "none") else f"{prompt.effort} effort"
     if image_count := sum(len(turn.images) for turn in prompt.turns):
         yield "Images", f"{image_count}, counted but not opened"
     if prompt.tools:
         yield "Tools", ", ".join(f"`{tool.name}`" for tool in prompt.tools)
-
-
-def _thinking(prompt: GenerationPrompt) -> str:
-    if prompt.thinking is not None:
-        return f"up to {prompt.thinking:,} tokens"
-    return f"{prompt.effort} effort" if prompt.effort not in (None, "none") else "off"

@@ -47,7 +47,6 @@ class ReplyTranslator:
         self._has_started = False
         self._withheld: set[Address] = set()
         self._thinking_since: dict[Address, float] = {}
-        self._tool_calls: set[Address] = set()
         self.opaque: dict[Address, dict[str, Any]] = {}
         """What the upstream wants back with the answer and its calls."""
         self.call_ids: dict[Address, str] = {}
@@ -93,9 +92,15 @@ class ReplyTranslator:
                     yield from self.translate([event], streamed=streamed)
                 case Opened() if event.kind not in self._kinds:
                     self._withheld.add(event.at)
+                case Opened() if event.kind == "tool_call":
+                    yield from self._start()
+                    # Its result will refer to it, so that it gets an id if it has none; opened again, it keeps its own.
+                    id_ = "" if event.at in self.call_ids else event.id or f"call_{uuid.uuid4().hex}"
+                    self.call_ids.setdefault(event.at, id_)
+                    yield Opened(event.at, event.kind, id_, event.name)
                 case Opened():
                     yield from self._start()
-                    yield self._with_id(event)
+                    yield event
                 case Closed() if event.at not in self._withheld:
                     yield from self._start()
                     since = self._thinking_since.get(event.at)
@@ -139,7 +144,7 @@ class ReplyTranslator:
             raise StreamError(f"the upstream gave up ({reason})")
         yield from self._release_text()
         # Some servers end a reply with tool calls with `stop`.
-        if self._tool_calls and reason not in _FINISH_REASONS:
+        if self.call_ids and reason not in _FINISH_REASONS:
             reason = "tool_calls"
         yield from self._start()
         yield Ended(reason if reason in _FINISH_REASONS else "stop", stop_sequence=ended.stop_sequence)
@@ -151,14 +156,3 @@ class ReplyTranslator:
         if not self._has_started:
             self._has_started = True
             yield Started()
-
-    def _with_id(self, event: Opened) -> Opened:
-        """Return the event; a tool call without an id gets one, since its result will refer to it."""
-        if event.kind != "tool_call":
-            return event
-        is_known = event.at in self._tool_calls
-        self._tool_calls.add(event.at)
-        # A call that is opened again keeps its first id.
-        id_ = "" if is_known else event.id or f"call_{uuid.uuid4().hex}"
-        self.call_ids.setdefault(event.at, id_)
-        return Opened(event.at, event.kind, id_, event.name)

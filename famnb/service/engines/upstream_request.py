@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from famnb.errors import APIStatusError
 from famnb.request.message_parts import nearest_effort
-from famnb.request.neutral import AnswerFormat, PromptTurn
+from famnb.request.neutral import PromptTurn
 from famnb.service.prompt import GenerationPrompt
 
 RefusedField: TypeAlias = tuple[str, str]
@@ -63,7 +63,16 @@ def build_upstream_request(
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     messages = system + [_message(turn) for turn in prompt.turns]
     body = {"model": model, "messages": messages, "stream": stream, **_tools(prompt)}
-    dispensable, left_out = {**_hints(prompt), **prompt.sampling}, list[str]()
+    dispensable, left_out = dict(prompt.sampling), list[str]()
+    effort = prompt.effort
+    if effort is None and prompt.thinking is not None:
+        effort = nearest_effort(prompt.thinking)
+    if effort is not None:
+        dispensable["reasoning_effort"] = effort
+        # The chat templates of models with optional thinking (Qwen3 and others) switch it by a field of their own.
+        dispensable["chat_template_kwargs"] = {"enable_thinking": effort != "none"}
+    if prompt.verbosity is not None:
+        dispensable["verbosity"] = prompt.verbosity
     if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
         # The word first, since llama.cpp's server takes the name for `auto`; by the name where the word is refused.
         dispensable[_CHOICE] = _REQUIRED
@@ -83,12 +92,15 @@ def build_upstream_request(
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
             body[_OTHER_CAP] = prompt.cap
-    if prompt.answer_format.schema is not None:
-        dispensable[_FORMAT] = _json_schema(prompt.answer_format, prompt.answer_format.schema)
+    form = prompt.answer_format
+    if form.schema is not None:
+        strict = {} if form.strict is None else {"strict": form.strict}
+        json_schema = {"name": form.name or "answer", "schema": form.schema, **strict}
+        dispensable[_FORMAT] = {"type": "json_schema", "json_schema": json_schema}
         if _mark(_FORMAT, dispensable[_FORMAT]) in refused:
-            body[_FORMAT] = {"type": "json_object", "schema": prompt.answer_format.schema}
-            left_out += prompt.answer_format.labels
-    elif prompt.answer_format.json:
+            body[_FORMAT] = {"type": "json_object", "schema": form.schema}
+            left_out += form.labels
+    elif form.json:
         body[_FORMAT] = {"type": "json_object"}
     accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
     left_out += [name for name in prompt.sampling if name not in accepted]
@@ -110,21 +122,6 @@ def _mark(name: str, value: Any) -> RefusedField:
             return name, type_
         case _:
             return name, repr(value)
-
-
-def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
-    """Return how much to think and to write, in the fields that servers have for it."""
-    hints: dict[str, Any] = {}
-    effort = prompt.effort
-    if effort is None and prompt.thinking is not None:
-        effort = nearest_effort(prompt.thinking)
-    if effort is not None:
-        hints["reasoning_effort"] = effort
-        # The chat templates of models with optional thinking (Qwen3 and others) switch it by a field of their own.
-        hints["chat_template_kwargs"] = {"enable_thinking": effort != "none"}
-    if prompt.verbosity is not None:
-        hints["verbosity"] = prompt.verbosity
-    return hints
 
 
 def _message(turn: PromptTurn) -> dict[str, Any]:
@@ -154,10 +151,3 @@ def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
     if prompt.tool_choice != "auto":
         fields[_CHOICE] = prompt.tool_choice
     return fields
-
-
-def _json_schema(answer_format: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": answer_format.name or "answer", "schema": schema}
-    if answer_format.strict is not None:
-        fields["strict"] = answer_format.strict
-    return {"type": "json_schema", "json_schema": fields}
