@@ -1,12 +1,12 @@
 """Records that wait for a ledger: in order, counted, in memory, then in a ledger elsewhere."""
 
-import contextlib
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from famnb.record import backlog, schema
+from famnb.record import schema
 from famnb.record.backlog import Backlog, Record, execute, merge
 
 PATH = Path("/somewhere/calls.sqlite")
@@ -43,9 +43,10 @@ def warnings() -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder for what finds no room in memory."""
+    """The folder of temporary files."""
     folder = tmp_path / "elsewhere"
-    monkeypatch.setattr(backlog, "spill_folders", lambda: [folder])
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
 
@@ -90,17 +91,8 @@ def test_the_pieces_of_a_call_that_ended_in_a_spill_replace_those_before(folder,
     assert connection.execute("SELECT call_id, seq FROM pieces").fetchall() == [("1", 0)]
 
 
-def test_at_the_end_what_is_in_memory_is_saved_in_a_ledger(folder: Path, warnings: dict[str, str]):
-    waiting = Backlog(PATH, warn=warnings.setdefault)
-    for status in ("running", "completed"):
-        waiting.append(record(1, status=status))
-    (saved,) = waiting.save()
-    with contextlib.closing(schema.open_to_read(saved)) as connection:
-        assert read_calls(connection) == {1: "completed"}
-
-
 def test_a_record_that_can_be_kept_nowhere_is_lost_with_a_warning(folder: Path, warnings: dict[str, str]):
-    folder.write_text("a file where the folder should be")
+    folder.rmdir()
     waiting = Backlog(PATH, warn=warnings.setdefault, memory_bytes=10_000)
     for number in range(12):
         waiting.append(record(number))

@@ -1,8 +1,9 @@
 """Costs of recorded kinds of replies, worked out by hand from vendors' prices: exact, or an interval that says so."""
 
+import math
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -38,9 +39,28 @@ def book() -> PriceBook:
     return prices
 
 
-def chat_body(model: str, usage: Body, **fields: Any) -> Body:
+class Case(NamedTuple):
+    """A reply, and what it costs by hand in millionths of a USD; without an upper end if that is open."""
+
+    dialect: Any
+    model: str
+    """The model that was asked for; replies name it with a date."""
+    body: Body
+    low: Decimal
+    high: Decimal
+
+
+def case(dialect: Any, model: str, body: Body, by_hand: str) -> Case:
+    """A case whose cost is a sum of products, such as "400*2.50 + 200*10"; " + ?" leaves its upper end open."""
+    *terms, last = by_hand.split(" + ")
+    terms += [] if last == "?" else [last]
+    low = sum((math.prod(map(Decimal, term.split("*"))) for term in terms), Decimal())
+    return Case(dialect, model, {"model": f"{model}-2026-01-31", **body}, low, OPEN if last == "?" else low)
+
+
+def of_chat(model: str, usage: Body, by_hand: str, /, **fields: Any) -> Case:
     choice = {"index": 0, "message": {"content": "Yes.", **fields.pop("message", {})}, "finish_reason": "stop"}
-    return {"id": "c", "model": model, "choices": [choice], "usage": usage, **fields}
+    return case(chat, model, {"id": "c", "choices": [choice], "usage": usage, **fields}, by_hand)
 
 
 def prompt(tokens: int, output: int, *, cached: int = 0, **fields: Any) -> Body:
@@ -48,186 +68,82 @@ def prompt(tokens: int, output: int, *, cached: int = 0, **fields: Any) -> Body:
     return {"prompt_tokens": tokens, "completion_tokens": output, "total_tokens": tokens + output, **details, **fields}
 
 
-def message(model: str, **usage: Any) -> Body:
+def of_messages(tokens: int, output: int, by_hand: str, *, answers: str = "claude-sonnet-4-5", **usage: Any) -> Case:
     counts = {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
-    return {
-        "id": "m",
-        "model": model,
-        "content": [{"type": "text", "text": "Yes."}],
-        "stop_reason": "end_turn",
-        "usage": counts | usage,
-    }
+    counts |= {"input_tokens": tokens, "output_tokens": output, **usage}
+    content = [{"type": "text", "text": "Yes."}]
+    body = {"id": "m", "model": answers, "content": content, "stop_reason": "end_turn", "usage": counts}
+    return case(messages, "claude-sonnet-4-5", body, by_hand)
 
 
-def response(model: str, tokens: int, output: int, *items: Body, **fields: Any) -> Body:
+def of_responses(model: str, tokens: int, output: int, by_hand: str, *items: Body, **fields: Any) -> Case:
     usage = {"input_tokens": tokens, "output_tokens": output, "input_tokens_details": {"cached_tokens": 0}}
-    return {"id": "r", "model": model, "status": "completed", "output": [*items], "usage": usage, **fields}
+    return case(
+        responses, model, {"id": "r", "status": "completed", "output": [*items], "usage": usage, **fields}, by_hand
+    )
+
+
+def iteration(kind: str, tokens: int, output: int, **fields: Any) -> Body:
+    counts = {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    return {"type": kind, "input_tokens": tokens, "output_tokens": output, **counts, **fields}
 
 
 SEARCH = {"type": "web_search_call", "id": "ws", "action": {"type": "search"}}
 OPENED = {"type": "web_search_call", "id": "ws", "action": {"type": "open_page"}}
+FILES = {"type": "file_search_call", "id": "fs"}
 HOUR = {"ephemeral_1h_input_tokens": 400, "ephemeral_5m_input_tokens": 100}
 FALLBACK = [
-    {"type": "message", "model": "claude-sonnet-4-5", "input_tokens": 408, "output_tokens": 0},
-    {"type": "fallback_message", "model": "claude-opus-4-8", "input_tokens": 412, "output_tokens": 264},
+    iteration("message", 408, 0, model="claude-sonnet-4-5"),
+    iteration("fallback_message", 412, 264, model="claude-opus-4-8"),
 ]
-COMPACTION = [
-    {
-        "type": "compaction",
-        "input_tokens": 100,
-        "output_tokens": 131,
-        "cache_creation_input_tokens": 55_096,
-        "cache_creation": {"ephemeral_5m_input_tokens": 55_096},
-    },
-    {"type": "message", "input_tokens": 229, "output_tokens": 5},
-]
-for _iteration in [*FALLBACK, *COMPACTION]:
-    _iteration.setdefault("cache_read_input_tokens", 0)
-    _iteration.setdefault("cache_creation_input_tokens", 0)
-
-COSTS: dict[str, tuple[Any, ...]] = {
-    # what it is: dialect, the model asked for, the body, micro-USD by hand (low end), and the high end if it is another
-    "cached input": (
-        chat,
-        "gpt-4o",
-        chat_body("gpt-4o-2024-08-06", prompt(1000, 200, cached=600)),
-        400 * Decimal("2.50") + 600 * Decimal("1.25") + 200 * Decimal("10"),
+WRITTEN = {"cache_creation_input_tokens": 55_096, "cache_creation": {"ephemeral_5m_input_tokens": 55_096}}
+COMPACTION = [iteration("compaction", 100, 131, **WRITTEN), iteration("message", 229, 5)]
+LISTENED = {"prompt": {"audio_tokens": 100}}
+SPOKEN = {**LISTENED, "completion_tokens_details": {"audio_tokens": 70}}
+GEMINI = {**prompt(250_000, 12), "total_tokens": 250_074}
+DEEPSEEK = {"prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950, "prompt_cache_hit_tokens": 640}
+CASES = {
+    "cached input": of_chat("gpt-4o", prompt(1000, 200, cached=600), "400*2.50 + 600*1.25 + 200*10"),
+    "priority tier": of_chat(
+        "gpt-4o", prompt(1000, 200, cached=600), "400*4.25 + 600*2.125 + 200*17", service_tier="priority"
     ),
-    "priority tier": (
-        chat,
-        "gpt-4o",
-        chat_body("gpt-4o-2024-08-06", prompt(1000, 200, cached=600), service_tier="priority"),
-        400 * Decimal("4.25") + 600 * Decimal("2.125") + 200 * Decimal("17"),
+    "flex tier": of_responses("o4-mini", 1000, 500, "1000*0.55 + 500*2.20", service_tier="flex"),
+    "batch tier": of_chat("gpt-4o", prompt(1000, 200), "1000*1.25 + 200*5", service_tier="batch"),
+    "a tier without a price": of_messages(1000, 100, "0 + ?", service_tier="priority"),
+    "cache writes of an hour": of_messages(
+        10, 20, "10*3 + 100*3.75 + 400*6 + 20*15", cache_creation_input_tokens=500, cache_creation=HOUR
     ),
-    "flex tier": (
-        responses,
-        "o4-mini",
-        response("o4-mini-2025-04-16", 1000, 500, service_tier="flex"),
-        1000 * Decimal("0.55") + 500 * Decimal("2.20"),
+    "a cache read": of_messages(10, 20, "10*3 + 1000*0.30 + 20*15", cache_read_input_tokens=1000),
+    "two searches at Anthropic": of_messages(
+        9000, 300, "9000*3 + 300*15 + 2*0.01*1000000", server_tool_use={"web_search_requests": 2}
     ),
-    "batch tier": (
-        chat,
-        "gpt-4o",
-        chat_body("gpt-4o", prompt(1000, 200), service_tier="batch"),
-        1000 * Decimal("1.25") + 200 * Decimal("5"),
+    "a fallback to another model": of_messages(
+        412, 264, "408*3 + 412*5 + 264*25", answers="claude-opus-4-8", iterations=FALLBACK
     ),
-    "a tier without a price": (
-        messages,
-        "claude-sonnet-4-5",
-        message("claude-sonnet-4-5", input_tokens=1000, output_tokens=100, service_tier="priority"),
-        Decimal(0),
-        OPEN,
+    "a compaction": of_messages(229, 5, "100*3 + 55096*3.75 + 131*15 + 229*3 + 5*15", iterations=COMPACTION),
+    "a search at OpenAI, a page that was opened is free": of_responses(
+        "gpt-4o", 8000, 400, "8000*2.50 + 400*10 + 0.01*1000000", SEARCH, OPENED
     ),
-    "cache writes of an hour": (
-        messages,
-        "claude-sonnet-4-5",
-        message(
-            "claude-sonnet-4-5", input_tokens=10, output_tokens=20, cache_creation_input_tokens=500, cache_creation=HOUR
-        ),
-        10 * Decimal(3) + 100 * Decimal("3.75") + 400 * Decimal(6) + 20 * Decimal(15),
+    "a file search, which has no price": of_responses("gpt-4o", 8000, 400, "8000*2.50 + 400*10 + ?", FILES),
+    "audio in and out": of_chat("gpt-4o-audio", prompt(120, 90, **SPOKEN), "20*2.50 + 100*40 + 20*10 + 70*80"),
+    "audio at a price of text alone": of_chat("gpt-4o", prompt(120, 90, **LISTENED), "120*2.50 + 90*10 + ?"),
+    "Azure's deployment by the model of the reply": of_chat(
+        "my-deployment", prompt(1000, 200), "1000*2.50 + 200*10", model="gpt-4o-2024-08-06"
     ),
-    "a cache read": (
-        messages,
-        "claude-sonnet-4-5",
-        message("claude-sonnet-4-5-20250929", input_tokens=10, output_tokens=20, cache_read_input_tokens=1000),
-        10 * Decimal(3) + 1000 * Decimal("0.30") + 20 * Decimal(15),
+    "Gemini's thoughts, and its price above 200,000 tokens": of_chat("gemini-2.5-pro", GEMINI, "250000*2.50 + 74*15"),
+    "DeepSeek's cache": of_chat("deepseek-chat", DEEPSEEK, "260*0.28 + 640*0.028 + 50*0.42"),
+    "what the service says counts before any price": of_chat(
+        "sonar", {**prompt(10, 251), "cost": {"total_cost": 0.00526}}, "0.00526*1000000"
     ),
-    "two searches at Anthropic": (
-        messages,
-        "claude-sonnet-4-5",
-        message("claude-sonnet-4-5", input_tokens=9000, output_tokens=300, server_tool_use={"web_search_requests": 2}),
-        9000 * Decimal(3) + 300 * Decimal(15) + 2 * Decimal("0.01") * 1_000_000,
-    ),
-    "a fallback to another model": (
-        messages,
-        "claude-sonnet-4-5",
-        message("claude-opus-4-8", input_tokens=412, output_tokens=264, iterations=FALLBACK),
-        408 * Decimal(3) + 412 * Decimal(5) + 264 * Decimal(25),
-    ),
-    "a compaction": (
-        messages,
-        "claude-sonnet-4-5",
-        message("claude-sonnet-4-5", input_tokens=229, output_tokens=5, iterations=COMPACTION),
-        100 * Decimal(3) + 55_096 * Decimal("3.75") + 131 * Decimal(15) + 229 * Decimal(3) + 5 * Decimal(15),
-    ),
-    "a search at OpenAI, a page that was opened is free": (
-        responses,
-        "gpt-4o",
-        response("gpt-4o", 8000, 400, SEARCH, OPENED),
-        8000 * Decimal("2.50") + 400 * Decimal(10) + Decimal("0.01") * 1_000_000,
-    ),
-    "a file search, which has no price per token": (
-        responses,
-        "gpt-4o",
-        response("gpt-4o", 8000, 400, {"type": "file_search_call", "id": "fs"}),
-        8000 * Decimal("2.50") + 400 * Decimal(10),
-        OPEN,
-    ),
-    "audio in and out": (
-        chat,
-        "gpt-4o-audio",
-        chat_body(
-            "gpt-4o-audio",
-            prompt(120, 90, prompt={"audio_tokens": 100}, completion_tokens_details={"audio_tokens": 70}),
-        ),
-        20 * Decimal("2.50") + 100 * Decimal(40) + 20 * Decimal(10) + 70 * Decimal(80),
-    ),
-    "audio at a price of text alone": (
-        chat,
-        "gpt-4o",
-        chat_body("gpt-4o", prompt(120, 90, prompt={"audio_tokens": 100})),
-        120 * Decimal("2.50") + 90 * Decimal(10),
-        OPEN,
-    ),
-    "Azure's deployment by the model of the reply": (
-        chat,
-        "my-deployment",
-        chat_body("gpt-4o-2024-08-06", prompt(1000, 200)),
-        1000 * Decimal("2.50") + 200 * Decimal(10),
-    ),
-    "Gemini's thoughts, and its price above 200,000 tokens": (
-        chat,
-        "gemini-2.5-pro",
-        chat_body(
-            "gemini-2.5-pro",
-            {
-                "prompt_tokens": 250_000,
-                "completion_tokens": 12,
-                "total_tokens": 250_074,
-                "prompt_tokens_details": {"cached_tokens": 0},
-            },
-        ),
-        250_000 * Decimal("2.50") + 74 * Decimal(15),
-    ),
-    "DeepSeek's cache": (
-        chat,
-        "deepseek-chat",
-        chat_body(
-            "deepseek-chat",
-            {"prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950, "prompt_cache_hit_tokens": 640},
-        ),
-        260 * Decimal("0.28") + 640 * Decimal("0.028") + 50 * Decimal("0.42"),
-    ),
-    "what the service says counts before any price": (
-        chat,
-        "sonar",
-        chat_body("sonar", prompt(10, 251) | {"cost": {"total_cost": 0.00526}}),
-        Decimal("0.00526") * 1_000_000,
-    ),
-    "tools that Groq ran": (
-        chat,
-        "groq/compound",
-        chat_body("groq/compound", prompt(1000, 100), message={"executed_tools": [{"type": "search"}]}),
-        1000 * Decimal("0.15") + 100 * Decimal("0.60"),
-        OPEN,
+    "tools that Groq ran": of_chat(
+        "groq/compound", prompt(1000, 100), "1000*0.15 + 100*0.60 + ?", message={"executed_tools": [{"type": "search"}]}
     ),
 }
 
 
-@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("name", CASES)
 def test_a_cost_is_what_the_vendors_prices_make_it(name: str, book: PriceBook):
-    dialect, model, body, low, *open_end = COSTS[name]
-    high = open_end[0] if open_end else low
+    dialect, model, body, low, high = CASES[name]
     reply = fold(dialect.read(body))
     deployed = reply.model if model == "my-deployment" else ""
     cost = book.cost(model, reply.usage, has_cache_writes=dialect is messages, reply_model=deployed)
@@ -235,21 +151,19 @@ def test_a_cost_is_what_the_vendors_prices_make_it(name: str, book: PriceBook):
     assert (cost.low * 1_000_000, cost.high * 1_000_000) == (low, high)
     assert cost.exact == (high == low)
     assert reply.warnings == ()
-    if open_end:
-        assert str(cost).startswith("≥ ")
+    assert str(cost).startswith("≥ ") == (high == OPEN)
 
 
 def test_a_frame_has_the_same_costs(tmp_path: Path):
-    names = [name for name, case in COSTS.items() if case[0] is chat]
-    bodies = [COSTS[name][2] for name in names]
+    cases = [one for one in CASES.values() if one.dialect is chat]
     with (
-        FaultServer(*map(whole, bodies)) as server,
+        FaultServer(*(whole(one.body) for one in cases)) as server,
         famnb.Client(
             profile="azure", base_url=server.url, api_key="key-0123456789", ledger=tmp_path / "ledger.sqlite"
         ) as client,
     ):
-        replies = [client.send(client.compose("chat", "Hello", model=COSTS[name][1])) for name in names]
-    models = {COSTS[name][1] for name in names} - {"my-deployment"}
+        replies = [client.send(client.compose("chat", "Hello", model=one.model)) for one in cases]
+    models = {one.model for one in cases} - {"my-deployment"}
     try:
         for model in models:
             famnb.prices.set(model, input="2.50", cached="1.25", output="10", audio_input=40, audio_output=80)

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from famnb import calls, endpoints
-from famnb.api import Client
+from famnb import calls
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, InvalidArgument, LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.sql import CHUNK
 from famnb.reply import Reply
-from famnb.service import Server
 from famnb.timing import Timing
 from tests.support.exchanges import at, chunk, exchange, spoken
 
@@ -94,11 +92,6 @@ def test_an_unknown_call_is_a_key_error(ledger: Ledger):
         ledger.call("call_0")
 
 
-def test_a_ledger_that_was_never_used_is_empty_and_makes_no_file(ledger: Ledger):
-    assert (len(ledger), ledger.select(), bool(ledger)) == (0, [], True)
-    assert not ledger.path.exists()
-
-
 def test_the_file_is_for_its_owner_alone(ledger: Ledger):
     ledger.on_close(exchange()).result()
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
@@ -115,9 +108,6 @@ def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert Ledger().path.parent.name == "famnb"
     with pytest.raises(LedgerError, match="a ledger is a file"):
         Ledger(":memory:")
-
-
-def test_false_is_no_ledger():
     with pytest.raises(InvalidArgument, match="ledger: expected a path, got False; every call is recorded"):
         Ledger(False)  # type: ignore[arg-type]  # what a user may write
 
@@ -167,29 +157,30 @@ def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger):
     assert (found[0].row, found[0].request, found[0].reply) == (alone.row, alone.request, alone.reply)
 
 
-def test_a_file_from_the_future_is_left_alone(ledger: Ledger):
-    ledger.on_close(exchange()).result()
-    ledger.close()
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(LedgerError, match=f"has version 99, this famnb knows up to {len(schema.MIGRATIONS)}: update"):
-        ledger.select()
-    with pytest.warns(RuntimeWarning, match="has version 99"):
-        ledger.on_close(exchange()).result()
-
-
-@pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 1), ("calls", 2)])
-def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str, version: int):
+@pytest.mark.parametrize(
+    ("words", "statements"),
+    [
+        *(
+            ("is a database, but no ledger", [f"CREATE TABLE {table} (id TEXT)", f"PRAGMA user_version = {version}"])
+            for table, version in (("orders", 0), ("calls", 0), ("orders", 1), ("calls", 2))
+        ),
+        (
+            f"has version 99, this famnb knows up to {len(schema.MIGRATIONS)}: update",
+            ["CREATE TABLE x (y)", f"PRAGMA application_id = {schema.APPLICATION_ID}", "PRAGMA user_version = 99"],
+        ),
+    ],
+)
+def test_a_file_of_another_program_or_from_the_future_is_left_alone(tmp_path, words, statements):
     path = tmp_path / "theirs.db"
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"CREATE TABLE {table} (id TEXT)")
-        connection.execute(f"PRAGMA user_version = {version}")
+        for statement in statements:
+            connection.execute(statement)
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"theirs.db is a database, but no ledger"):
+    with pytest.raises(LedgerError, match=words):
         Ledger(path).select()
-    with pytest.warns(RuntimeWarning, match="but no ledger"):
+    with pytest.warns(RuntimeWarning, match=words):
         Ledger(path).on_close(exchange()).result()
-    with pytest.raises(LedgerError, match="but no ledger"):
+    with pytest.raises(LedgerError, match=words):
         Ledger(path).prune(keep=0)
     assert path.read_bytes() == before
 
@@ -224,19 +215,6 @@ def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger):
     made = exchange(spoken("Hi", counts=(2**70, 1)))
     ledger.on_close(made).result()
     assert ledger.select()[0]["input_tokens"] is None
-
-
-@pytest.mark.parametrize("endpoint", list(endpoints.ENDPOINTS))
-@pytest.mark.parametrize("streamed", [True, False])
-def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, streamed: bool):
-    with Client(base_url=server.url, api_key=server.key, ledger=ledger) as client:
-        reply = client.ask("Why is the sky blue?", endpoint=endpoint, stream=streamed)
-    call = ledger.call(reply.call_id)
-    assert call.reply == reply
-    assert call.timing == reply.timing
-    assert (call.simulated, call.reply.streamed) == (True, streamed)
-    ledger.close()
-    assert server.key.encode() not in ledger.path.read_bytes()
 
 
 @pytest.mark.parametrize("status", [None, 500], ids=["nobody answered", "a server error"])

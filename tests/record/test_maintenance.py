@@ -48,7 +48,8 @@ def test_info_counts_what_is_there(ledger: Ledger):
 
 
 def test_a_ledger_that_is_not_there_yet_has_nothing_to_say_and_nothing_to_lose(ledger: Ledger):
-    assert ledger.info().calls == ledger.prune(keep=0).calls == 0
+    assert ledger.info().calls == ledger.prune(keep=0).calls == len(ledger) == len(ledger.select()) == 0
+    assert ledger, "so that `if ledger` asks whether there is one"
     assert not ledger.path.exists()
 
 

@@ -83,17 +83,12 @@ def test_estimates_are_marked_and_bounded():
     assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
 
 
-def test_what_was_reported_stays():
-    usage = estimate_usage(Usage(output_tokens=7), input_chars=80, output_chars=400, fit=TokenFit()).usage
+@pytest.mark.parametrize(("total", "input_tokens", "source"), [(None, 20, "estimated"), (10, 3, "derived")])
+def test_what_was_reported_stays_and_a_total_derives_what_is_missing(total, input_tokens, source):
+    usage = Usage(output_tokens=7, total_tokens=total)
+    usage = estimate_usage(usage, input_chars=80, output_chars=400, fit=TokenFit()).usage
     assert (usage.output_tokens, usage.source("output_tokens")) == (7, "reported")
-    assert (usage.input_tokens, usage.source("input_tokens")) == (20, "estimated")
-
-
-def test_a_total_derives_what_is_missing():
-    usage = estimate_usage(
-        Usage(output_tokens=7, total_tokens=10), input_chars=999, output_chars=1, fit=TokenFit()
-    ).usage
-    assert (usage.input_tokens, usage.source("input_tokens")) == (3, "derived")
+    assert (usage.input_tokens, usage.source("input_tokens")) == (input_tokens, source)
 
 
 @pytest.mark.parametrize("chars", [None, 0])

@@ -42,9 +42,9 @@ def test_every_answer_carries_its_marks(api: ServiceClient, endpoint: str):
 
 def test_health_and_description_need_no_key(server: Server):
     assert httpx.get(f"{server.url}/health").json() == {"status": "ok", "engine": "sim"}
-    description = httpx.get(f"{server.url}/openapi.json").json()
-    assert set(description["paths"]) == {*PATHS.values(), "/v1/responses/{id}"}
-    properties = description["components"]["schemas"]["ResponsesRequest"]["properties"]
+    properties = httpx.get(f"{server.url}/openapi.json").json()["components"]["schemas"]["ResponsesRequest"][
+        "properties"
+    ]
     assert properties["max_output_tokens"]["default"] == 512
     assert properties["previous_response_id"]["description"]
 

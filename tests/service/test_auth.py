@@ -96,12 +96,9 @@ def test_after_retry_after_a_request_passes(per_minute: float):
     assert request(limits) is None
 
 
-def test_each_key_has_its_own_allowance():
+def test_each_key_has_its_own_allowance_and_only_what_runs_is_concurrent():
     limits = RateLimiter(requests_per_minute=60, burst=1, clock=lambda: 1000.0)
     assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
-
-
-def test_concurrency_counts_only_what_runs():
     limits = RateLimiter(concurrency=1)
     with limits.admit("key"):
         assert request(limits) == 1.0

@@ -1,23 +1,18 @@
 """Streams: the document's events in the document's order, as they are made, for as long as someone listens."""
 
 import asyncio
-import json
 import re
-import socket
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from famnb.client.transport import StampedTransport
-from famnb.endpoints import ENDPOINTS
-from famnb.reply import Reply, fold
 from famnb.service import Server
-from famnb.wire.sse import Decoder
-from tests.support.service_requests import PATHS, ServiceClient, decode_stream, minimal_body
+from tests.support.service_requests import CAPS, PATHS, ServiceClient, decode_stream, minimal_body, open_call
 from tests.support.thread_service import run_service
+from tests.support.upstream_servers import fetch_reply
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
@@ -63,30 +58,16 @@ def test_a_stream_has_the_documents_events(api: ServiceClient, fixture: str, end
     assert collapse(api.events(endpoint_, **fields)) == collapse(expected)
 
 
-def test_a_stream_consists_of_data_lines_alone(api: ServiceClient, endpoint: str):
-    answer = api.ask(endpoint, stream=True)
-    blocks = answer.text.split("\n\n")
-    assert blocks.pop() == ""
-    assert all(re.fullmatch(r"data: .+", block) for block in blocks)
-    last = blocks[-1].removeprefix("data: ")
-    assert last == "[DONE]" if endpoint != "responses" else json.loads(last)["type"] == "response.completed"
-
-
 @pytest.mark.parametrize("header", [{}, {"anthropic-version": "2023-06-01"}], ids=["plain", "sdk"])
-def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(api, endpoint, header):
+def test_a_stream_has_names_of_events_only_for_the_sdk_of_the_messages_endpoint(api, endpoint, header):
     stream = api.post(PATHS[endpoint], json=minimal_body(endpoint, stream=True), headers=header).text
     named = endpoint == "messages" and bool(header)
+    *blocks, end = stream.split("\n\n")
+    assert end == ""
+    assert all(re.fullmatch(r"(event: \w+\n)?data: .+" if named else r"data: .+", block) for block in blocks)
     assert ("event: message_stop\n" in stream) == named
-    assert bool(re.search(r"^event:", stream, re.MULTILINE)) == named
-
-
-def read_reply(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
-    dialect = ENDPOINTS[endpoint].dialect
-    if not streamed:
-        return fold(dialect.read(json.loads(answer)))
-    reader, decoder = dialect.reader(), Decoder()
-    events = [event for data in decoder.feed(answer) + decoder.end() for event in reader.read(data)]
-    return fold([*events, *reader.end()])
+    last = blocks[-1].removeprefix("data: ")
+    assert named or (last == "[DONE]" if endpoint != "responses" else '"type":"response.completed"' in last)
 
 
 @pytest.mark.parametrize("fields", [{}, {"cap": 1}, {"cap": 40}, {"temperature": 1.5}], ids=repr)
@@ -94,29 +75,16 @@ def read_reply(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
     "prompt", ["Why is the sky blue?", "count to 30", "Write 50 words.", "Was heißt „naïve“? 你好"]
 )
 def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, fields: dict[str, Any]):
-    named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
-    whole = read_reply(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
-    streamed = read_reply(endpoint, api.ask(endpoint, prompt, stream=True, **named).content, streamed=True)
+    named = {CAPS[endpoint] if name == "cap" else name: value for name, value in fields.items()}
+    whole, streamed = (fetch_reply(api, endpoint, prompt, stream=stream, **named) for stream in (False, True))
     assert whole.text
     assert (streamed.text, streamed.finish_reason, streamed.status) == (whole.text, whole.finish_reason, whole.status)
     if streamed.usage.output_tokens is not None:
         assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def open_connection(server: Server, body: dict[str, Any], path: str) -> socket.socket:
-    """A connection that has sent a request and read nothing yet."""
-    address = urlsplit(server.url)
-    connection = socket.create_connection((address.hostname, address.port), timeout=60)
-    data = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\ncontent-length: {len(data)}\r\n\r\n"
-    )
-    connection.sendall(head.encode() + data)
-    return connection
-
-
 def test_each_event_is_a_write_of_its_own(server: Server):
-    with open_connection(server, minimal_body("web", stream=True), PATHS["web"]) as connection:
+    with open_call(server, "web", stream=True) as connection:
         received = b""
         while not received.endswith(b"0\r\n\r\n"):
             received += connection.recv(65536)
@@ -134,8 +102,8 @@ def test_each_event_is_a_write_of_its_own(server: Server):
 @pytest.mark.parametrize("streams", [True, False])
 def test_generation_stops_when_the_caller_leaves(streams: bool):
     with run_service(time_scale=1, concurrency=1) as slow, ServiceClient(slow) as caller:
-        body = minimal_body("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
-        with open_connection(slow, body, PATHS["responses"]) as connection:
+        endless: dict[str, Any] = {"prompt": "count to 100000", "max_output_tokens": 100_000}
+        with open_call(slow, "responses", stream=streams, **endless) as connection:
             if streams:
                 assert connection.recv(1)
             wait_until(lambda: caller.ask("web", model="x").status_code == 429)

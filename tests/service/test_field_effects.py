@@ -54,9 +54,9 @@ def within(body: Any, value: Any) -> Any:
     return [within(item, value) for item in body] if isinstance(body, list) else value if body == V else body
 
 
-def contents(path: str, body: Any) -> list[tuple[str, Any, Any, Any]]:
+def contents(path: str, body: Any, cases: Any = CONTENTS) -> list[tuple[str, Any, Any, Any]]:
     """Return the cases of a content in place of `V` in a body."""
-    return [(path + field, within(body, content), *values) for field, content, *values in CONTENTS]
+    return [(path + field, within(body, content), *values) for field, content, *values in cases]
 
 
 def calls(id_: str = "c1", answers: str = "c1", **function: str) -> dict[str, Any]:
@@ -73,15 +73,12 @@ def tool(**fields: Any) -> dict[str, Any]:
     return {"tools": [{**TOOL, "function": {"name": "f", **fields}}]}
 
 
+SHOWING_SYSTEM = {"role": "system", "content": [HM, {"type": "image_url", "image_url": V}]}
+CHOSEN = {"type": "function", "function": {"name": V}}
 CHAT = [
     *SHARED,
     *contents("messages.content", {"messages": [{"role": "user", "content": V}]}),
-    (
-        "messages.content.image_url",
-        {"messages": [ASKED, {"role": "system", "content": [HM, {"type": "image_url", "image_url": V}]}]},
-        IMAGE,
-        OTHER_IMAGE,
-    ),
+    ("messages.content.image_url", {"messages": [ASKED, SHOWING_SYSTEM]}, IMAGE, OTHER_IMAGE),
     ("messages.role", {"messages": [{"role": V, "content": "Why?"}]}, "user", "assistant"),
     ("messages.name", {"messages": [{**ASKED, "name": V}]}, "ada", LEFT_OUT),
     ("messages.name", {"messages": [{"role": "system", "content": "Be kind.", "name": V}, ASKED]}, "ada", LEFT_OUT),
@@ -98,12 +95,7 @@ CHAT = [
     ("tools.function.parameters", tool(parameters=V), SCHEMA, LEFT_OUT),
     ("tools.function.strict", tool(strict=V), True, LEFT_OUT),
     ("tool_choice", {"tools": [TOOL], "tool_choice": V}, "none", LEFT_OUT),
-    (
-        "tool_choice.function.name",
-        {"tools": [TOOL, OTHER_TOOL], "tool_choice": {"type": "function", "function": {"name": V}}},
-        "f",
-        "g",
-    ),
+    ("tool_choice.function.name", {"tools": [TOOL, OTHER_TOOL], "tool_choice": CHOSEN}, "f", "g"),
     ("parallel_tool_calls", {"tools": [TOOL], "parallel_tool_calls": V}, False, LEFT_OUT),
     ("max_tokens", {"max_tokens": V}, 9, LEFT_OUT),
     ("max_completion_tokens", {"max_completion_tokens": V}, 9, LEFT_OUT),
@@ -178,20 +170,15 @@ BLOCKS: list[tuple[str, Any, Any, Any]] = [
     (".source.data", image(type="url", url=IMAGE, data=V), "YQ==", LEFT_OUT),
     (".source.media_type", image(type="url", url=IMAGE, media_type=V), "image/png", LEFT_OUT),
 ]
+ALONE = {"type": "auto", "disable_parallel_tool_use": V}
 DISABLED, ENABLED = ({"type": type_} for type_ in ("disabled", "enabled"))
 MESSAGES = [
     *SHARED[:4],
     *contents("messages.content", {"messages": [{"role": "user", "content": V}]}),
     *contents("system", {"system": V}),
     ("messages.role", {"messages": [{"role": V, "content": "Why?"}]}, "user", "assistant"),
-    *(
-        (prefix + field, within(body, content), *values)
-        for prefix, body in {
-            "messages.content": {"messages": [{"role": "user", "content": V}]},
-            "messages.content.content": result(content=V),
-        }.items()
-        for field, content, *values in BLOCKS
-    ),
+    *contents("messages.content", {"messages": [{"role": "user", "content": V}]}, BLOCKS),
+    *contents("messages.content.content", result(content=V), BLOCKS),
     ("messages.content.id", use(id=V), "c1", "c2"),
     ("messages.content.name", use(name=V), "f", "g"),
     ("messages.content.input", use(input=V), {"a": 1}, LEFT_OUT),
@@ -208,12 +195,7 @@ MESSAGES = [
     ("tools.strict", {"tools": [{**OWN, "strict": V}]}, True, LEFT_OUT),
     ("tool_choice.name", {"tools": [OWN, OTHER_OWN], "tool_choice": {"type": "tool", "name": V}}, "f", "g"),
     ("tool_choice.name", {"tools": [OWN], "tool_choice": {"type": "any", "name": V}}, "f", LEFT_OUT),
-    (
-        "tool_choice.disable_parallel_tool_use",
-        {"tools": [OWN], "tool_choice": {"type": "auto", "disable_parallel_tool_use": V}},
-        True,
-        LEFT_OUT,
-    ),
+    ("tool_choice.disable_parallel_tool_use", {"tools": [OWN], "tool_choice": ALONE}, True, LEFT_OUT),
     ("stop_sequences", {"stop_sequences": V}, ["END"], LEFT_OUT),
     ("top_k", {"top_k": V}, 40, LEFT_OUT),
     ("output_config.format.schema", {"output_config": {"format": {**FORM, "schema": V}}}, SCHEMA, {"type": "object"}),

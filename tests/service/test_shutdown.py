@@ -15,20 +15,25 @@ import pytest
 
 from famnb.service import Server, serve
 from tests.support.fault_server import Action, FaultServer
-from tests.support.service_requests import CAPS, PATHS, ServiceClient, decode_stream, error_of, minimal_body
+from tests.support.service_requests import (
+    CAPS,
+    PATHS,
+    ServiceClient,
+    decode_stream,
+    error_of,
+    failure_of,
+    is_answering,
+    minimal_body,
+    open_call,
+)
 from tests.support.upstream_servers import MODEL
 from tests.support.waiting import wait_until
 
 KEY = "the-key-of-these-tests"
 
 
-def endless(endpoint: str, **fields: Any) -> dict[str, Any]:
-    """A request whose answer takes minutes."""
-    return minimal_body(endpoint, "count to 99999", **{CAPS[endpoint]: 16_000, **fields})
-
-
 class Call(threading.Thread):
-    """A call that is read to its end on a thread of its own."""
+    """A call whose answer would take minutes, read to its end on a thread of its own."""
 
     def __init__(self, server: Server, endpoint: str, **fields: Any) -> None:
         super().__init__()
@@ -40,14 +45,12 @@ class Call(threading.Thread):
 
     def run(self) -> None:
         server, endpoint, fields = self._request
-        with ServiceClient(server) as caller:
-            while self.answer is None or self.answer.status_code == 429:
-                with caller.stream("POST", PATHS[endpoint], json=endless(endpoint, **fields)) as self.answer:
-                    self.content = b""
-                    for chunk in self.answer.iter_bytes():
-                        self.content += chunk
-                        if self.content.count(b"data:") > 5:
-                            self.begun.set()
+        body = minimal_body(endpoint, "count to 99999", **{CAPS[endpoint]: 16_000, **fields})
+        with ServiceClient(server) as caller, caller.stream("POST", PATHS[endpoint], json=body) as self.answer:
+            for chunk in self.answer.iter_bytes():
+                self.content += chunk
+                if self.content.count(b"data:") > 5:
+                    self.begun.set()
 
 
 def terminate(server: Server) -> None:
@@ -67,23 +70,6 @@ def has_ended(server: Server) -> bool:
     return bool(wait_until(lambda: not server.running))
 
 
-def failure(endpoint: str, content: bytes) -> str:
-    """The message of the failure with which a stream ends, all that its endpoint wants around it checked."""
-    events = decode_stream(content)
-    match endpoint:
-        case "responses":
-            assert events[-1]["type"] == "response.failed"
-            assert events[-1]["response"]["status"] == "failed"
-            return str(events[-1]["response"]["error"]["message"])
-        case "messages":
-            assert (events[-2]["type"], events[-2]["error"]["type"], events[-1]) == ("error", "api_error", "[DONE]")
-            return str(events[-2]["error"]["message"])
-        case _:
-            assert events[-1] == "[DONE]"
-            assert not any(choice["finish_reason"] for event in events[:-2] for choice in event["choices"])
-            return str(events[-2]["error"]["message"])
-
-
 @pytest.mark.parametrize("end", [terminate, interrupt, close])
 def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]):
     with serve(time_scale=1) as server:
@@ -92,8 +78,9 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
         end(server)
         for endpoint, call in calls.items():
             call.join(60)
-            assert "the service is ending" in failure(endpoint, call.content)
+            assert "the service is ending" in failure_of(endpoint, decode_stream(call.content))["message"]
         assert has_ended(server)
+        assert end is close or server.read_log() == ""
 
 
 def test_whole_calls_are_answered_with_an_error():
@@ -111,7 +98,8 @@ def test_whole_calls_are_answered_with_an_error():
 
 def test_uploads_under_way_are_answered():
     with serve() as server, contextlib.ExitStack() as stack:
-        callers = {endpoint: stack.enter_context(connect(server)) for endpoint in PATHS}
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        callers = {endpoint: stack.enter_context(socket.create_connection(address, timeout=60)) for endpoint in PATHS}
         for endpoint, caller in callers.items():
             head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
             caller.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
@@ -125,40 +113,20 @@ def test_uploads_under_way_are_answered():
         assert has_ended(server)
 
 
-def connect(server: Server) -> socket.socket:
-    """A connection of one's own."""
-    host, port = server.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=60)
-
-
-def unread(server: Server, endpoint: str) -> socket.socket:
-    """A connection whose stream fills every buffer, since nobody reads it."""
-    connection = connect(server)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    body = httpx.Request("POST", server.url, json=endless(endpoint, stream=True, **{CAPS[endpoint]: 200_000})).content
-    head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
-    connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-    return connection
-
-
-def refuses(server: Server) -> bool:
-    """Whether new connections are refused."""
-    try:
-        connect(server).close()
-    except ConnectionError:
-        return True
-    return False
-
-
 def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path):
-    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, unread(server, "responses") as caller:
+    endless: dict[str, Any] = {"prompt": "count to 99999", "max_output_tokens": 200_000, "stream": True}
+    with (
+        serve(time_scale=0, store=tmp_path / "store", key=KEY) as server,
+        open_call(server, "responses", **endless) as caller,
+    ):
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = b""
         while b'","object":"response"' not in head:
             head += caller.recv(1024)
         # Once it rests, every buffer is full, and the stream waits for its caller.
         wait_until(lambda: psutil.Process(server.pid).cpu_percent(interval=0.2) < 5)
         terminate(server)
-        wait_until(lambda: refuses(server))
+        wait_until(lambda: not is_answering(server.url))
         assert has_ended(server)
     with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         id_ = head.partition(b'"id":"')[2].partition(b'"')[0].decode()

@@ -22,8 +22,10 @@ def responses(server: Server) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 def messages(server: Server) -> Iterator[anthropic.Anthropic]:
-    """The Anthropic SDK."""
-    with anthropic.Anthropic(base_url=server.url, api_key=server.key, max_retries=0) as client:
+    """The Anthropic SDK, which refuses what is not exactly as its types say."""
+    with anthropic.Anthropic(
+        base_url=server.url, api_key=server.key, max_retries=0, _strict_response_validation=True
+    ) as client:
         yield client
 
 
@@ -39,23 +41,15 @@ def test_responses(responses: openai.OpenAI):
         responses.responses.retrieve(first.id)
 
 
-@pytest.fixture
-def strict(server: Server) -> Iterator[anthropic.Anthropic]:
-    """The Anthropic SDK, which refuses what is not exactly as its types say."""
-    with anthropic.Anthropic(
-        base_url=server.url, api_key=server.key, max_retries=0, _strict_response_validation=True
-    ) as client:
-        yield client
-
-
-ASK = {"model": "fam-2-5-pro", "max_tokens": 2000, "messages": [{"role": "user", "content": PROMPT}]}
+ASK: Any = {"model": "fam-2-5-pro", "max_tokens": 2000, "messages": [{"role": "user", "content": PROMPT}]}
+CHAT: Any = {"model": "fam-mini", "messages": ASK["messages"]}
 THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 
 
 @pytest.mark.parametrize("options", [{}, THINK], ids=["plain", "thinking"])
-def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: Any):
-    whole = strict.messages.create(**ASK, **options)
-    with strict.messages.stream(**ASK, **options) as stream:
+def test_messages_under_strict_validation(messages: anthropic.Anthropic, options: Any):
+    whole = messages.messages.create(**ASK, **options)
+    with messages.messages.stream(**ASK, **options) as stream:
         events = list(stream)
         final = stream.get_final_message()
     assert whole._request_id is not None
@@ -85,29 +79,23 @@ def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClie
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
 
 
-def test_the_sdks_recognise_a_wrong_key(server: Server):
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0) as client:
-        with pytest.raises(openai.AuthenticationError) as refused:
-            client.responses.create(model="fam-2-5-pro", input="x")
-        assert refused.value.code == "invalid_api_key"
-        with pytest.raises(openai.AuthenticationError):
-            client.chat.completions.create(model="fam-mini", messages=[{"role": "user", "content": "x"}], stream=True)
-    with (
-        anthropic.Anthropic(base_url=server.url, api_key="wrong", max_retries=0) as other,
-        pytest.raises(anthropic.AuthenticationError),
-    ):
-        other.messages.create(model="fam-2-5-pro", max_tokens=5, messages=[{"role": "user", "content": "x"}])
-
-
-def test_the_sdks_recognise_a_bad_request(responses: openai.OpenAI, messages: anthropic.Anthropic):
+def test_the_sdks_recognise_a_wrong_key_and_a_bad_request(responses: openai.OpenAI, messages: anthropic.Anthropic):
+    wrong = responses.with_options(api_key="wrong")
+    with pytest.raises(openai.AuthenticationError) as unauthorized:
+        wrong.responses.create(model="fam-2-5-pro", input="x")
+    assert unauthorized.value.code == "invalid_api_key"
+    with pytest.raises(openai.AuthenticationError):
+        wrong.chat.completions.create(**CHAT, stream=True)
+    with pytest.raises(anthropic.AuthenticationError):
+        messages.with_options(api_key="wrong").messages.create(**ASK)
     with pytest.raises(openai.BadRequestError) as refused:
         responses.responses.create(model="fam-2-5-pro", input="x", temperature=3)
     assert refused.value.param == "temperature"
     with pytest.raises(openai.BadRequestError) as refused:
-        responses.chat.completions.create(model="fam-9", messages=[{"role": "user", "content": "x"}])
+        responses.chat.completions.create(**{**CHAT, "model": "fam-9"})
     assert refused.value.code == "model_not_found"
     with pytest.raises(anthropic.BadRequestError, match="max_tokens"):
-        messages.messages.create(model="fam-2-5-pro", max_tokens=0, messages=[{"role": "user", "content": "x"}])
+        messages.messages.create(**{**ASK, "max_tokens": 0})
 
 
 def test_the_sdks_recognise_a_failure_inside_a_stream(responses: openai.OpenAI, messages: anthropic.Anthropic):
@@ -115,15 +103,6 @@ def test_the_sdks_recognise_a_failure_inside_a_stream(responses: openai.OpenAI, 
     stream = responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True, extra_headers=headers)
     assert list(stream)[-1].type == "response.failed"
     with pytest.raises(openai.APIError):
-        list(
-            responses.chat.completions.create(
-                model="fam-mini", messages=[{"role": "user", "content": PROMPT}], stream=True, extra_headers=headers
-            )
-        )
-    with (
-        pytest.raises(anthropic.APIStatusError),
-        messages.messages.stream(
-            model="fam-2-5-pro", max_tokens=50, messages=[{"role": "user", "content": PROMPT}], extra_headers=headers
-        ) as broken,
-    ):
+        list(responses.chat.completions.create(**CHAT, stream=True, extra_headers=headers))
+    with pytest.raises(anthropic.APIStatusError), messages.messages.stream(**ASK, extra_headers=headers) as broken:
         broken.until_done()

@@ -55,6 +55,16 @@ def send_raw(server: Server | ThreadService, request: bytes) -> bytes:
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
+def open_call(server: Server | ThreadService, endpoint: str, **fields: Any) -> socket.socket:
+    """A connection that has sent a request and read nothing yet."""
+    address = urlsplit(server.url)
+    connection = socket.create_connection((address.hostname, address.port), timeout=60)
+    body = json.dumps(minimal_body(endpoint, **fields)).encode()
+    head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
+    connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
+
+
 def own_address(server: Server, endpoint: str) -> str:
     """The address at which the document has an endpoint."""
     return server.alt_url if ENDPOINTS[endpoint].alt else server.url
@@ -91,3 +101,18 @@ def error_of(endpoint: str, body: Any) -> dict[str, Any]:
     assert body["error"]["type"] == "error"
     assert {"message", "type"} <= body["error"]["error"].keys()
     return dict(body["error"]["error"])
+
+
+def failure_of(endpoint: str, events: list[Any]) -> dict[str, Any]:
+    """The error with which a stream ends, all that its endpoint wants around it checked."""
+    match endpoint:
+        case "responses":
+            assert (events[-1]["type"], events[-1]["response"]["status"]) == ("response.failed", "failed")
+            return dict(events[-1]["response"]["error"])
+        case "messages":
+            assert (events[-2]["type"], events[-1]) == ("error", "[DONE]")
+            assert not any(event["type"] == "message_delta" for event in events[:-1])
+        case _:
+            assert events[-1] == "[DONE]"
+            assert not any(choice["finish_reason"] for event in events[:-2] for choice in event["choices"])
+    return dict(events[-2]["error"])

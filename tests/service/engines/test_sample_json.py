@@ -114,25 +114,12 @@ def test_words_fill_the_first_free_texts():
     assert sample_value(schema, words=("Paris",)) == {"city": "Paris", "country": "sample country"}
 
 
-KEYWORDS = [
-    *("type", "properties", "required", "items", "prefixItems", "enum", "anyOf", "allOf", "$ref", "format"),
-    *(
-        "minimum",
-        "multipleOf",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "minLength",
-        "minProperties",
-        "additionalProperties",
-    ),
-]
+KEYWORDS = """type properties required items prefixItems enum anyOf allOf $ref format minimum multipleOf minItems
+maxItems uniqueItems minLength minProperties additionalProperties"""
+WORDS = st.sampled_from(["#", "object", "array", "integer", "string", "é"])
 NONSENSE = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-9, 9)
-    | st.sampled_from(["#", "object", "array", "integer", "string", "é"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+    st.none() | st.booleans() | st.integers(-9, 9) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS.split()), inner, max_size=4),
     max_leaves=12,
 )
 

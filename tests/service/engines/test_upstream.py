@@ -139,17 +139,11 @@ def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Serve
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        pytest.param({"upstream": "not an address"}, ConnectError, marks=pytest.mark.full),
-        pytest.param({"upstream": "ftp://127.0.0.1"}, ConnectError, marks=pytest.mark.full),
         ({"upstream": "http://user:secret@127.0.0.1"}, ConnectError),
         ({"upstream_model": "m"}, InvalidRequest),
         ({"upstream_key": "THEIR_KEY"}, InvalidRequest),
         ({"upstream": "http://127.0.0.1:1", "upstream_model": "fam-9=theirs"}, ConnectError),
-        pytest.param(
-            {"upstream": "http://127.0.0.1:1", "upstream_model": ["fam-mini=m", "fam-2-5-pro="]},
-            ConnectError,
-            marks=pytest.mark.full,
-        ),
+        ({"upstream": "http://127.0.0.1:1", "upstream_model": ["fam-mini=m", "fam-2-5-pro="]}, ConnectError),
         ({"upstream": "http://127.0.0.1:1", "upstream_key": KEY}, CredentialError),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from famnb.reply import Reply
 from tests.support.fault_server import DONE, Action, FaultServer, chunked, event, whole
 from tests.support.service_requests import CAPS, ServiceClient
 from tests.support.upstream_servers import (
@@ -47,18 +48,18 @@ STREAMS = {
 }
 
 
+def assert_greeting(reply: Reply, endpoint: str, *, thinking: bool) -> None:
+    """Assert that a reply is "Hello, world."; on messages without the thinking, which was not asked for."""
+    assert (reply.text, reply.complete, reply.finish_reason) == ("Hello, world.", True, "stop")
+    assert reply.thinking == ("Hm." if thinking and endpoint != "messages" else "")
+
+
 @pytest.mark.parametrize("words", STREAMS.values(), ids=STREAMS.keys())
 def test_a_stream_of_any_kind_is_told_properly(gateway, upstream, endpoint, words):
     answer_with(upstream, chunked(*words))
     options = {"stream_options": {"include_usage": True}} if endpoint == "web" else {}
     reply = fetch_reply(gateway, endpoint, stream=True, **options)
-    thinking = "Hm." if b"Hm." in b"".join(words) and endpoint != "messages" else ""
-    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == (
-        "Hello, world.",
-        thinking,
-        True,
-        "stop",
-    )
+    assert_greeting(reply, endpoint, thinking=b"Hm." in b"".join(words))
     if endpoint != "chat":
         assert reply.usage.output_tokens == 5
 
@@ -78,13 +79,7 @@ def test_a_stream_of_any_kind_is_told_properly(gateway, upstream, endpoint, word
 def test_a_whole_body_is_told_properly(gateway, upstream, endpoint, stream, body):
     answer_with(upstream, whole(body))
     reply = fetch_reply(gateway, endpoint, stream=stream)
-    thinking = "Hm." if "Hm." in str(body) and endpoint != "messages" else ""
-    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == (
-        "Hello, world.",
-        thinking,
-        True,
-        "stop",
-    )
+    assert_greeting(reply, endpoint, thinking="Hm." in str(body))
     if not stream:
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (7, 5)
 
