@@ -7,6 +7,7 @@ nothing of famnb.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -134,7 +135,11 @@ def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.
         return f"−{format_duration(-seconds, brief=brief, ms_below=ms_below, more_digits=more_digits)}"
     # Each limit is where the last digit would be rounded up into the next unit: 99.6 ms reads "0.10 s", not "100 ms".
     if seconds < ms_below * 0.995:
-        return _format_milliseconds(seconds * 1e3, brief=brief, more_digits=more_digits)
+        value = seconds * 1e3
+        if brief:
+            return f"{value:.0f} ms" if value >= 1 else "less than 1 ms"
+        digits = f"{value:.{more_digits}f}" if value >= 9.95 else f"{value:.{2 + more_digits}g}"
+        return f"{digits} ms" if value else "0 s"
     if seconds < (59.95 if brief else 90):
         # Up to 90 s and 90 min rather than 60: "1.2 min" would be one significant digit less.
         return f"{seconds:.{(2 if seconds < (0.995 if brief else 9.995) else 1) + more_digits}f} s"
@@ -143,14 +148,6 @@ def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.
         return f"{value:.{1 + more_digits}f} {unit}"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _format_milliseconds(value: float, *, brief: bool, more_digits: int) -> str:
-    if brief:
-        return f"{value:.0f} ms" if value >= 1 else "less than 1 ms"
-    if not value:
-        return "0 s"
-    return f"{value:.{more_digits}f} ms" if value >= 9.95 else f"{value:.{2 + more_digits}g} ms"
 
 
 def format_usd(amount: Decimal | float, *, more_digits: int = 0) -> str:
@@ -319,9 +316,6 @@ def html_paragraphs(lines: Iterable[str]) -> str:
 
 def escape_html(text: str) -> str:
     """HTML that shows exactly this text in a notebook, amounts in dollars included."""
-    # Its table of all characters' names is loaded late: a first client shows no HTML.
-    import html
-
     return _FORMULA_DELIMITER.sub(r"<span>\g<0></span>", html.escape(text))
 
 

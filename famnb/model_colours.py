@@ -46,7 +46,11 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
     slots: list[int] = []
     with _lock:
         if any((column, name) not in _numbers for name in names):
-            _number_models()
+            # A ledger that cannot be read costs the colours of notebooks before, and not the figure.
+            with contextlib.suppress(LedgerError):
+                for model in connected_ledger().models():
+                    if ("model", model) not in _numbers:
+                        _numbers["model", model] = _choose_number("model", model)
     for name in names:
         with _lock:
             if (column, name) not in _numbers:
@@ -56,15 +60,6 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
             slot += len(COLOURS)
         slots.append(slot)
     return tuple(slots)
-
-
-def _number_models() -> None:
-    """Give the models of the ledger their numbers."""
-    # A ledger that cannot be read costs the colours of notebooks before, and not the figure.
-    with contextlib.suppress(LedgerError):
-        for model in connected_ledger().models():
-            if ("model", model) not in _numbers:
-                _numbers["model", model] = _choose_number("model", model)
 
 
 def part_colours(column: str, names: Sequence[str]) -> tuple[str | None, ...]:

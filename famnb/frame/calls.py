@@ -27,7 +27,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.events import COUNTS, Billing, Usage
 from famnb.formatting import FormatValue, escape_html, format_count, format_estimate, format_number, format_usd
-from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns, to_pandas
+from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, fill_counts
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
@@ -107,12 +107,14 @@ def calls(
     if costs:
         arrays |= _costs(arrays, bounds)
     for count, ends in _ENDS.items():
-        arrays |= zip(ends, bounds[count], strict=True) if computed & {*ends} else {}
+        for end, bound in zip(ends, bounds[count], strict=True) if computed & {*ends} else ():
+            # An estimated count that nothing limits has no upper end.
+            arrays[end] = np.where(np.isinf(bound), np.nan, bound)
     ids, first = arrays.get("id", ()), next(iter(arrays["started_us"]), 0)
     # Popped, so that few columns are in memory both as they were read and as they are shown.
-    table = {column.name: to_pandas(column, arrays.pop(column.sql or column.name)) for column in chosen}
+    table = {column.name: column.to_series(arrays.pop(column.sql or column.name)) for column in chosen}
     if needs_tags:
-        table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
+        table = _with_tags(table, arrays[_PROMPT_TAGS.sql], names)
     frame = pd.DataFrame(table, copy=False)
     if definition != "famnb":
         # Calls may have been recorded since; those read before are among the rows from the first of them on.
@@ -150,8 +152,17 @@ _NEEDED_FOR_COSTS = (
 )
 
 
-def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] | None) -> dict[str, Any]:
-    """The columns with those of tags: in the order of the names, or all of them after `tag`. Raises ValueError."""
+def _with_tags(table: dict[str, Any], encoded: pd.Categorical, names: list[str] | None) -> dict[str, Any]:
+    """The columns with those of tags: in the order of the names, or all of them after `tag`. Raises InvalidRequest.
+
+    `encoded` has the tags of each call as a JSON object, which is decoded once for each prompt.
+    """
+    objects = [lenient_json.decode(word.encode()) for word in encoded.categories]
+    tags = {}
+    for name in dict.fromkeys(name for values in objects for name in values):
+        # The None at the end is where the code -1 points.
+        column = plain_series([*(values.get(name) for values in objects), None])
+        tags[tag_column_name(name)] = column.array.take(encoded.codes)
     available = {**table, **tags}
     if names is None:
         after_tag = list(table).index("tag") + 1
@@ -160,15 +171,6 @@ def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] 
         if name not in available:
             raise InvalidRequest(f"columns: {name!r} is not a column; help(famnb.calls) lists all of them")
     return {name: available[name] for name in names}
-
-
-def _tag_columns(encoded: pd.Categorical) -> dict[str, Any]:
-    """The tags of prompts, a column each, of the JSON objects that hold those of each call."""
-    objects = [lenient_json.decode(word.encode()) for word in encoded.categories]
-    names = dict.fromkeys(name for tags in objects for name in tags)
-    # Decoded and typed once for each prompt, not for each call; the None at the end is where the code -1 points.
-    columns = {name: plain_series([*(tags.get(name) for tags in objects), None]) for name in names}
-    return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
@@ -351,22 +353,21 @@ def format_calls(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
     A figure that is known only within more than a factor of three is shown by its upper end.
     """
-    return pd.DataFrame({name: _format_column(frame, name) for name in columns}, index=frame.index)
-
-
-def _format_column(frame: pd.DataFrame, name: str) -> list[str]:
-    values = frame[name]
-    if name in _ENDS_OF_FIGURE and set(_ENDS_OF_FIGURE[name]) <= set(frame.columns):
-        ends = (frame[end] for end in _ENDS_OF_FIGURE[name])
-        format_value: FormatValue = format_usd if name == "cost_usd" else format_count
-        return [
-            MISSING_VALUE
-            if pd.isna(value)
-            # A count without an upper end has none.
-            else format_estimate(value, low, math.inf if pd.isna(high) else high, format_value, brief=True)
-            for value, low, high in zip(values, *ends, strict=True)
-        ]
-    return [MISSING_VALUE if pd.isna(value) else _format_cell(name, value) for value in values]
+    texts = {}
+    for name in columns:
+        ends = _ENDS_OF_FIGURE.get(name, ())
+        if ends and set(ends) <= set(frame.columns):
+            format_value: FormatValue = format_usd if name == "cost_usd" else format_count
+            texts[name] = [
+                MISSING_VALUE
+                if pd.isna(value)
+                # A count without an upper end has none.
+                else format_estimate(value, low, math.inf if pd.isna(high) else high, format_value, brief=True)
+                for value, low, high in zip(frame[name], *(frame[end] for end in ends), strict=True)
+            ]
+        else:
+            texts[name] = [MISSING_VALUE if pd.isna(value) else _format_cell(name, value) for value in frame[name]]
+    return pd.DataFrame(texts, index=frame.index)
 
 
 def _format_cell(name: str, value: Any) -> str:

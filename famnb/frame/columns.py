@@ -34,16 +34,22 @@ class Column:
     sql: str = ""
     """The SQL expression that gives it, if that is not the column of its name."""
 
-    def to_series(self, values: Sequence[Any]) -> pd.Series[Any]:
-        """Return values, None where missing, as a Series of this column's type."""
+    def to_series(self, values: Any) -> pd.Series[Any]:
+        """Return values, None or NaN where missing, as a Series of this column's type."""
         dtype: Any = self.dtype
-        if self.dtype == "category":
-            categories = self.categories or sorted({value for value in values if value is not None})
-            return pd.Series(pd.Categorical(values, categories=categories), name=self.name)
-        if self.dtype.startswith("datetime64"):
-            stamps = pd.to_datetime(pd.Series(values, dtype="Int64"), unit="us", utc=True)
-            return pd.Series(stamps.astype(dtype), name=self.name)
-        return pd.Series(pd.array(list(values), dtype=dtype), name=self.name)
+        match self.dtype:
+            case "category":
+                words = values.categories if isinstance(values, pd.Categorical) else {*values} - {None}
+                categories = pd.Index(self.categories or sorted(words), dtype=object)
+                array: Any = pd.Categorical(values, categories=categories)
+            case "datetime64[us, UTC]":
+                array = pd.to_datetime(pd.Series(values, dtype="Int64"), unit="us", utc=True).astype(dtype)
+            case _ if isinstance(values, pd.Categorical):
+                # Each once; the None at the end is where the code -1 of a missing one points.
+                array = pd.array([*values.categories, None], dtype=dtype).take(values.codes)
+            case _:
+                array = pd.array(values, dtype=dtype)
+        return pd.Series(array, name=self.name)
 
 
 def build_frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:

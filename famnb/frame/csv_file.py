@@ -7,7 +7,6 @@ import os
 import re
 from typing import Any, TextIO
 
-import numpy as np
 import pandas as pd
 
 from famnb.formatting import escape_controls
@@ -24,19 +23,9 @@ def write_csv(frame: pd.DataFrame, target: str | os.PathLike[str] | TextIO) -> N
     """
     # The others hold no text: numbers, truth values and times.
     columns = frame.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"])
-    texts = {str(name): _guard_column(columns[name]) for name in columns}
+    texts = {str(name): columns[name].map(_guard) for name in columns}
     # All texts: Python's own choice leaves a lone CR without quotes (before 3.13), and readers end a line there.
     frame.assign(**texts).to_csv(target, index=False, quoting=csv.QUOTE_NONNUMERIC)
-
-
-def _guard_column(column: pd.Series[Any]) -> pd.Series[Any]:
-    values = column.astype(object)
-    if all(isinstance(value, str) for value in values.dropna()):
-        # Once for each text, of which most columns have few.
-        codes, texts = pd.factorize(values)
-        guarded = np.array([*map(_guard, texts), None], dtype=object)
-        return pd.Series(guarded[codes], index=column.index)
-    return values.map(_guard)
 
 
 def _guard(value: Any) -> Any:

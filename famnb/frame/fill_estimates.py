@@ -1,4 +1,4 @@
-"""Fills in, column by column, the token counts that a service did not report, by the formulas of `token_estimates`."""
+"""Fills in, model by model, the token counts that a service did not report, by the formulas of `token_estimates`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from famnb.events import COUNTS, Source
 from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn
 from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.record import Ledger, token_estimates
-from famnb.record.token_estimates import MathFunctions, TokenFit, TokenRatio
+from famnb.record.token_estimates import MathFunctions, TokenFit
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -30,7 +31,7 @@ GAPS = SelectedColumn(
         WHEN input_tokens + output_tokens <> total_tokens THEN total_tokens_source = 'reported'
             AND input_tokens_source IS NOT 'estimated' AND output_tokens_source IS NOT 'estimated' END
     THEN TRIM(json_array({", ".join(_NUMBERS)}), '[]') END""",
-    "object",
+    "text",
 )
 """The numbers that estimates are made of, as one text, of those calls alone that ended with an answer and lack counts,
 or have a total that is not input and output together: most calls have all, and nothing more is read of them."""
@@ -44,25 +45,29 @@ def fill_counts(columns: ColumnArrays, source: Ledger) -> CountBounds:
     Of counts and sources, those that there are. The bounds equal the count unless it was estimated here, or the total
     contradicts it.
     """
-    bounds: CountBounds = {}
     for count in COUNTS:
-        if count in columns:
-            columns[count] = columns[count].copy()
         if (name := f"{count}_source") in columns:
             # A call that is still running has no sources yet.
             columns[name] = columns[name].set_categories(get_args(Source)).fillna("absent")
-    rows = np.flatnonzero(columns[GAPS.sql])
-    ends = _fill_rows(columns, rows, source) if len(rows) else {}
-    for count in BOUNDED_COUNTS:
-        if count in columns:
-            bounds[count] = columns[count].copy(), columns[count].copy()
-            for bound, values in zip(bounds[count], ends.get(count, ()), strict=False):
+    bounds: CountBounds = {
+        count: (columns[count].copy(), columns[count].copy()) for count in BOUNDED_COUNTS if count in columns
+    }
+    gaps = np.flatnonzero(~columns[GAPS.sql].isna())
+    words = pd.DataFrame({name: columns[name][gaps].astype(object) for name in ("model", "service")})
+    # A fit is a query and a median over hundreds of calls, so once for each model and service, not for each call.
+    pairs: Any = words.groupby(["model", "service"], dropna=False).indices
+    for names, places in pairs.items():
+        model, service = (None if pd.isna(name) else name for name in names)
+        rows = gaps[places]
+        ends = _fill_rows(columns, rows, source.fits(model or "").get(service, TokenFit()))
+        for of_count, bounds_of_count in bounds.items():
+            for bound, values in zip(bounds_of_count, ends[of_count], strict=True):
                 bound[rows] = values
     return bounds
 
 
-def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> CountBounds:
-    """Fill in the counts of these rows; return the bounds of each row's input and output."""
+def _fill_rows(columns: ColumnArrays, rows: Rows, fit: TokenFit) -> CountBounds:
+    """Fill in the counts of these rows, all of one model and service; return the bounds of input and output."""
     numbers = np.fromstring(",".join(columns[GAPS.sql][rows]).replace("null", "nan"), sep=",")
     input_tokens, output_tokens, total_tokens, input_chars, output_chars, hidden_cap = numbers.reshape(len(rows), -1).T
     is_contradictory = ~np.isnan(input_tokens + output_tokens)
@@ -74,7 +79,6 @@ def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> CountBounds
     _store(columns, "input_tokens", rows, input_tokens, input_derived, "derived")
     _store(columns, "output_tokens", rows, output_tokens, output_derived, "derived")
 
-    fit = _fit_of_rows(columns, rows, source)
     hidden_cap[hidden_cap == token_estimates.NO_CAP] = np.inf
     input_estimated = np.isnan(input_tokens) & (input_chars > 0)
     output_estimated = np.isnan(output_tokens) & (output_chars > 0)
@@ -106,32 +110,3 @@ def _store(
         columns[count][rows[mask]] = values[mask]
     if (name := f"{count}_source") in columns:
         columns[name][rows[mask]] = source
-
-
-def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger) -> TokenFit:
-    """Tokens per character of each row's model and service, as one fit whose ratios are arrays."""
-    models, services = ([*columns[name].categories, None] for name in ("model", "service"))
-    # The code -1 of a missing word points at the None at the end.
-    model_codes, service_codes = (columns[name].codes[rows].astype(np.intp) for name in ("model", "service"))
-    pairs = model_codes % len(models) * len(services) + service_codes % len(services)
-    # A fit is a query and a median over hundreds of calls, so once for each model and service, not for each call.
-    distinct, pair_of_row = np.unique(pairs, return_inverse=True)
-    fits_by_model: dict[str | None, Any] = {}
-    fits = []
-    for pair in distinct:
-        model, service = models[pair // len(services)], services[pair % len(services)]
-        if model not in fits_by_model:
-            fits_by_model[model] = source.fits(model)
-        fits.append(fits_by_model[model].get(service, TokenFit()))
-
-    def expand(ratios: list[TokenRatio]) -> TokenRatio:
-        mid, low, high = (
-            np.array([getattr(ratio, end) for ratio in ratios])[pair_of_row] for end in ("mid", "low", "high")
-        )
-        return TokenRatio(mid, low, high)
-
-    return TokenFit(
-        input=expand([fit.input for fit in fits]),
-        output=expand([fit.output for fit in fits]),
-        reasoned=expand([fit.reasoned for fit in fits]),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
 import numpy as np
@@ -62,7 +62,18 @@ def spend(
             # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.
             local = frame["started_at"].dt.tz_convert(tz).dt.tz_localize(None)
             frame[key] = local.dt.to_period(PERIODS[key]).dt.start_time.astype("datetime64[us]")
-    return SpendFrame(_sum_by(frame, keys))
+    frame = frame.assign(
+        calls=1, unpriced_calls=is_unpriced(frame).astype(int), simulated_calls=frame["simulated"].fillna(False)
+    )
+    grouped = frame.groupby(keys, observed=True, dropna=False)
+    # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
+    sums = grouped[[column.name for column in SPEND]].sum(min_count=1)
+    for count in BOUNDED_COUNTS:
+        # Missing, too, where a count has no upper end.
+        is_open = frame[f"{count}_low"].notna() & frame[f"{count}_high"].isna()
+        has_open = is_open.groupby([frame[key] for key in keys], observed=True, dropna=False).any()
+        sums[f"{count}_high"] = sums[f"{count}_high"].mask(has_open)
+    return SpendFrame(sums.astype({column.name: column.dtype for column in SPEND}).reset_index())
 
 
 _LEGEND = "Spent in USD; ≈ and “at most” where counts are estimates. `.columns` has all that there is."
@@ -134,24 +145,3 @@ def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
         was_sent = frame["attempts"].ne(0).fillna(True) & ~frame["error"].isin(UNMADE_ERRORS)
         is_answered |= frame["http_status"].isna() & was_sent
     return (frame["cost_usd"].isna() & is_over & is_answered).astype(bool)
-
-
-def add_up(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The sums of columns by the values of others; missing where no row has one, and where a count has no upper end."""
-    grouped = frame.groupby(keys, observed=True, dropna=False)
-    # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
-    sums = grouped[list(columns)].sum(min_count=1)
-    for count in BOUNDED_COUNTS:
-        is_open = frame[f"{count}_low"].notna() & frame[f"{count}_high"].isna()
-        has_open = is_open.groupby([frame[key] for key in keys], observed=True, dropna=False).any()
-        sums[f"{count}_high"] = sums[f"{count}_high"].mask(has_open)
-    return sums
-
-
-def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """One row for each combination of the keys that occurs."""
-    frame = frame.assign(
-        calls=1, unpriced_calls=is_unpriced(frame).astype(int), simulated_calls=frame["simulated"].fillna(False)
-    )
-    sums = add_up(frame, list(keys), [column.name for column in SPEND])
-    return sums.astype({column.name: column.dtype for column in SPEND}).reset_index()

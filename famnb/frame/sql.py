@@ -27,22 +27,14 @@ _EXPRESSIONS = {
     "status": _STANDING,
     "started_at": _TIME.format("started_us"),
 }
+_AT = _TIME.format("at_us")
+_VOTE_COLUMNS = ("experiment", "voter", "left_cell", "right_cell", "winner", "detail", "judge_call_id")
 _SCORER = "substr(scorer, 1, instr(scorer || '#', '#') - 1)"
 _VIEWS: Mapping[str, Mapping[str, str]] = {
     "calls": _EXPRESSIONS,
     "requests": {"call_id": "id", "body": "body"},
-    "scores": {
-        **{name: name for name in ("call_id", "value", "detail", "judge_call_id")},
-        "scorer": _SCORER,
-        "at": _TIME.format("at_us"),
-    },
-    "votes": {
-        **{
-            name: name
-            for name in ("experiment", "voter", "left_cell", "right_cell", "winner", "detail", "judge_call_id")
-        },
-        "at": _TIME.format("at_us"),
-    },
+    "scores": {name: name for name in ("call_id", "value", "detail", "judge_call_id")} | {"scorer": _SCORER, "at": _AT},
+    "votes": {name: name for name in _VOTE_COLUMNS} | {"at": _AT},
 }
 """The tables that a query may name: the expressions of their columns, by name."""
 _SOURCES = {
@@ -78,7 +70,11 @@ def sql(
     source = ledger_of(ledger)
     source.settle()
     with source.reading() as opened, _or_empty(opened) as connection:
-        _create_views(connection)
+        columns = ", ".join(_COMPUTED)
+        connection.execute(f"CREATE TEMP TABLE computed (call_id TEXT PRIMARY KEY, {columns}) WITHOUT ROWID")
+        for name, expressions in _VIEWS.items():
+            columns = ", ".join(f"{expression} AS {column}" for column, expression in expressions.items())
+            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM {_SOURCES[name]}")  # noqa: S608 - own names
         used = set[str]()
 
         def authorize(action: int, table: str | None, column: str | None, *_: str | None) -> int:
@@ -92,7 +88,11 @@ def sql(
             connection.execute(f"EXPLAIN {query}", params)
             if used := used & {*_COMPUTED}:
                 connection.set_authorizer(None)
-                _fill_computed(connection, calls(source, columns=["call_id", *used]))
+                frame = calls(source, columns=["call_id", *used])
+                columns, marks = ", ".join(frame.columns), ", ".join("?" * len(frame.columns))
+                values = [column.astype(object).where(column.notna(), None) for _, column in frame.items()]
+                insert = f"INSERT INTO temp.computed ({columns}) VALUES ({marks})"  # noqa: S608 - own names
+                connection.executemany(insert, zip(*values, strict=True))
                 connection.set_authorizer(authorize)
             cursor = connection.cursor()
             cursor.row_factory = None
@@ -105,7 +105,10 @@ def sql(
             raise InvalidRequest(f"sql: {_explain(str(error))}") from None
         finally:
             connection.set_authorizer(None)
-            _drop_views(connection)
+            # The connection may be shared with other readings.
+            for name in _VIEWS:
+                connection.execute(f"DROP VIEW IF EXISTS temp.{name}")
+            connection.execute("DROP TABLE IF EXISTS temp.computed")
     if "started_at" in names and names.count("started_at") == 1:
         # Another expression may have been given the name.
         with contextlib.suppress(ValueError, TypeError):
@@ -123,30 +126,6 @@ def _or_empty(connection: sqlite3.Connection | None) -> Iterator[sqlite3.Connect
         schema.migrate(empty)
         empty.create_function("standing", 3, lambda *_: None)
         yield empty
-
-
-def _create_views(connection: sqlite3.Connection) -> None:
-    connection.execute(f"CREATE TEMP TABLE computed (call_id TEXT PRIMARY KEY, {', '.join(_COMPUTED)}) WITHOUT ROWID")
-    for name, columns in _VIEWS.items():
-        expressions = ", ".join(f"{expression} AS {column}" for column, expression in columns.items())
-        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {expressions} FROM {_SOURCES[name]}")  # noqa: S608 - own names
-
-
-def _drop_views(connection: sqlite3.Connection) -> None:
-    # The connection may be shared with other readings.
-    for name in _VIEWS:
-        connection.execute(f"DROP VIEW IF EXISTS temp.{name}")
-    connection.execute("DROP TABLE IF EXISTS temp.computed")
-
-
-def _fill_computed(connection: sqlite3.Connection, frame: pd.DataFrame) -> None:
-    columns = ", ".join(frame.columns)
-    marks = ", ".join("?" * len(frame.columns))
-    values = [column.astype(object).where(column.notna(), None) for _, column in frame.items()]
-    connection.executemany(
-        f"INSERT INTO temp.computed ({columns}) VALUES ({marks})",  # noqa: S608 - own names
-        zip(*values, strict=True),
-    )
 
 
 def _explain(error: str) -> str:

@@ -20,6 +20,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
+from famnb.plot.figure import Figure
 from famnb.plot.layout import (
     LABEL_PT,
     LINE_SPACING,
@@ -87,6 +88,15 @@ class Canvas:
         for spine in axes.spines.values():
             if spine.get_visible():
                 spine.set_edgecolor(_seen_colour(spine.get_edgecolor(), around))
+        return canvas
+
+    @classmethod
+    def create(cls, figure: Figure, size: FigureSize) -> Self:
+        """A canvas on the one axes of a figure of our own, which gets this size."""
+        figure.set_size_inches(size.width_in, size.height_in or size.width_in / 2)
+        palette = palette_on(figure.get_facecolor())
+        canvas = cls(figure, figure.subplots(), palette, is_own=True, size=size, width_in=size.width_in * 0.8)
+        canvas.style_axes()
         return canvas
 
     def style_axes(self) -> None:

@@ -41,7 +41,7 @@ from famnb.plot.layout import (
     text_width_in,
     wrap_text,
 )
-from famnb.plot.palette import PLAIN_TEXT, palette_of_style
+from famnb.plot.palette import PLAIN_TEXT
 
 NO_ROOM = "No room for: "
 """How a note begins that names what a figure of a given size does not show."""
@@ -100,17 +100,10 @@ class Chart:
 
     def create_canvas(self) -> Canvas:
         """Return what to draw on: the caller's axes, or those of a new figure."""
-        canvas = self._create_figure() if self._ax is None else Canvas.on(self._ax)
+        canvas = Canvas.create(Figure(), self.size) if self._ax is None else Canvas.on(self._ax)
         self._rows, self._heights_in = [[canvas]], [self._height_in]
         canvas.palette = dataclasses.replace(canvas.palette, **self._looks)
         canvas.set_labels(x=self.x, y=self.y)
-        return canvas
-
-    def _create_figure(self) -> Canvas:
-        size, palette = self.size, palette_of_style()
-        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or self._height_in))
-        canvas = Canvas(figure, figure.subplots(), palette, is_own=True, size=size, width_in=size.width_in * 0.8)
-        canvas.style_axes()
         return canvas
 
     def add_axes(
@@ -249,17 +242,14 @@ class Chart:
 
         The last has neither, but says that the figure is not whole, and that its calls are simulated.
         """
-        entries, left_out = self._entries, list[str]()
-        if any(entry.facts for entry in entries):
+        entries = self._entries
+        left_out = ["numbers of the legend"] if any(entry.facts for entry in entries) else []
+        if left_out:
             yield self._add_facts(), list(self.notes), True
-            left_out = ["numbers of the legend"]
-        missing = [f"{NO_ROOM}{left_out[0]}; see `.caption`."] if left_out else []
-        yield self._add_names(), [*self.notes, *missing], True
-        if self.notes:
-            left_out = [*left_out, format_count(len(self.notes), "note")]
-            yield self._add_names(), self._say_left_out(left_out), True
-        if self._subtitle:
-            left_out = [*left_out, "line below the title"]
+        yield self._add_names(), [*self.notes, *(f"{NO_ROOM}{what}; see `.caption`." for what in left_out)], True
+        left_out += [format_count(len(self.notes), "note")] if self.notes else []
+        yield self._add_names(), self._say_left_out(left_out), True
+        left_out += ["line below the title"] if self._subtitle else []
         for columns in range(1, 4):
             yield self._add_names(columns), self._say_left_out([] if len(left_out) > 1 else left_out), False
         yield None, self._say_left_out([*([f"names of {len(entries)} groups"] if entries else []), *left_out]), False

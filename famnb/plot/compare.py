@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import bounded_mean, compare_variants, judge, to_records
-from famnb.experiment.metrics import RATIO, Measured, find_metric, measure_column, read_bounds
+from famnb.experiment.metrics import RATIO, find_metric, measure_column, read_bounds
 from famnb.experiment.narrative import format_difference
 from famnb.formatting import FormatValue, format_count, format_interval
 from famnb.plot.canvas import Canvas
@@ -28,9 +28,8 @@ from famnb.plot.effects import (
     set_difference_axis,
 )
 from famnb.plot.explore import show_points
-from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
+from famnb.plot.grouping import PROMPT_COLUMNS, group_rows, numeric_column, prompt_column, require_columns, select_calls
 from famnb.plot.labels import (
-    COLUMN_NAMES,
     UNITS,
     axis_label,
     capitalize,
@@ -39,7 +38,7 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import LABEL_PT, FigureSize, Width, fit_text
 from famnb.stats import Interval, min_values
 from famnb.stats.differences import average_repeats
 
@@ -53,7 +52,6 @@ MAX_PAIR_DOTS = 60
 """Up to this many pairs, each one's difference is a dot."""
 GROUP_HEIGHT_IN = 0.4
 """The height of a row, in inches."""
-PROMPT_COLUMNS = ("prompt_id", "prompt_hash", "prompt")
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -97,7 +95,7 @@ def compare(
             f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
         )
     first = groups.index(baseline) if groups and baseline is not None else 0
-    numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
+    numeric_column(frame, metric, "measures are columns of numbers such as e2e_s and cost_usd")
     measured = measure_column(frame, metric, by=by)
     # Numbers rather than names: a prompt is looked up several times for every group.
     rows = pd.DataFrame(
@@ -124,7 +122,15 @@ def compare(
         for index, rows_of_group in enumerate(calls)
         if len(means[index])
     }
-    differences = _compare_groups(rows, measured, metric, len(groups), first)
+    others = [index for index in range(len(groups)) if index != first]
+    differences: dict[int, dict[str, Any]] = {}
+    if others:
+        pairs: list[tuple[Any, Any]] = [(first, index) for index in others]
+        compared = compare_variants(
+            rows, {find_metric(metric): measured}, pairs, baseline=str(first), primary=metric, level=LEVEL
+        )
+        # Judged as an experiment's are.
+        differences = {int(row["second"]): row for row in to_records(judge(compared, LEVEL))}
     largest = max((float(table["value"].max()) for table in means if len(table)), default=0.0)
     label, scale = axis_label(metric, largest)
     name, missing = column_name(metric), int((~known).sum())
@@ -132,7 +138,6 @@ def compare(
     calls_missing = f"{missing:,} of {format_count(len(frame), 'call')}"
     missing_note = f"{calls_missing} have no {name} or no {paired_by} and are not compared."
     room = rows_that_fit(size) if ax is None else None
-    others = [index for index in range(len(groups)) if index != first]
     # All, or in a given height the baseline and as many others as there is room for.
     shown = sorted([first, *others[: None if room is None else room - 1]]) if groups else []
     alone = [groups[index] for index, row in differences.items() if not row["n"]]
@@ -184,19 +189,6 @@ def compare(
     return chart.finish()
 
 
-def _compare_groups(
-    rows: pd.DataFrame, measured: Measured, metric: str, groups: int, first: int
-) -> dict[int, dict[str, Any]]:
-    """The comparison of every other group with the baseline, by its index, judged as an experiment's are."""
-    pairs: list[tuple[Any, Any]] = [(first, index) for index in range(groups) if index != first]
-    if not pairs:
-        return {}
-    found = compare_variants(
-        rows, {find_metric(metric): measured}, pairs, baseline=str(first), primary=metric, level=LEVEL
-    )
-    return {int(row["second"]): row for row in to_records(judge(found, LEVEL))}
-
-
 def _draw_group(canvas: Canvas, place: int, index: int, mean: Interval, dots: pd.DataFrame, scale: float) -> None:
     """Draw one group's dots and mean in the row `place`."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
@@ -238,7 +230,9 @@ def _draw_differences(
         return
     is_ratio = all(differences[index]["statistic"] == RATIO for index in rows.values())
     factor = 1.0 if is_ratio else scale
-    name, unit = chart.names[first], UNITS.get(metric, "")
+    # A name that is broken at a hyphen reads as two.
+    name = fit_text(chart.names[first], 0.27 * chart.size.width_in, chart.size.text_pt(LABEL_PT))
+    unit = UNITS.get(metric, "")
     unit = f" (m{unit})" if scale > 1 else f" ({unit})" if unit else ""
     x = f"{column_name(metric)}, times that of {name}" if is_ratio else f"difference from {name}{unit}"
     canvas = chart.add_axes(x=x, is_beside=True)
@@ -263,6 +257,6 @@ def _draw_dots(canvas: Canvas, place: int, index: int, values: np.ndarray[Any, A
     """Draw ascending values as dots under the mean of a row, and return how high each stands."""
     # At heights that no two neighbours share, so that equal ones are seen to be several.
     heights = place + 0.06 + 0.3 * (np.arange(len(values)) * _GOLDEN % 1)
-    style = {"color": canvas.palette.line_style(index)["color"], "alpha": 0.75, "markeredgewidth": 0}
-    canvas.axes.plot(values, heights, "o", markersize=3.5 * canvas.size.text_scale, **style)
+    size = 3.5 * canvas.size.text_scale
+    canvas.axes.plot(values, heights, marker="o", markersize=size, **canvas.palette.dot_style(index))
     return heights

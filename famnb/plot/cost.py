@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_sum, format_usd
-from famnb.frame.spend import is_unpriced
+from famnb.frame.spend import PERIODS, is_unpriced
 from famnb.plot.canvas import Canvas, set_date_ticks, time_positions, to_naive_utc
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_points
@@ -35,7 +35,6 @@ MAX_BARS = 62
 MAX_MOMENTS = 1_500
 """More calls than this are drawn as sums at this many moments."""
 Per = Literal["hour", "day", "week", "month", "total"]
-PERIODS: dict[str, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 
 
 def cost(
@@ -72,7 +71,12 @@ def cost(
     if not counted["started_at"].is_monotonic_increasing:
         counted = counted.sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
-    period = _choose_period(counted["started_at"], per)
+    # Of each bar; None where costs are added up.
+    period = None if per == "total" else per
+    days = counted["started_at"].dt.floor("D")
+    if per is None and days.nunique() >= MIN_DAYS:
+        span = (days.iloc[-1] - days.iloc[0]).days + 1
+        period = "day" if span <= MAX_BARS else "week" if span <= 7 * MAX_BARS else "month"
     title = f"Cost by {by} and {period}" if period else f"Cost by {by}"
     if counted["cost_usd"].isna().all():
         reason = " ".join(missing) or "There are no calls in this frame that cost anything."
@@ -113,19 +117,13 @@ def cost(
             canvas.axes.set_xticks(rows["x"].iloc[:1])
     canvas.axes.set_ylim(bottom=0)
     canvas.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_usd(value)))
-    chart.add_legend(entries, _subtitle(rows))
+    known = int((~rows["is_unknown"]).sum())
+    amount, count = _format_sum(rows), format_count(known, "call")
+    if known < len(rows):
+        # The footnotes say why the others have no cost.
+        amount, count = amount.partition(" (")[0], f"{count} of {len(rows):,}"
+    chart.add_legend(entries, f"{amount} for {count}")
     return chart.finish()
-
-
-def _choose_period(started_at: pd.Series[Any], per: Per | None) -> str | None:
-    """The period that each bar is of, for ascending times in UTC; None where costs are added up."""
-    if per is not None:
-        return None if per == "total" else per
-    changes = np.diff(started_at.to_numpy().astype("datetime64[D]")).astype(bool)
-    if np.count_nonzero(changes) + 1 < MIN_DAYS:
-        return None
-    days = (started_at.iloc[-1] - started_at.iloc[0]).days + 1
-    return "day" if days <= MAX_BARS else "week" if days <= 7 * MAX_BARS else "month"
 
 
 def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
@@ -136,7 +134,11 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
         known, style = part[~part["is_unknown"]], canvas.palette.line_style(index)
         if len(known):
             x = known["x"].to_numpy()
-            drawn = _rows_to_draw(x)
+            drawn = np.arange(len(x))
+            if len(x) > MAX_MOMENTS:
+                # The last before each of many moments, where its sum is exact.
+                last = np.searchsorted(x, np.linspace(x[0], x[-1], MAX_MOMENTS), side="right") - 1
+                drawn = np.unique(np.concatenate([[0], last]))
             sums = (known[name].to_numpy().cumsum()[drawn] for name in COST_COLUMNS)
             best, low, high = (np.append(values, values[-1]) for values in sums)
             times = np.append(x[drawn], rows["x"].max())
@@ -182,14 +184,6 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     return entries
 
 
-def _rows_to_draw(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Indices of the rows to draw: of many, the last before each of many moments, where its sum is exact."""
-    if len(x) <= MAX_MOMENTS:
-        return np.arange(len(x))
-    last = np.searchsorted(x, np.linspace(x[0], x[-1], MAX_MOMENTS), side="right") - 1
-    return np.unique(np.concatenate([[0], last]))
-
-
 def _legend_entry(handle: Artist, group: str, rows: pd.DataFrame) -> LegendEntry:
     return LegendEntry(handle, group, [_format_sum(rows)], f"{int((~rows['is_unknown']).sum()):,}")
 
@@ -201,16 +195,6 @@ def _format_sum(rows: pd.DataFrame) -> str:
     # Not 0 where none is known.
     sums = (float(rows[name].sum()) if len(unknown) < len(rows) else math.nan for name in COST_COLUMNS)
     return format_sum(*sums, calls=len(rows), unpriced=unpriced, uncounted=len(unknown) - unpriced)
-
-
-def _subtitle(rows: pd.DataFrame) -> str:
-    """The sum of all calls, and how many have a part in it."""
-    known = int((~rows["is_unknown"]).sum())
-    if known == len(rows):
-        return f"{_format_sum(rows)} for {format_count(known, 'call')}"
-    # The footnotes say why the others have none.
-    amount = _format_sum(rows).partition(" (")[0]
-    return f"{amount} for {format_count(known, 'call')} of {len(rows):,}"
 
 
 def _missing_notes(frame: pd.DataFrame) -> list[str]:

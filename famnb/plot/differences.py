@@ -184,9 +184,8 @@ def _relative(row: Mapping[str, Any]) -> tuple[float, float, float]:
     if row["statistic"] == RATIO:
         return row["ratio"], row["ratio_low"], row["ratio_high"]
     base = row["first_value"]
-    if not base > 0:
-        return math.nan, math.nan, math.nan
-    value, low, high = (1 + row[name] / base for name in ("difference", "low", "high"))
-    if value <= 0:
-        return math.nan, math.nan, math.nan
-    return value, low if math.isnan(low) else max(low, min(LEAST_RATIO, value)), high
+    if base > 0:
+        value, low, high = (1 + row[name] / base for name in ("difference", "low", "high"))
+        if value > 0:
+            return value, low if math.isnan(low) else max(low, min(LEAST_RATIO, value)), high
+    return math.nan, math.nan, math.nan

@@ -10,20 +10,14 @@ from typing import Any, cast
 
 import matplotlib
 import matplotlib.figure
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-import PIL.Image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from famnb.plot.palette import LIGHT, Palette, dark_colours, palette_on
+from famnb.plot.palette import LIGHT, dark_colours, palette_of_style, palette_on
 
 # With the width of `layout.WIDTHS`, 800 pixels of the page.
 DPI = 100
 PIXEL_RATIO = 2
 """Pixels of the image per pixel of the page, for screens of high density."""
-COLOUR_COUNT = 256
-"""Colours of an image of the page."""
 
 
 # Lab says in an attribute of the page which theme it has, VS Code and marimo in a class. A page that removes styles, as
@@ -51,8 +45,8 @@ class Figure(matplotlib.figure.Figure):
     caption = ""
     """All that the figure says, as text: facts, notes and whole names, also what it has no room to show."""
 
-    def __init__(self, *, palette: Palette = LIGHT, **options: Any) -> None:
-        super().__init__(dpi=DPI, facecolor=palette.ground, edgecolor="none", **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(dpi=DPI, facecolor=palette_of_style().ground, edgecolor="none", **options)
         # Measuring text needs a renderer, of which a figure without a canvas of its own would make a new one each time.
         FigureCanvasAgg(self)
 
@@ -86,11 +80,9 @@ class Figure(matplotlib.figure.Figure):
         self.dpi = dpi * PIXEL_RATIO
         try:
             with dark_colours(self) if dark else contextlib.nullcontext():
-                canvas.draw()
+                canvas.print_png(buffer)
         finally:
             self.dpi = dpi
-        # Two thirds of the time of zlib's own level for a twentieth more bytes.
-        _limit_colours(np.asarray(canvas.buffer_rgba())).save(buffer, "png", compress_level=4)
         return buffer.getvalue()
 
     def to_uri(self, *, dark: bool = False) -> str:
@@ -108,24 +100,3 @@ class Figure(matplotlib.figure.Figure):
 
 def _data_uri(image: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(image).decode()}"
-
-
-def _limit_colours(pixels: npt.NDArray[np.uint8]) -> PIL.Image.Image:
-    """An image of the commonest colours, with the nearest of them in place of each other one, all at edges of shapes.
-
-    It is half as large as with all colours, and sooner written. Pillow's own ways to choose colours take the mean of
-    those that are alike, such as the ground and a pale band on it, which is then no longer seen.
-    """
-    codes, colours = pd.factorize(np.ascontiguousarray(pixels).view(np.uint32).ravel())
-    by_count = np.argsort(-np.bincount(codes))
-    kept, others = (
-        colours[places].view(np.uint8).reshape(-1, 4).astype(np.int32)
-        for places in (by_count[:COLOUR_COUNT], by_count[COLOUR_COUNT:])
-    )
-    numbers = np.empty(len(colours), np.uint8)
-    numbers[by_count[:COLOUR_COUNT]] = np.arange(len(kept))
-    # Of the squared distances, what depends on the colour that is kept.
-    numbers[by_count[COLOUR_COUNT:]] = ((kept**2).sum(axis=1) - 2 * others @ kept.T).argmin(axis=1)
-    image = PIL.Image.fromarray(numbers[codes].reshape(pixels.shape[:2]), "P")
-    image.putpalette(kept.astype(np.uint8).tobytes(), "RGBA")
-    return image

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import matplotlib.figure
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from famnb import stats
-from famnb.formatting import format_count, format_duration, format_simulated
+from famnb.formatting import format_count, format_simulated
 from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.ecdf import ascending_values, draw_ecdf, mark_percentiles, set_ecdf_axes
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
-from famnb.plot.labels import simulation_note
+from famnb.plot.labels import format_in, simulation_note
 from famnb.plot.layout import FigureSize, Width
 
 
@@ -39,7 +37,12 @@ def gaps(
         which, left_out = select_calls(which)
     events = _events_of(which, by)
     require_columns(events, "call_id", "batch", "t_s", "chars", by)
-    table = _gap_table(events)
+    content = events[numeric_column(events, "chars", "expected characters") > 0]
+    content = content.assign(t_s=numeric_column(content, "t_s", "expected seconds"))
+    # Events of one batch came in one read, so there is no gap between them.
+    reads = content.drop_duplicates(["call_id", "batch"])
+    gap_s = reads.groupby("call_id", sort=False, observed=True, dropna=False)["t_s"].diff()
+    table = reads.assign(gap_s=gap_s).dropna(subset=["gap_s"])
     codes, groups = group_rows(table[by])
     rows = pd.DataFrame({"group": codes, "value": table["gap_s"].to_numpy() * 1e3})
     if "simulated" in events:
@@ -60,20 +63,17 @@ def gaps(
     if rows.empty:
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")
     canvas = chart.create_canvas()
+    format_gap = format_in("t_s", 1e3)
     entries = []
     for index, group in enumerate(groups):
         values = ascending_values(rows, index)
         handle = draw_ecdf(canvas, index, values)
-        facts = mark_percentiles(canvas, index, values, 1.0, _format_gap, most=0.99)
+        facts = mark_percentiles(canvas, index, values, 1.0, lambda gap: format_gap(gap.value), most=0.99)
         entries.append(LegendEntry(handle, group, facts, f"{len(values):,} gaps"))
     set_ecdf_axes(canvas, rows["value"].to_numpy())
     streams = table["call_id"].nunique(dropna=False)
     chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
     return chart.finish()
-
-
-def _format_gap(gap: stats.Interval) -> str:
-    return format_duration(gap.value / 1e3, ms_below=1)
 
 
 def _events_of(which: CallSelection, by: str) -> pd.DataFrame:
@@ -86,17 +86,3 @@ def _events_of(which: CallSelection, by: str) -> pd.DataFrame:
     require_columns(events.join(which.iloc[:0], rsuffix="_call"), by)
     wanted = [name for name in {by, "simulated"} if name in which and name not in events]
     return events.merge(which[["call_id", *wanted]], on="call_id", how="left")
-
-
-def _gap_table(events: pd.DataFrame) -> pd.DataFrame:
-    """One row a gap, `gap_s`, with the columns of the event that ended it."""
-    content = events[numeric_column(events, "chars", "expected characters") > 0]
-    call = pd.factorize(content["call_id"], use_na_sentinel=False)[0]
-    batch, time = (numeric_column(content, name, "expected numbers") for name in ("batch", "t_s"))
-    # Events of one batch came in one read, so there is no gap between them.
-    is_new_read = np.ones(len(content), dtype=bool)
-    is_new_read[1:] = (call[1:] != call[:-1]) | (batch[1:] != batch[:-1])
-    reads, call, time = content[is_new_read].reset_index(drop=True), call[is_new_read], time[is_new_read]
-    gap = np.full(len(reads), np.nan)
-    gap[1:] = np.where(call[1:] == call[:-1], np.diff(time), np.nan)
-    return reads.assign(gap_s=gap).dropna(subset=["gap_s"]).reset_index(drop=True)

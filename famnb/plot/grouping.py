@@ -55,14 +55,17 @@ def _name_vendors(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(model=frame["model"].astype(object).mask(is_shared, full_names))
 
 
+PROMPT_COLUMNS = ("prompt_id", "prompt_hash", "prompt")
+"""Columns that say which calls asked the same."""
+
+
 def prompt_column(frame: pd.DataFrame) -> str | None:
     """The column that says which calls asked the same prompt; None if there is none, or all of it is missing.
 
     Ids of prompts are an experiment's own, so that of calls of several the hash tells.
     """
     is_one_experiment = "experiment" not in frame or frame["experiment"].nunique(dropna=False) <= 1
-    names = ["prompt_id"] if is_one_experiment else []
-    for name in (*names, "prompt_hash", "prompt"):
+    for name in PROMPT_COLUMNS[0 if is_one_experiment else 1 :]:
         if name in frame and frame[name].notna().any():
             return name
     return None
@@ -118,26 +121,21 @@ def group_rows(values: pd.Series[Any], most: int | None = None) -> tuple[np.ndar
     Of more than MAX_GROUPS, or of more than `most`, the smallest are one group, which is called by how many they are.
     """
     most = max(min(MAX_GROUPS, MAX_GROUPS if most is None else most), 2)
-    codes, uniques = pd.factorize(values)
-    names = np.array([str(value) for value in uniques] + [NO_VALUE], dtype=object)
-    codes = np.where(codes < 0, len(names) - 1, codes)
-    sizes = np.bincount(codes, minlength=len(names))
-    present = [code for code in range(len(names)) if sizes[code]]
-    shown, others = present, list[int]()
-    if len(present) > most:
-        by_size = sorted(present, key=lambda code: -int(sizes[code]))
-        shown, others = by_size[: most - 1], by_size[most - 1 :]
+    codes, names = pd.factorize(values.astype(object).where(values.notna(), NO_VALUE).map(str))
+    shown = list(names)
+    if len(names) > most:
+        sizes = np.bincount(codes)
+        shown = [names[code] for code in np.argsort(-sizes, kind="stable")[: most - 1]]
     # A column's own order, such as that of an experiment's variants; else by name, v2 before v10. Not by size: the same
     # groups have the same place in every figure.
     # The categories of an experiment's variants are in its order, though nothing says that one is less than the next.
     has_order = getattr(values.dtype, "ordered", False) or (values.name == "variant" and hasattr(values, "cat"))
     categories = list(map(str, values.cat.categories)) if has_order else []
     places = {name: place for place, name in enumerate(categories)}
-    shown = sorted(shown, key=lambda code: (places.get(str(names[code]), len(places)), natural_key(str(names[code]))))
-    index = np.full(len(names), len(shown))
-    index[shown] = np.arange(len(shown))
-    labels = [str(names[code]) for code in shown]
-    return index[codes], [*labels, f"{len(others)} others"] if others else labels
+    shown.sort(key=lambda name: (places.get(name, len(places)), natural_key(name)))
+    index = np.array([shown.index(name) if name in shown else len(shown) for name in names], dtype=int)
+    others = len(names) - len(shown)
+    return index[codes], [*shown, f"{others} others"] if others else shown
 
 
 def group_looks(by: str, groups: Sequence[str]) -> dict[str, Any]:

@@ -7,42 +7,31 @@ from functools import partial
 
 import pandas as pd
 
+from famnb.experiment.metrics import find_metric
 from famnb.formatting import (
     FormatValue,
     format_count,
     format_duration,
-    format_interval,
     format_number,
     format_simulated,
     format_usd,
 )
-from famnb.frame.columns import CALLS, DELTAS
-from famnb.stats import Interval
+from famnb.frame.columns import CALLS, DELTAS, PEER
 
-COLUMN_NAMES = {
-    "ttfb_s": "time to response headers",
-    "ttft_s": "time to first token",
-    "ttfa_s": "time to first answer text",
-    "think_s": "time spent thinking",
-    "e2e_s": "time to the end of the reply",
+NAMES = {
     "icl_p50_s": "median inter-chunk latency",
     "icl_p95_s": "95th percentile of inter-chunk latency",
     "icl_max_s": "longest inter-chunk latency",
     "itl_s": "inter-token latency",
-    "tpot_s": "time per output token",
-    "output_tps": "output tokens per second",
-    "cost_usd": "cost",
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
     "score_votes": "share of votes won",
 }
-# `itl_s` is in a frame only where `definition=` asks for it, so it is no declared column.
-UNITS = {column.name: column.unit for column in (*DELTAS, *CALLS)} | {"itl_s": "s"}
+"""Names of columns where they are not those of the metrics of an experiment."""
+UNITS = {column.name: column.unit for column in (*DELTAS, *CALLS, *PEER)}
 
 
 def column_name(column: str) -> str:
     """The name of a column in words, such as "time to first token" for `ttft_s`; the column itself if it has none."""
-    return COLUMN_NAMES.get(column) or (f"score {column[6:]}" if column.startswith("score_") else column)
+    return NAMES.get(column) or find_metric(column).title
 
 
 def axis_label(column: str, largest: float) -> tuple[str, float]:
@@ -80,11 +69,6 @@ def format_in(column: str, scale: float) -> FormatValue:
         return f"{'−' if value < 0 else ''}{size:,.{decimals}f} {'m' if scale > 1 else ''}{unit}"
 
     return format_value
-
-
-def format_metric_interval(column: str, interval: Interval, *, factor: float = 1.0) -> str:
-    """A value of a column and, where n carries one, its interval: `2.00 s (1.50–2.50 s)`; `≈` marks an estimate."""
-    return format_interval(interval, partial(format_metric, column), factor=factor)
 
 
 NAME_CHARS = 30

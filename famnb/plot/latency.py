@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import matplotlib.figure
 import numpy as np
@@ -13,6 +12,7 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.errors import InvalidRequest
+from famnb.formatting import FormatValue, format_interval
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.ecdf import (
@@ -32,13 +32,11 @@ from famnb.plot.grouping import (
     time_column,
 )
 from famnb.plot.labels import (
-    COLUMN_NAMES,
     axis_label,
     capitalize,
     clock_notes,
     column_name,
-    format_metric,
-    format_metric_interval,
+    format_in,
     no_rows_reason,
     simulation_note,
 )
@@ -78,14 +76,20 @@ def latency(
     if over not in (None, "hour"):
         raise InvalidRequest(f"over: expected 'hour' or None, got {over!r}")
     frame, left_out = select_calls(frame)
-    values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
+    values = numeric_column(frame, metric, "latencies are columns of numbers such as ttft_s and e2e_s")
     streamed = frame["streamed"][~np.isnan(values)] if "streamed" in frame else pd.Series(dtype="boolean")
     has_both = bool(streamed.isin([True]).any() and streamed.isin([False]).any())
-    codes, groups = group_rows(_name_kinds(frame, by) if has_both and by != "streamed" else frame[by])
+    groups_of_rows = frame[by]
+    if has_both and by != "streamed":
+        names = groups_of_rows.astype(object).where(groups_of_rows.notna(), NO_VALUE).map(str)
+        kinds = frame["streamed"].astype(object).map({True: ", streamed", False: ", whole"})
+        groups_of_rows = names + kinds.fillna("")
+    codes, groups = group_rows(groups_of_rows)
     rows = pd.DataFrame({"group": codes, "value": values})
     known = values[~np.isnan(values)]
     name = column_name(metric)
     label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
+    format_value = format_in(metric, scale)
     title, x, y = f"{capitalize(name)} by {by}", label, "share of calls"
     if over == "hour":
         started = time_column(frame)
@@ -106,41 +110,30 @@ def latency(
     canvas = chart.create_canvas()
     if over == "hour":
         entries = [
-            _draw_hours(canvas, index, len(groups), group, rows[rows["group"] == index].dropna(), metric, scale)
+            _draw_hours(canvas, index, len(groups), group, rows[rows["group"] == index].dropna(), scale, format_value)
             for index, group in enumerate(groups)
         ]
         canvas.axes.set(xticks=range(0, 25, 3), xlim=(-0.3, 24))
         canvas.axes.set_ylim(bottom=0)
         chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
     else:
-        entries = [
-            _draw_distribution(canvas, index, group, ascending_values(rows, index), metric, scale)
-            for index, group in enumerate(groups)
-        ]
+        entries = []
+        for index, group in enumerate(groups):
+            of_group = ascending_values(rows, index)
+            handle = draw_ecdf(canvas, index, of_group * scale)
+            facts = mark_percentiles(
+                canvas, index, of_group, scale, lambda percentile: format_interval(percentile, format_value)
+            )
+            if len(of_group) == 1:
+                facts = [format_value(float(of_group[0]))]
+            entries.append(LegendEntry(handle, group, facts, f"{len(of_group):,}"))
         set_ecdf_axes(canvas, known * scale)
         chart.add_legend(entries)
     return chart.finish()
 
 
-def _name_kinds(frame: pd.DataFrame, by: str) -> pd.Series[Any]:
-    """The values of a column, each with the kind of its reply: `fam-mini, streamed`."""
-    names = frame[by].astype(object).where(frame[by].notna(), NO_VALUE).map(str)
-    return names + frame["streamed"].astype(object).map({True: ", streamed", False: ", whole"}).fillna("")
-
-
-def _draw_distribution(
-    canvas: Canvas, index: int, group: str, values: np.ndarray[Any, Any], metric: str, scale: float
-) -> LegendEntry:
-    """Draw a group's line and its percentiles; returns its line of the legend."""
-    handle = draw_ecdf(canvas, index, values * scale)
-    facts = mark_percentiles(canvas, index, values, scale, partial(format_metric_interval, metric))
-    if len(values) == 1:
-        facts = [format_metric(metric, float(values[0]))]
-    return LegendEntry(handle, group, facts, f"{len(values):,}")
-
-
 def _draw_hours(
-    canvas: Canvas, index: int, groups: int, group: str, rows: pd.DataFrame, metric: str, scale: float
+    canvas: Canvas, index: int, groups: int, group: str, rows: pd.DataFrame, scale: float, format_value: FormatValue
 ) -> LegendEntry:
     """Draw a group's median and 95th percentile of each hour."""
     style = canvas.palette.line_style(index)
@@ -166,5 +159,5 @@ def _draw_hours(
     marks = hollow_marker(canvas, style["color"], 5)
     canvas.axes.plot(*np.reshape(p95s, (-1, 2)).T, marker="D", linestyle="none", **marks)
     canvas.axes.plot(*np.transpose(medians), marker="o", markersize=4, linewidth=0.9, **style)
-    facts = [f"median {format_metric(metric, float(rows['value'].median()))} in all"] if len(rows) > 1 else []
+    facts = [f"median {format_value(float(rows['value'].median()))} in all"] if len(rows) > 1 else []
     return LegendEntry(handle, group, facts, f"{len(rows):,}")

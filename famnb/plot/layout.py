@@ -119,9 +119,11 @@ def text_width_in(text: str, size_pt: float, weight: str = "normal") -> float:
 
 def wrap_text(text: str, width_in: float, size_pt: float, weight: str = "normal") -> list[str]:
     """Break a text into lines that are no wider than `width_in`; words that are wider than that are broken, too."""
+    # At hyphens only if need be: names of models have many.
+    is_wide = any(text_width_in(word, size_pt, weight) > width_in for word in text.split(" "))
     characters = len(text)
     while characters > 4:
-        lines = textwrap.wrap(text, characters)
+        lines = textwrap.wrap(text, characters, break_on_hyphens=is_wide, break_long_words=is_wide)
         widest = max((text_width_in(line, size_pt, weight) for line in lines), default=0.0)
         if widest <= width_in:
             return lines

@@ -83,7 +83,11 @@ def load(
     chart.add_legend(entries, f"{format_count(len(counted), 'call')}; filled the median, open the 95th percentile")
     if parts > 1:
         _draw_goodput(chart, points)
-    moments = {step: _find_moments(frame[frame["step"] == step]) for step in drawn}
+    # When the calls of each step were due and when they ended, each ascending, in seconds since the step began.
+    moments: dict[str, list[np.ndarray[Any, Any]]] = {
+        step: [np.sort(frame.loc[frame["step"] == step, name].dropna().to_numpy(float)) for name in ("due_s", "end_s")]
+        for step in drawn
+    }
     if parts > 2:
         _draw_in_flight(chart, moments)
     chart.details += [
@@ -114,7 +118,9 @@ def _measure(calls: pd.DataFrame, counted: pd.DataFrame) -> dict[str, float]:
 
 def _draw_latency(canvas: Canvas, index: int, step: str, point: dict[str, float]) -> LegendEntry:
     style = canvas.palette.line_style(index)
-    marker = {"color": style["color"], "marker": canvas.palette.marker(index), "linestyle": "none", "markersize": 7}
+    marker: dict[str, Any] = {"color": style["color"], "marker": canvas.palette.marker(index), "linestyle": "none"}
+    # Whole where no call was answered, too.
+    marker |= {"markersize": 7 * canvas.size.text_scale, "clip_on": False}
     x = point["answered"]
     if not math.isnan(point["p95"]):
         canvas.axes.plot([x, x], [point["p50"], point["p95"]], color=style["color"], linewidth=1)
@@ -147,22 +153,13 @@ def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
     axes.legend(loc="upper left", frameon=False, **style)
 
 
-Moments = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
-
-
-def _find_moments(calls: pd.DataFrame) -> Moments:
-    """When the calls of a step were due and when they ended, each ascending, in seconds since the step began."""
-    due, end = (np.sort(calls[name].dropna().to_numpy(dtype=float)) for name in ("due_s", "end_s"))
-    return due, end
-
-
 def _count_in_flight(
     due: np.ndarray[Any, Any], end: np.ndarray[Any, Any], times: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     return np.searchsorted(due, times, side="right") - np.searchsorted(end, times, side="right")
 
 
-def _draw_in_flight(chart: Chart, moments: dict[str, Moments]) -> None:
+def _draw_in_flight(chart: Chart, moments: dict[str, list[np.ndarray[Any, Any]]]) -> None:
     """Draw how many calls were in flight at each moment of a step."""
     canvas = chart.add_axes(x="seconds since the step began", y="calls in flight")
     if canvas is None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import matplotlib
 import matplotlib.figure
-from matplotlib.artist import Artist
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex, to_rgb, to_rgba, to_rgba_array
 from matplotlib.lines import Line2D
@@ -42,6 +41,8 @@ class Palette:
     soft: str
     faint: str
     ground: str
+    dot_alpha: float = 0.65
+    """How opaque dots are that may lie on each other: on dark ground more, on which dark colours are hard to see."""
     slots: tuple[int, ...] = ()
     """The number that decides the style of each group, by its index; without one it is the index itself."""
     kinds: tuple[str, ...] = ()
@@ -77,6 +78,11 @@ class Palette:
             "linewidth": 0.6,
         }
 
+    def dot_style(self, index: int) -> dict[str, Any]:
+        """Colour and opacity of the dots of a group, which may lie on each other."""
+        colour = self.line_style(index)["color"]
+        return {"color": colour, "linestyle": "none", "alpha": self.dot_alpha, "markeredgewidth": 0}
+
     def cycle(self, index: int) -> int:
         """Return how often the colours were all used before a group's turn."""
         return self._slot(index) // len(COLOURS)
@@ -93,7 +99,7 @@ class Palette:
 
 
 LIGHT = Palette(strong="#1f2328", soft="#59636e", faint="#d9dee3", ground="#ffffff")
-DARK = Palette(strong="#f0f3f6", soft="#a5afba", faint="#4a525b", ground="#111418")
+DARK = Palette(strong="#f0f3f6", soft="#a5afba", faint="#4a525b", ground="#111418", dot_alpha=0.95)
 # Between the two: at 4.4 to 1 on white and 4.2 to 1 on near-black it can be read on both.
 NEUTRAL = Palette(strong="#767e87", soft="#767e87", faint="#9aa3ad", ground="none")
 """For a transparent ground, of which nobody knows what is behind it."""
@@ -151,22 +157,22 @@ def dark_colours(figure: matplotlib.figure.Figure) -> Iterator[None]:
     undo: list[Callable[[], Any]] = []
     try:
         for artist in figure.findobj():
-            _darken(artist, undo)
+            # Only dots are translucent and without a line between them.
+            if isinstance(artist, Line2D) and artist.get_linestyle() == "None" and (alpha := artist.get_alpha()):
+                undo.append(partial(artist.set_alpha, alpha))
+                artist.set_alpha(DARK.dot_alpha)
+            for name in next((names for kind, names in _COLOUR_PROPERTIES.items() if isinstance(artist, kind)), ()):
+                colour = getattr(artist, f"get_{name}")()
+                if isinstance(colour, str) and colour in ("none", "auto"):
+                    continue
+                rows = to_rgba_array(colour)
+                counterparts = [dark_counterparts().get(_round_colour(row)) for row in rows]
+                if any(counterparts):
+                    dark = [(*new, row[3]) if new else tuple(row) for new, row in zip(counterparts, rows, strict=True)]
+                    setter = getattr(artist, f"set_{name}")
+                    undo.append(partial(setter, colour))
+                    setter(dark if isinstance(artist, Collection) else dark[0])
         yield
     finally:
         for restore in undo:
             restore()
-
-
-def _darken(artist: Artist, undo: list[Callable[[], Any]]) -> None:
-    for name in next((names for kind, names in _COLOUR_PROPERTIES.items() if isinstance(artist, kind)), ()):
-        colour = getattr(artist, f"get_{name}")()
-        if isinstance(colour, str) and colour in ("none", "auto"):
-            continue
-        rows = to_rgba_array(colour)
-        counterparts = [dark_counterparts().get(_round_colour(row)) for row in rows]
-        if any(counterparts):
-            dark = [(*new, row[3]) if new else tuple(row) for new, row in zip(counterparts, rows, strict=True)]
-            setter = getattr(artist, f"set_{name}")
-            undo.append(partial(setter, colour))
-            setter(dark if isinstance(artist, Collection) else dark[0])

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
 from famnb.experiment.front import place_variants
-from famnb.experiment.metrics import Better, Measured, find_metric, measure_column
+from famnb.experiment.metrics import Better, find_metric, measure_column
 from famnb.formatting import format_interval, format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
@@ -96,7 +96,9 @@ def pareto(
     label, scale = axes[up]
     names = [column_name(column) for column in columns]
     metrics = list(measured)
-    cost_factors = _cost_factors(measured[metrics[0]], numbered[_GROUP])
+    # How far apart the ends of each group's cost are, where token counts are estimated.
+    ends = pd.DataFrame({"low": measured[metrics[0]].low, "high": measured[metrics[0]].high}).groupby(codes).sum()
+    cost_factors = {int(group): high / low for group, low, high in ends.itertuples() if low > 0}
     missing = [group for index, group in enumerate(groups) if index not in points]
     notes = [f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."] if missing else []
     fewest = stats.min_values()
@@ -141,12 +143,6 @@ def pareto(
         entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals are of new prompts"
     )
     return chart.finish()
-
-
-def _cost_factors(costs: Measured, groups: pd.Series[int]) -> dict[int, float]:
-    """How far apart the ends of each group's cost are, where token counts are estimated."""
-    sums = pd.DataFrame({"low": costs.low, "high": costs.high}).groupby(groups).sum()
-    return {int(group): high / low for group, low, high in sums.itertuples() if low > 0}
 
 
 def _draw_point(

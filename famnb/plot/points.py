@@ -23,7 +23,6 @@ from famnb.plot.figure import Figure
 from famnb.plot.grouping import group_looks, group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, lay_out
-from famnb.plot.palette import palette_of_style
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
@@ -132,7 +131,7 @@ def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None, log: str
     calls, left_out = select_calls(frame)
     if log not in ("", "x", "y", "xy"):
         raise InvalidRequest(f"log: expected 'x', 'y', 'xy' or '', got {log!r}")
-    across, up = (_set_log(read_axis(calls, column), name in log) for name, column in (("x", x), ("y", y)))
+    across, up = (read_axis(calls, column, is_log=name in log) for name, column in (("x", x), ("y", y)))
     codes, groups = group_rows(calls[by]) if by else (np.zeros(len(calls), np.int64), ["calls"])
     placed = np.isfinite(across.values) & np.isfinite(up.values)
     missing, names = int((~placed).sum()), dict.fromkeys((across.name, up.name))
@@ -151,41 +150,27 @@ def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None, log: str
     )
 
 
-def read_axis(frame: pd.DataFrame, column: str) -> Axis:
+def read_axis(frame: pd.DataFrame, column: str, *, is_log: bool = False) -> Axis:
     """Return the axis of a column of numbers or times. Raises InvalidRequest for any other column."""
     values = frame[column]
-    if _is_time(values):
+    is_time = pd.api.types.is_datetime64_any_dtype(values.dtype)
+    first: Any = next(iter(values.dropna().head(1)), None)
+    # Text such as a CSV file has; but "2026" is a year in ISO 8601, and a number in any other column of text.
+    if isinstance(first, str) and not first.isdigit():
+        is_time = not pd.isna(pd.to_datetime(first, format="ISO8601", errors="coerce"))
+    if is_time:
         moments = pd.to_datetime(time_column(frame, column), utc=True)
         seconds: Floats = np.asarray((moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
         name = "start" if column == "started_at" else column_name(column)
+        if is_log:
+            raise InvalidRequest(f"log: {name} is no number, so its axis cannot be logarithmic")
         return Axis(column, name, f"{name} (UTC)", seconds, "time")
     numbers = numeric_column(frame, column, "x and y are columns of numbers or of times; by may be any column")
     known = numbers[~np.isnan(numbers)]
     label, scale = axis_label(column, float(known.max()) if len(known) else 0.0)
-    return Axis(column, column_name(column), label, numbers * scale)
-
-
-def _set_log(axis: Axis, is_log: bool) -> Axis:
-    if not is_log:
-        return axis
-    if axis.kind != "number":
-        raise InvalidRequest(f"log: {axis.name} is no number, so its axis cannot be logarithmic")
-    return dataclasses.replace(axis, is_log=True, values=np.where(axis.values > 0, axis.values, np.nan))
-
-
-def _is_time(values: pd.Series[Any]) -> bool:
-    """Whether a column holds times, as datetimes or as text such as a CSV file has."""
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        return True
-    first = next(iter(values.dropna().head(1)), None)
-    if not isinstance(first, str):
-        return False
-    try:
-        pd.to_datetime(first, format="ISO8601")
-    except ValueError:
-        return False
-    # "2026" is a year in ISO 8601, and a number in any other column of text.
-    return not first.isdigit()
+    if is_log:
+        numbers = np.where(numbers > 0, numbers, np.nan)
+    return Axis(column, column_name(column), label, numbers * scale, is_log=is_log)
 
 
 def draw(points: Points) -> matplotlib.figure.Figure:
@@ -215,10 +200,9 @@ def draw_axes(
     `ends` are those of x from the left and of y from the top; left, top, width and height are shares of the picture.
     """
     size = FigureSize(width_in, AXES_HEIGHT_IN, 1.0)
-    palette = dataclasses.replace(palette_of_style(), **points.looks)
-    figure = Figure(palette=palette, figsize=(width_in, AXES_HEIGHT_IN))
-    canvas = Canvas(figure, figure.subplots(), palette, is_own=True, size=size, width_in=width_in * 0.8)
-    canvas.style_axes()
+    figure = Figure()
+    canvas = Canvas.create(figure, size)
+    canvas.palette = dataclasses.replace(canvas.palette, **points.looks)
     canvas.set_labels(x=points.x.label, y=points.y.label)
     _paint(canvas, points, hidden)
     (left, right), (top, bottom) = (
@@ -238,12 +222,11 @@ def _paint(canvas: Canvas, points: Points, hidden: Sequence[int] = ()) -> list[L
     entries = []
     for code, group in enumerate(points.groups):
         # Groups of one colour differ in shape.
-        marker, colour = "oDs"[min(canvas.palette.cycle(code), 2)], canvas.palette.line_style(code)["color"]
+        style = {"marker": "oDs"[min(canvas.palette.cycle(code), 2)], **canvas.palette.dot_style(code)}
         mask = (points.codes == code) & (code not in hidden)
         size = 5 if len(x) < 1000 else 3 if len(x) < 10_000 else 1.5
-        style: dict[str, Any] = {"linestyle": "none", "marker": marker, "color": colour, "markeredgewidth": 0}
-        canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
-        (handle,) = canvas.axes.plot([], [], markersize=6, **style)
+        canvas.axes.plot(x[mask], y[mask], markersize=size, rasterized=True, **style)
+        (handle,) = canvas.axes.plot([], [], markersize=6, **style | {"alpha": 1})
         entries.append(LegendEntry(handle, group, n=f"{sizes[code]:,}"))
     canvas.axes.set_xscale("log" if points.x.is_log else "linear")
     canvas.axes.set_yscale("log" if points.y.is_log else "linear")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import matplotlib.figure
@@ -58,7 +59,11 @@ def success(
     require_columns(frame, by, "status")
     frame, left_out = select_calls(frame)
     is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
-    failed = _are_failures(frame)
+    frame = frame.assign(**{name: None for name in ("error", "http_status") if name not in frame})
+    errors = frame["error"].astype(object)
+    judge = functools.cache(is_failure)
+    kinds = zip(frame["status"].astype(str), errors.where(errors.notna(), None), strict=True)
+    failed = np.fromiter((judge(status, error) for status, error in kinds), dtype=bool, count=len(frame))
     is_tried = is_answered | failed
     room = rows_that_fit(size) if ax is None else None
     codes, groups = group_rows(frame[by], room)
@@ -119,25 +124,13 @@ def success(
     return chart.finish()
 
 
-def _are_failures(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
-    """Which calls failed, as an experiment counts them."""
-    error = frame["error"] if "error" in frame else pd.Series(None, index=frame.index, dtype="object")
-    # Of a million calls there are few kinds of ends, each of which is judged once.
-    statuses, errors = (pd.factorize(column, use_na_sentinel=False) for column in (frame["status"], error))
-    names = [[None if pd.isna(name) else str(name) for name in uniques] for _, uniques in (statuses, errors)]
-    is_failed = np.array([[is_failure(str(status), name) for name in names[1]] for status in names[0]], dtype=bool)
-    return is_failed[statuses[0], errors[0]] if len(frame) else np.zeros(0, dtype=bool)
-
-
 def _count_reasons(failed: pd.DataFrame, codes: np.ndarray[Any, Any], groups: int) -> pd.DataFrame:
     """How many calls of each group failed of what: a row a reason, the most frequent first, a column a group."""
     if failed.empty:
         return pd.DataFrame(columns=range(groups), dtype=int)
-    names = failed["error"].astype("object").to_list() if "error" in failed else [None] * len(failed)
-    statuses = failed["http_status"].to_list() if "http_status" in failed else [None] * len(failed)
     reasons = [
-        " ".join([NO_REASON if pd.isna(name) else str(name), *([] if pd.isna(status) else [str(int(status))])])
-        for name, status in zip(names, statuses, strict=True)
+        f"{NO_REASON if pd.isna(error) else error}{'' if pd.isna(status) else f' {int(status)}'}"
+        for error, status in zip(failed["error"], failed["http_status"], strict=True)
     ]
     table = pd.crosstab(np.array(reasons), codes).reindex(columns=range(groups), fill_value=0)
     table = table.loc[table.sum(axis=1).sort_values(ascending=False, kind="stable").index]

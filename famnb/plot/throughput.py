@@ -132,27 +132,9 @@ def _draw_rates(
 def amount_by(edges: np.ndarray[Any, Any], rows: pd.DataFrame) -> np.ndarray[Any, Any]:
     """How much had come by each edge, if each row brings its `amount` evenly from `begin` to `end`."""
     begin, end, amount = (rows[name].to_numpy() for name in ("begin", "end", "amount"))
-    # A rate over less than a nanosecond would be infinite, or lose all digits of the others.
-    is_instant = end - begin <= 1e-9
-    is_steady = ~is_instant
-    rate = amount[is_steady] / (end - begin)[is_steady]
-    ramp = _sum_ramps(begin[is_steady], rate, edges) - _sum_ramps(end[is_steady], rate, edges)
-    order = np.argsort(end[is_instant])
-    sums = np.concatenate([[0.0], amount[is_instant][order].cumsum()])
-    jumps = sums[np.searchsorted(end[is_instant][order], edges, side="right")]
+    # What comes at one moment takes a microsecond: a rate over no time would be infinite.
+    begin = np.minimum(begin, end - 1e-6)
+    sums = np.array([amount @ np.clip((edge - begin) / (end - begin), 0, 1) for edge in edges])
     # What comes at the first edge itself belongs to the first step, so that nothing is lost.
-    jumps[0] = 0.0
-    return np.asarray(ramp + jumps)
-
-
-def _sum_ramps(
-    since: np.ndarray[Any, Any], rate: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """The sum at each edge t of rate x (t - since), over those that have begun."""
-    # By what began before each edge: a table of calls x edges would have 120 numbers a call, and sorting takes longer.
-    first_edge = np.searchsorted(edges, since, side="left")
-    rates, offsets = (
-        np.bincount(first_edge, weights=weights, minlength=len(edges) + 1)[:-1].cumsum()
-        for weights in (rate, rate * since)
-    )
-    return np.asarray(edges * rates - offsets)
+    sums[0] = 0.0
+    return sums

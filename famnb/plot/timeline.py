@@ -46,15 +46,19 @@ def timeline(
     y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. `interactive` returns a
     widget of what came instead, each event a point at its time and its size, as `explore` does.
     """
-    size, found = FigureSize.choose(figsize, width, ax), _find_reply(reply)
+    size = FigureSize.choose(figsize, width, ax)
+    call = Ledger().call(reply) if isinstance(reply, str) else reply
+    found = call.reply if isinstance(call, RecordedCall) else call
     if interactive:
         events = deltas(found)
         content = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
         return show_points(content, x="t_s", y="chars", by="kind", figsize=figsize, width=width, ax=ax)
     x, y = "seconds since the request was sent", "characters so far"
-    name = _name(found)
+    model = found.model or getattr(found.request, "model", "")
+    name = " · ".join(name for name in (shorten(model), found.endpoint) if name)
     chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(found), ax=ax, size=size)
-    total = _duration(found)
+    # One that was cut off has no terminal event, but a last read.
+    total = found.timing.e2e_s or (found.reads[-1].t_ns / 1e9 if found.reads else None)
     if total is None:
         return chart.finish_empty(_empty_reason(found))
     series = _characters_by_kind(found, total)
@@ -64,21 +68,6 @@ def timeline(
     _draw_marks(canvas, found, total)
     chart.add_legend(entries, _facts(found, total))
     return chart.finish()
-
-
-def _find_reply(reply: AnyReply) -> Reply:
-    call = Ledger().call(reply) if isinstance(reply, str) else reply
-    return call.reply if isinstance(call, RecordedCall) else call
-
-
-def _name(reply: Reply) -> str:
-    model = reply.model or getattr(reply.request, "model", "")
-    return " · ".join(name for name in (shorten(model), reply.endpoint) if name)
-
-
-def _duration(reply: Reply) -> float | None:
-    """Until when a reply has something to show; one that was cut off has no terminal event, but a last read."""
-    return reply.timing.e2e_s or (reply.reads[-1].t_ns / 1e9 if reply.reads else None)
 
 
 def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
@@ -94,17 +83,13 @@ def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     }
 
 
-def _spans(timing: Timing, total: float, *, has_thinking: bool) -> list[tuple[str, float, float]]:
-    """What the reply was doing, from when to when."""
+def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: bool) -> None:
+    """Shade what the reply was doing from when to when, named where there is room."""
     first = total if timing.ttft_s is None else timing.ttft_s
     answer = timing.ttfa_s if timing.ttfa_s is not None else total if has_thinking else first
-    spans = [("waiting", 0.0, first), ("thinking", first, answer), ("answer", answer, total)]
-    return [(part, start, end) for part, start, end in spans if end > start]
-
-
-def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: bool) -> None:
-    """Shade what the reply was doing, named where there is room."""
-    for part, start, end in _spans(timing, total, has_thinking=has_thinking):
+    for part, start, end in (("waiting", 0.0, first), ("thinking", first, answer), ("answer", answer, total)):
+        if start >= end:
+            continue
         colour = PART_COLOURS[part]
         canvas.axes.axvspan(start, end, color=colour, alpha=0.1, linewidth=0, zorder=0)
         # Between the ends of the band, and in the room that is left above the lines.
@@ -199,13 +184,9 @@ def _notes(reply: Reply) -> list[str]:
         notes.append("Not streamed: the whole reply came at once.")
     if not reply.blocks and reply.status != "completed":
         notes.append(_empty_reason(reply))
-    return [*notes, *filter(None, [_simulation_note(reply)])]
-
-
-def _simulation_note(reply: Reply) -> str:
-    if reply.service != "sim":
-        return ""
-    return "Simulated: answered by a simulated engine; timings and texts are made up."
+    if reply.service == "sim":
+        notes.append("Simulated: answered by a simulated engine; timings and texts are made up.")
+    return notes
 
 
 def _empty_reason(reply: Reply) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import COUNTS, Usage
-from famnb.frame import CALLS, calls
+from famnb.frame import calls
 from famnb.frame.columnar_reader import CHUNK
 from famnb.record import Ledger, schema, sql, token_estimates
 from tests.support.exchanges import exchange, spoken
@@ -78,57 +78,30 @@ def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger):
         calls(ledger, columns=["ttft"])
 
 
-def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger):
-    """Rows, words and texts of all pieces are joined; the newest are the last."""
-    ledger.on_close(exchange()).result()
-    with sqlite3.connect(ledger.path) as connection:
-        connection.executemany(
-            "INSERT INTO calls (id, started_us, status, endpoint, model) VALUES (?, ?, 'failed', 'web', ?)",
-            ((f"c{place:05}", place, f"m{place // CHUNK}") for place in range(2 * CHUNK)),
-        )
-    frame = calls(ledger)
-    assert list(frame["call_id"][:-1]) == [f"c{place:05}" for place in range(2 * CHUNK)]
-    assert list(frame["model"].iloc[[0, CHUNK - 1, CHUNK, -1]]) == ["m0", "m0", "m1", "fam-mini"]
-    assert len(calls(ledger, limit=CHUNK)) == CHUNK
-    assert calls(ledger, limit=1)["endpoint"].iloc[0] == "chat"
-
-
 def test_every_cell_is_what_the_ledger_holds(ledger: Ledger):
     """Awkward words, integers of all sizes, numbers that only the last rows have, and more words than a byte counts."""
     ledger.on_close(exchange()).result()
     words = ['a"b\\', "l1\nl2", "\x00\x1f,", "\U0001f600 é", "", "null", None, *(f"w{number}" for number in range(300))]
     integers = [0, -1, None, 2**53, -(2**53)]
-    names = (
-        "id",
-        "started_us",
-        "model",
-        "tag",
-        "error",
-        "variant",
-        "thinking_latency_ms",
-        "ttfb_s",
-        "think_s",
-        "complete",
-    )
-    rows = [
-        (
-            *(f"c{place:05}", place, words[place % len(words)], words[-1 - place % len(words)]),
-            *(words[place % 7], words[place % 5], integers[place % len(integers)], place / 7),
-            *(None if place <= CHUNK else place / 3, (None, 0, 1)[place % 3]),
-        )
-        for place in range(CHUNK + 9)
-    ]
+    columns = {
+        "id": [f"c{place:05}" for place in range(CHUNK + 9)],
+        "model": words,
+        "tag": words[::-1],
+        "error": words[:7],
+        "thinking_latency_ms": integers,
+        "ttfb_s": [place / 7 for place in range(11)],
+        "think_s": [*[None] * CHUNK, *range(9)],
+        "complete": [None, 0, 1],
+    }
+    rows = [[values[place % len(values)] for values in columns.values()] for place in range(CHUNK + 9)]
     with sqlite3.connect(ledger.path) as connection:
         connection.executemany(
-            f"INSERT INTO calls ({', '.join(names)}, status, endpoint) VALUES ({'?,' * len(names)} 'failed', 'web')",
-            rows,
+            f"INSERT INTO calls ({', '.join(columns)}, started_us, status, endpoint) "
+            f"VALUES ({'?,' * len(columns)} ?, 'failed', 'web')",
+            [[*row, place] for place, row in enumerate(rows)],
         )
-    frame = calls(ledger).iloc[:-1]
-    for number, name in enumerate(names):
-        if name != "started_us":
-            found = frame["call_id" if name == "id" else name].astype(object)
-            assert found.where(found.notna(), None).tolist() == [row[number] for row in rows]
-
-
-def test_the_empty_frame_has_all_columns(ledger: Ledger):
-    assert list(calls(ledger).columns) == [column.name for column in CALLS]
+    # The newest is the last.
+    frame = calls(ledger).iloc[:-1].rename(columns={"call_id": "id"})[[*columns]].astype(object)
+    assert frame.where(frame.notna(), None).values.tolist() == rows
+    assert len(calls(ledger, limit=CHUNK)) == CHUNK
+    assert calls(ledger, limit=1)["endpoint"].iloc[0] == "chat"

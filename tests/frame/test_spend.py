@@ -1,9 +1,7 @@
 """What calls cost, added up: nothing invented where no price or no usage is known."""
 
-import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
@@ -42,42 +40,20 @@ def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client):
 
 @pytest.mark.parametrize(
     ("period", "begins"),
-    [
-        ("hour", "2026-01-01 00:00"),
-        ("day", "2026-01-01"),
-        ("week", "2025-12-29"),
-        ("month", "2026-01-01"),
-    ],
+    [("hour", "2026-01-01 00:00"), ("day", "2026-01-01"), ("week", "2025-12-29"), ("month", "2026-01-01")],
 )
-def test_periods_begin_at_wall_time_of_the_zone(client, monkeypatch, period, begins):
-    moment = pd.Timestamp("2025-12-31 23:30", tz="UTC")
-    client.ledger.flush()
-    real = famnb.calls
-
-    def moved(*args: object, **options: object) -> pd.DataFrame:
-        frame = real(*args, **options)  # type: ignore[arg-type]
-        return frame.assign(started_at=frame["started_at"].mask(frame["started_at"].notna(), moment))
-
-    monkeypatch.setattr(sys.modules["famnb.frame.spend"], "calls", moved)  # `famnb.frame.spend` is the function
-    found = famnb.spend(client, by=period, tz="Europe/Paris")
-    assert found[period].tolist() == [pd.Timestamp(begins)]
-    assert found["calls"].tolist() == [4]
+def test_periods_begin_at_wall_time_of_the_zone(ledger: Ledger, period: str, begins: str):
+    ledger.on_close(exchange(started_at=datetime(2025, 12, 31, 23, 30, tzinfo=UTC)))
+    found = famnb.spend(ledger, by=period, tz="Europe/Paris")
+    assert (found[period].tolist(), found["calls"].tolist()) == ([pd.Timestamp(begins)], [1])
 
 
 def test_several_words_make_a_row_each_and_filters_are_those_of_calls(client: famnb.Client):
     found = famnb.spend(client, by=["day", "endpoint"], endpoint="chat")
     assert list(found.columns[:2]) == ["day", "endpoint"]
     assert found[["endpoint", "calls"]].values.tolist() == [["chat", 2]]
-
-
-def test_a_status_is_a_filter_and_a_word_said_twice_is_one(client: famnb.Client):
-    found = famnb.spend(client, by=["model", "model"], status="failed")
-    assert found[["model", "calls"]].values.tolist() == [["fam-2-5-mini", 1]]
-
-
-def test_a_time_zone_that_is_none_is_refused(client: famnb.Client):
-    with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris', got 'Mars/X'"):
-        famnb.spend(client, tz="Mars/X")
+    failed = famnb.spend(client, by=["model", "model"], status="failed")
+    assert failed[["model", "calls"]].values.tolist() == [["fam-2-5-mini", 1]]
 
 
 def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client):
@@ -87,9 +63,11 @@ def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client):
 
 
 @pytest.mark.parametrize("by", ["colour", [], ["day", "colour"], None, 3])
-def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client, by: object):
+def test_a_word_that_is_none_is_refused_with_those_that_are(ledger: Ledger, by: object):
     with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):
-        famnb.spend(client, by=by)  # type: ignore[arg-type]
+        famnb.spend(ledger, by=by)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris', got 'Mars/X'"):
+        famnb.spend(ledger, tz="Mars/X")
 
 
 def test_what_cannot_have_been_billed_is_not_unpriced():
@@ -124,11 +102,10 @@ def test_sums_of_estimates_have_their_ends(client: famnb.Client):
     ("since", "until", "days"),
     [("yesterday", None, [0, 1]), ("yesterday", "today", [1]), ("last 7 days", None, [0, 1, 6]), ("today", None, [0])],
 )
-def test_days_have_names(tmp_path: Path, since: str, until: str | None, days: list[int]) -> None:
+def test_days_have_names(ledger: Ledger, since: str, until: str | None, days: list[int]) -> None:
     """By the clock of this machine: calls of now, of yesterday's noon, and six and eight days ago."""
-    ledger, now = Ledger(tmp_path / "days.sqlite"), datetime.now().astimezone()
+    now = datetime.now().astimezone()
     for ago in (8, 6, 1, 0):
         moment = now - timedelta(days=ago) if ago != 1 else (now - timedelta(days=1)).replace(hour=12)
         ledger.on_close(exchange(spoken("Hi"), started_at=moment, labels={"tag": str(ago)}))
-    ledger.flush()
     assert sorted(map(int, famnb.spend(ledger, by="tag", since=since, until=until)["tag"])) == days

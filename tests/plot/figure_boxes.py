@@ -29,7 +29,11 @@ def faults(figure: Figure) -> list[str]:
     texts = [(text, box) for text in shown_texts(figure) if (box := text.get_window_extent()).width > 0]
     named = [(text.get_text().replace("\n", " ")[:40], box.padded(-TOUCH_PX)) for text, box in texts]
     page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * figure.dpi)).padded(0.5)
-    found = [f"{text.get_text()!r} has {text.get_fontsize():.1f} pt" for text, _ in texts if is_small(text)]
+    found = [
+        f"{text.get_text()!r} has {text.get_fontsize():.1f} pt"
+        for text, _ in texts
+        if text.get_fontsize() < MIN_TEXT_PT - 1e-6
+    ]
     found += [f"{name!r} is off the figure" for name, box in named if not contains(page, box)]
     found += [f"{one!r} lies on {other!r}" for (one, a), (other, b) in combinations(named, 2) if a.overlaps(b)]
     for axes in figure.axes:
@@ -37,11 +41,6 @@ def faults(figure: Figure) -> list[str]:
             found += [f"{name!r} lies on {type(mark).__name__}" for name, box in named if has_ink(axes, mark, box)]
     share = axes_share(figure)
     return found if share >= MIN_AXES_SHARE else [*found, f"the axes have {share:.0%} of the width"]
-
-
-def is_small(text: Text) -> bool:
-    """Whether a text is smaller than it may be."""
-    return text.get_fontsize() < MIN_TEXT_PT - 1e-6
 
 
 def contains(outer: Bbox, inner: Bbox) -> bool:

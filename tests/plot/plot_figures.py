@@ -99,6 +99,13 @@ def figure_text(figure: Figure) -> str:
     return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
 
 
+def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
+    """Where each mark of a panel stands, from top to bottom, and whether it is filled."""
+    lines = [line for line in figure.axes[panel].lines if line.get_zorder() == 5]
+    lines.sort(key=lambda line: line.get_ydata()[0])
+    return [(float(line.get_xdata()[0]), line.get_markerfacecolor() != "#ffffff") for line in lines]
+
+
 def legend_texts(figure: Figure) -> list[str]:
     """The texts of the legend."""
     return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]

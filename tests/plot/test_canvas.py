@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
-import matplotlib
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from famnb import plot
 from tests.plot.figure_boxes import faults
-from tests.plot.plot_figures import DRAWS, FIGURES, FRAMES, THOUGHTFUL, figure_text
+from tests.plot.plot_figures import DRAWS, FIGURES, FRAMES, figure_text
 from tests.support.exchanges import exchange
 from tests.support.plot_frames import priced_calls
 
@@ -38,29 +36,6 @@ def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
     figure = DRAWS[name](FRAMES[kind], width="column")
     assert faults(figure) == []
     assert figure.alt
-
-
-@pytest.fixture
-def dark() -> Iterator[None]:
-    with matplotlib.rc_context({"axes.facecolor": "black", "figure.facecolor": "black", "text.color": "white"}):
-        yield
-
-
-def test_figures_are_drawn_into_the_callers_axes(dark: None) -> None:
-    """Nothing is added to the caller's figure but what is in the axes; on dark ground the words are light."""
-    own = Figure()
-    panels = own.subplots(1, 3)
-    drawn = [
-        plot.latency(FRAMES["long names"], ax=panels[0]),
-        plot.cost(FRAMES["long names"], ax=panels[1]),
-        plot.timeline(exchange(THOUGHTFUL).reply, ax=panels[2]),
-    ]
-    assert all(figure is own for figure in drawn)
-    assert own.axes == list(panels)
-    assert own.get_facecolor() == (0, 0, 0, 1)
-    assert panels[0].title.get_text() == ""
-    assert panels[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model, simulated"
-    assert min(matplotlib.colors.to_rgb(panels[0].xaxis.label.get_color())) > 0.5
 
 
 @pytest.mark.parametrize("name", [r"a $\foo$ b", "costs $5 or $6"])

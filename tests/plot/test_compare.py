@@ -9,7 +9,7 @@ import pytest
 from famnb import plot
 from famnb.experiment.summary import summary
 from famnb.plot import Figure
-from tests.plot.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts, marks
 
 
 def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:
@@ -21,14 +21,6 @@ def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:
         for (name, shift), own in zip(shifts.items(), noise, strict=True)
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
-    """Where the mark of each row of a panel stands, and whether it is filled."""
-    axes = figure.axes[panel]
-    lines = [line for line in axes.lines if line.get_zorder() == 5]
-    grounds = {"#ffffff"}
-    return [(float(line.get_xdata()[0]), line.get_markerfacecolor() not in grounds) for line in lines]
 
 
 def intervals(figure: Figure, panel: int) -> list[tuple[float, float]]:
@@ -74,16 +66,6 @@ def test_groups_without_a_common_prompt_are_said_not_to_be_paired() -> None:
     assert len(figure.axes) == 1
 
 
-def test_twelve_groups_make_a_column_higher_not_narrower() -> None:
-    names = {f"m{number:02}": number / 10 for number in range(12)}
-    few, many = (plot.compare(paired_calls(**dict(list(names.items())[:n])), width="column") for n in (6, 12))
-    assert (len(marks(many, 0)), len(marks(many, 1))) == (12, 11)
-    assert many.get_figheight() > 1.4 * few.get_figheight()
-    assert len({axes.get_position().y0 for axes in many.axes}) == 1
-    assert many.get_figwidth() == few.get_figwidth() == 3.5
-    assert "m11 (n=12), mean" in many.caption
-
-
 def test_what_is_estimated_is_drawn_and_said_as_such() -> None:
     """Between ends that hold it, with the mark; a bound where they are too far apart; no claim beyond the ends."""
     cost = np.linspace(0.01, 0.02, 8)
@@ -107,12 +89,11 @@ def test_what_is_estimated_is_drawn_and_said_as_such() -> None:
 def test_costs_are_compared_by_their_ratio_on_a_scale_of_ratios() -> None:
     frame = paired_calls(a=0.0, b=0.0, c=0.0)
     factor = frame["model"].map({"a": 1.0, "b": 0.5, "c": 2.0})
-    lower = plot.compare(frame.assign(cost_usd=frame["e2e_s"].tolist()[:12] * 3 * factor), metric="cost_usd").axes[1]
+    figure = plot.compare(frame.assign(cost_usd=frame["e2e_s"].tolist()[:12] * 3 * factor), metric="cost_usd")
+    lower = figure.axes[1]
     assert lower.get_xscale() == "log"
     assert lower.get_xlabel() == "cost, times that of a"
-    assert [
-        line.get_xdata()[0] for line in lower.lines if line.get_markersize() == 7 and len(line.get_xdata()) == 1
-    ] == (pytest.approx([0.5, 2.0]))
+    assert [value for value, _ in marks(figure, 1)] == pytest.approx([0.5, 2.0])
 
 
 def test_what_failed_calls_cost_puts_no_prompt_below_nothing() -> None:

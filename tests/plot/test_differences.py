@@ -9,7 +9,7 @@ import famnb
 from famnb import plot
 from famnb.experiment.summary import Summary, summary
 from famnb.plot import Figure
-from tests.plot.plot_figures import figure_text, legend_texts
+from tests.plot.plot_figures import figure_text, legend_texts, marks
 from tests.support.experiment_frames import frame, spread
 
 PROMPTS = 12
@@ -28,13 +28,6 @@ def three_variants(**options: object) -> Summary:
     for end in ("low", "high"):
         rows[f"cost_{end}_usd"] = rows["cost_usd"]
     return summary(rows, **{"primary": "e2e_s", **options})
-
-
-def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
-    """Where each mark of a panel stands, from top to bottom, and whether it is filled."""
-    lines = [line for line in figure.axes[panel].lines if line.get_markersize() == 7]
-    lines = sorted((line for line in lines if len(line.get_xdata()) == 1), key=lambda line: line.get_ydata()[0])
-    return [(float(line.get_xdata()[0]), line.get_markerfacecolor() != "#ffffff") for line in lines]
 
 
 def row_names(figure: Figure, panel: int) -> list[str]:

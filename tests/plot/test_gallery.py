@@ -95,6 +95,10 @@ def test_the_callers_text_is_read_on_the_callers_ground(ground: str) -> None:
     texts = [axes.xaxis.label, axes.yaxis.label, axes._left_title, *axes.get_xticklabels()]
     lightness = {round(float(np.mean(matplotlib.colors.to_rgb(text.get_color()))), 2) for text in texts}
     assert min(lightness) > 0.9 if ground == "dark" else 0.4 < min(lightness) <= max(lightness) < 0.6
+    # Nothing is added to the figure but what is in the axes.
+    assert (own.axes, own.texts, own.get_facecolor()[:3]) == ([axes], [], (0, 0, 0))
+    title = axes.get_title(loc="left").replace("\n", " ")
+    assert title == "Time to first token by model, simulated"
 
 
 @pytest.mark.filterwarnings("error")

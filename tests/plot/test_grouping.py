@@ -36,7 +36,7 @@ def test_a_missing_column_is_named(name: str) -> None:
 
 
 def test_a_metric_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="'prompt' holds no numbers; latencies are ttfb_s"):
+    with pytest.raises(ValueError, match="'prompt' holds no numbers; latencies are columns of numbers such as ttft_s"):
         plot.latency(calls(prompt=["Hi"]), metric="prompt")
 
 
@@ -66,6 +66,14 @@ def test_times_without_a_zone_or_missing_are_no_trouble(name: str) -> None:
         DRAWS[name](frame.assign(started_at=range(40)))
 
 
+@pytest.mark.parametrize("name", ["cost", "throughput"])
+def test_what_is_said_to_be_utc_is_utc(name: str) -> None:
+    frame = many_calls(20)
+    tokyo = frame.assign(started_at=frame["started_at"].dt.tz_convert("Asia/Tokyo"))
+    assert DRAWS[name](tokyo).axes[0].get_xlabel() == DRAWS[name](frame).axes[0].get_xlabel()
+    assert f"{frame['started_at'].min():%H:%M} UTC" in DRAWS[name](tokyo).axes[0].get_xlabel()
+
+
 WITH_WARMUPS = many_calls(24).assign(
     warmup=[True] * 4 + [False] * 20, status="completed", prompt_id=[f"p{i // 2 % 6}" for i in range(24)]
 )
@@ -82,11 +90,7 @@ def test_warmups_are_in_no_figure_of_an_experiment(name: str) -> None:
     assert "4 warm-up calls are left out." in text
     assert legend_texts(draw(frame)) == legend_texts(draw(frame.iloc[4:]))
     assert "warm-up" not in figure_text(draw(frame.iloc[4:]))
-
-
-@pytest.mark.parametrize("name", [*OF_MEASURES, *OF_USE])
-def test_of_calls_warmups_are_left_out_of_measures_not_of_what_was_used(name: str) -> None:
-    draw = (OF_MEASURES | OF_USE)[name]
+    # Of calls outside of one they are left out of measures, not of what was used.
     assert ("4 warm-up calls are left out." in figure_text(draw(WITH_WARMUPS))) == (name in OF_MEASURES)
 
 

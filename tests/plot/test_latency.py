@@ -23,7 +23,7 @@ def test_a_latency_has_its_unit_and_its_values() -> None:
     """Below a second in milliseconds, from a second up in seconds; the median of 1, 2, 4 s is 2 s."""
     assert plot.latency(calls(model=["m"], ttft_s=[0.25])).axes[0].get_xlabel() == "time to first token (ms)"
     figure = plot.latency(calls(model=["m"] * 3, e2e_s=[4.0, 1.0, 2.0]), metric="e2e_s")
-    assert figure.axes[0].get_xlabel() == "time to the end of the reply (s)"
+    assert figure.axes[0].get_xlabel() == "time to the end of the answer (s)"
     assert "○ median 2.00 s" in legend_texts(figure)
     assert list(figure.axes[0].lines[0].get_xdata()) == [1.0, 1.0, 2.0, 4.0]
 

@@ -25,13 +25,6 @@ def test_no_part_of_a_call_looks_like_a_model():
         assert part == other or difference(part, other) > 9
 
 
-def test_a_dark_style_gives_dark_figures():
-    with matplotlib.rc_context({"figure.facecolor": "black"}):
-        figure = plot.latency(many_calls())
-    assert max(figure.get_facecolor()[:3]) < 0.2
-    assert min(matplotlib.colors.to_rgb(figure.axes[0].xaxis.label.get_color())) > 0.5
-
-
 # What eyes without the cones of red, green or blue see (Machado, Oliveira, Fernandes 2009), in linear sRGB.
 EYES = (
     np.eye(3),

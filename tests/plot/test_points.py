@@ -32,14 +32,6 @@ def test_rows_without_a_place_are_left_out_and_counted():
     ]
 
 
-def test_a_part_of_the_plane_holds_what_lies_between_its_ends():
-    frame = calls(model=["a", "b", "a"], input_tokens=[1, 2, 3], e2e_s=[10.0, 20.0, 30.0])
-    points = read_points(frame, x="input_tokens", y="e2e_s", by="model")
-    assert list(points.within((3, 2), None)) == [False, True, True]
-    assert list(points.within(None, (5, 20))) == [True, True, False]
-    assert list(points.within(None, None, hidden=[0])) == [False, True, False]
-
-
 def test_what_cannot_be_drawn_is_refused_in_words():
     frame = many_calls(4)
     with pytest.raises(UnknownName, match=r"no column 'e2e'; it has model, .* Did you mean 'e2e_s'\?"):
