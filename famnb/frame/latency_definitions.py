@@ -71,17 +71,9 @@ def _is_chunk(event: WireEvent) -> bool:
     return bool(event.deltas)
 
 
-def _has_text(event: WireEvent) -> bool:
-    return any(delta.text and delta.kind != "signature" for delta in event.deltas)
-
-
-def _has_answer_or_thinking(event: WireEvent) -> bool:
-    return any(delta.text and delta.kind not in ("signature", "tool_call") for delta in event.deltas)
-
-
 _HAS_TIME: Mapping[Peer, Callable[[WireEvent], bool]] = {
     "vllm": _is_chunk,
-    "guidellm": _has_text,
-    "aiperf": _has_answer_or_thinking,
+    "guidellm": lambda event: any(delta.text and delta.kind != "signature" for delta in event.deltas),
+    "aiperf": lambda event: any(delta.text and delta.kind not in ("signature", "tool_call") for delta in event.deltas),
 }
 """The events whose times a tool goes by."""

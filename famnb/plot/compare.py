@@ -29,15 +29,7 @@ from famnb.plot.effects import (
 )
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import PROMPT_COLUMNS, group_rows, numeric_column, prompt_column, require_columns, select_calls
-from famnb.plot.labels import (
-    UNITS,
-    axis_label,
-    capitalize,
-    column_name,
-    format_in,
-    no_rows_reason,
-    simulation_note,
-)
+from famnb.plot.labels import UNITS, axis_label, capitalize, column_name, format_in, no_rows_reason, simulation_note
 from famnb.plot.layout import LABEL_PT, FigureSize, Width, fit_text
 from famnb.stats import Interval, min_values
 from famnb.stats.differences import average_repeats

@@ -68,7 +68,7 @@ def gaps(
     for index, group in enumerate(groups):
         values = ascending_values(rows, index)
         handle = draw_ecdf(canvas, index, values)
-        facts = mark_percentiles(canvas, index, values, 1.0, lambda gap: format_gap(gap.value), most=0.99)
+        facts = mark_percentiles(canvas, index, values, 1.0, lambda gap: format_gap(gap.value / 1e3), most=0.99)
         entries.append(LegendEntry(handle, group, facts, f"{len(values):,} gaps"))
     set_ecdf_axes(canvas, rows["value"].to_numpy())
     streams = table["call_id"].nunique(dropna=False)

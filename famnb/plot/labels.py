@@ -8,14 +8,7 @@ from functools import partial
 import pandas as pd
 
 from famnb.experiment.metrics import find_metric
-from famnb.formatting import (
-    FormatValue,
-    format_count,
-    format_duration,
-    format_number,
-    format_simulated,
-    format_usd,
-)
+from famnb.formatting import FormatValue, format_count, format_duration, format_number, format_simulated, format_usd
 from famnb.frame.columns import CALLS, DELTAS, PEER
 
 NAMES = {

@@ -22,14 +22,7 @@ from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
-from famnb.plot.labels import (
-    axis_label,
-    capitalize,
-    column_name,
-    format_in,
-    no_rows_reason,
-    simulation_note,
-)
+from famnb.plot.labels import axis_label, capitalize, column_name, format_in, no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
 
 _GROUP = "group of the figure"

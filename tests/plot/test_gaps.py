@@ -17,6 +17,7 @@ def test_gaps_are_those_that_the_timing_knows():
     table = events(streams=6, reads=60)
     text = figure_text(plot.gaps(table))
     assert "text (n=240 gaps)" in text
+    assert "○ median 18.7 ms" in text
     assert "thinking (n=114 gaps)" in text
     assert "no stream here" in figure_text(plot.gaps(table.iloc[:0]))
 
