@@ -38,11 +38,6 @@ class WireEvent(NamedTuple):
     events: Sequence[Event]
 
     @property
-    def t_ns(self) -> int:
-        """When its read came, from sending the request."""
-        return self.read.t_ns
-
-    @property
     def deltas(self) -> list[Delta]:
         """The pieces of blocks among its events."""
         return [event for event in self.events if isinstance(event, Delta)]

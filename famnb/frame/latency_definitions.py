@@ -42,7 +42,7 @@ def latencies(
 ) -> Latencies:
     """Return a stream's latencies as a tool defines them; `tokens` is the output count, None if it was not reported."""
     has_time = _HAS_TIME[definition]
-    stamps = [event.t_ns for event in read_wire_events(endpoint, reads) if has_time(event)]
+    stamps = [event.read.t_ns for event in read_wire_events(endpoint, reads) if has_time(event)]
     closed_s = (reads[-1].t_ns if end_ns is None else end_ns) / 1e9 if definition == "guidellm" else None
     if not stamps:
         return Latencies(e2e_s=closed_s)

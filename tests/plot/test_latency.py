@@ -33,6 +33,9 @@ def test_calls_without_a_value_are_counted_not_drawn() -> None:
     figure = plot.latency(calls(model=["a", "a", "b"], ttft_s=[0.1, None, None]))
     assert "2 of 3 calls have no time to first token" in figure_text(figure)
     assert {"a (n=1)", "b (n=0)"} <= set(legend_texts(figure))
+    # Planned cells are no calls.
+    frame = calls(model=["m"] * 3, ttft_s=[0.1, None, None]).assign(status=["completed", "failed", "planned"])
+    assert "1 of 2 calls have no time to first token" in figure_text(plot.latency(frame))
 
 
 def test_times_in_doubt_are_said() -> None:
@@ -88,8 +91,3 @@ def test_lines_that_are_apart_already_keep_their_names() -> None:
     assert ", whole" not in figure_text(plot.latency(MIXED, by="streamed"))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.iloc[2:]))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.assign(ttft_s=MIXED["ttft_s"].mask(~MIXED["streamed"]))))
-
-
-def test_planned_cells_are_no_calls_without_a_value() -> None:
-    frame = calls(model=["m"] * 3, ttft_s=[0.1, None, None]).assign(status=["completed", "failed", "planned"])
-    assert "1 of 2 calls have no time to first token" in figure_text(plot.latency(frame))

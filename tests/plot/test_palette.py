@@ -7,7 +7,7 @@ import numpy as np
 
 from famnb import plot
 from famnb.model_colours import COLOURS, PART_COLOURS
-from famnb.plot.palette import LIGHT
+from famnb.plot.palette import DARK, LIGHT, dark_colours
 from tests.support.plot_frames import many_calls
 
 
@@ -23,6 +23,16 @@ def test_lines_can_be_told_apart_without_seeing_all_colours():
 def test_no_part_of_a_call_looks_like_a_model():
     for part, other in itertools.product(PART_COLOURS.values(), [*COLOURS, *PART_COLOURS.values()]):
         assert part == other or difference(part, other) > 9
+
+
+def test_dots_stand_out_on_dark_ground():
+    """On the page, and in the caller's axes."""
+    own = matplotlib.figure.Figure(facecolor="black")
+    figures = [plot.compare(many_calls()), plot.compare(many_calls(), ax=own.add_subplot(facecolor="black"))]
+    with dark_colours(figures[0]):
+        for figure in figures:
+            assert {dots.get_alpha() for dots in figure.axes[0].lines if dots.get_alpha()} == {DARK.dot_alpha}
+    assert {dots.get_alpha() for dots in figures[0].axes[0].lines if dots.get_alpha()} == {LIGHT.dot_alpha}
 
 
 # What eyes without the cones of red, green or blue see (Machado, Oliveira, Fernandes 2009), in linear sRGB.

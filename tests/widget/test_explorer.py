@@ -173,7 +173,7 @@ def test_an_explorer_is_a_widget_that_leaves_a_picture():
     assert HBox([explorer]).children == (explorer,)
     bundle, _ = explorer._repr_mimebundle_()
     assert 'src="data:image/png;base64,' in bundle["text/html"]
-    assert "Time to the end of the reply against start by model" in bundle["text/plain"]
+    assert "Time to the end of the answer against start by model" in bundle["text/plain"]
     assert bundle["text/plain"].endswith("run this cell to use them.")
 
 
