@@ -76,8 +76,8 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     alts = [attributes["alt"] for tag, attributes in page.elements if tag == "img"]
     assert [alt.partition(" by ")[0].partition(":")[0] for alt in alts] == [
         "fam-2-5-mini against fam-2-5-pro (n=2 prompts)",
-        "Time to the end of the reply against cost",
-        "Time to the end of the reply",
+        "Time to the end of the answer against cost",
+        "Time to the end of the answer",
         "Time to first token",
         "Cost",
     ]
