@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
 import threading
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,28 +16,89 @@ import msgspec
 
 from famnb.client.client import BaseClient
 from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger, RecordedCall
+from famnb.record.price_book import ceiling
+from famnb.record.serialize import input_chars
+from famnb.record.shared import SharedRecord
+from famnb.record.token_estimates import NUMBERS, PRIOR, tokens_of_text
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
 from famnb.widget.form.draft import MAX_VARIABLE_ROWS, PromptBox, find_variables
-from famnb.widget.form.hints import Estimate, RequestEstimator
+from famnb.widget.form.editor import Editor
 from famnb.widget.form.images import image_from_url
 from famnb.widget.form.python_code import experiment_name
-from famnb.widget.form.views import CodeView, PictureView, PromptBoxView, VariablesView
 from famnb.widget.html import transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.html.transcript import Bundle
+from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import RELOADED, BaseTool
+from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
     from famnb.widget.experiment.matrix import Matrix
 
-_STILL_ANSWERING = "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
-SharedT = TypeVar("SharedT", bound=msgspec.Struct)
+_EMPTY = "Answers appear here and are saved with the notebook."
+
+
+class PictureView(View, frozen=True):
+    """An image of the prompt."""
+
+    key: str
+    label: str
+    url: str
+    """The address of its thumbnail; empty for a link, whose host would learn that it is looked at."""
+
+
+class VariablesView(View, frozen=True):
+    """The values of a prompt's variables."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[dict[str, str], ...] = ()
+    row: int = 0
+    """The index of the row that is sent."""
+
+
+class PromptBoxView(View, frozen=True):
+    """The box in which the next prompt is written."""
+
+    text: str
+    pictures: tuple[PictureView, ...]
+    estimate: str
+    """What sending it takes, in a few words; `estimate_help` says what that rests on."""
+    estimate_help: str
+    fault: str
+    """Why it cannot be sent; empty if it can."""
+    has_conversation: bool
+    """Whether the settings hold what is sent without a prompt."""
+    remarks: tuple[str, ...]
+    variables: VariablesView = VariablesView()
+
+
+class CodeView(View, frozen=True):
+    """Code that repeats what is sent; without kinds there is but one."""
+
+    kinds: tuple[str, ...]
+    kind: str
+    note: str
+    html: SafeHtml
+    is_cell: bool
+    """Whether it can be run in a cell."""
+
+
+class SharedTool(msgspec.Struct, frozen=True, tag_field="kind"):
+    """What a file holds of a tool."""
+
+    prompt: str
+    rows: list[dict[str, str]]
+    record: SharedRecord
+    """The calls, which the other fields name by their ids."""
+
+
+SharedT = TypeVar("SharedT", bound=SharedTool)
 
 
 class FormTool(BaseTool):
@@ -48,51 +112,46 @@ class FormTool(BaseTool):
         self._client, self._box = client, box
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
-        self._estimator = RequestEstimator(self._ledger)
         self._idle = threading.Event()
         """Set while no answer is being written."""
         self._idle.set()
+        self._template = ""
+        """The prompt with variables that was sent last."""
         self._earlier: list[tuple[str, Bundle]] = []
         """The chats before the one in view as output, with their titles."""
         self._controls: Any = None
         """What the page shows of the form; None if it has to be made anew."""
         self._has_code = False
         """Whether code that repeats what is sent is in view."""
-        self._shown_code: CodeView | None = None
-        """None if it has to be written anew."""
         self.below = [(Output(), Output()) for _ in range(tools_below)]
         """Where the tools that it opens are shown, and what is saved of each."""
         super().__init__()
 
     # What a tool defines
 
-    def send_box(self) -> None:
-        """Send what the prompt's box holds; raises InvalidRequest if it cannot be sent."""
+    def submit(self) -> object:
+        """Send what the form holds; raises InvalidRequest if it cannot be sent."""
+        raise NotImplementedError
+
+    def find_editor(self, pane: str) -> Editor:
+        """Return the settings of a pane, if there are several."""
         raise NotImplementedError
 
     def chat_output(self) -> tuple[str, Bundle] | None:
         """Return the chat in view as output, with a title; None if nothing has been said."""
         raise NotImplementedError
 
-    def empty_output(self) -> Bundle:
-        """Return the output before anything was said."""
-        raise NotImplementedError
-
     def clear_chat(self) -> None:
         """Have no chat in view, so that the next prompt begins another one."""
         raise NotImplementedError
 
-    def share(self) -> msgspec.Struct | None:
+    def share(self) -> SharedTool | None:
         """Return what a file holds of it, by which it can be opened again; None if it can only be read."""
         raise NotImplementedError
 
     def variants(self) -> dict[str, dict[str, Any]]:
         """Return the settings by which each row of values is asked, by their labels, as an experiment takes them."""
         raise NotImplementedError
-
-    def templates(self) -> list[str]:
-        """Return the prompts that may have variables, the latest first."""
-        return [self._box.prompt.strip()]
 
     def experiment_code(self) -> str:
         """Return a cell with the experiment that asks what was asked here; empty if it cannot be written."""
@@ -112,7 +171,7 @@ class FormTool(BaseTool):
     def saved(self) -> Bundle:
         chat = self.chat_output()
         chats = [*self._earlier, *([chat] if chat else [])]
-        return transcript.stack_bundles(chats) if chats else self.empty_output()
+        return transcript.stack_bundles(chats) if chats else transcript.render([Section("note", _EMPTY)])
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
@@ -125,12 +184,17 @@ class FormTool(BaseTool):
             shared, chat = self.share(), self.chat_output()
             html, title = mask_keys(self.saved()["text/html"]), mask_keys(chat[0] if chat else "nothing asked yet")
         head = SafeHtml("<p>{}</p><h1>{}</h1>").format(type(self).__name__, title)
-        data = b"" if shared is None else msgspec.json.encode(shared)
+        data = b""
+        if shared is not None:
+            # The record is masked already, and its bytes are not to be changed.
+            empty = msgspec.structs.replace(shared, record=SharedRecord(calls=()))
+            masked = msgspec.json.decode(mask_keys(msgspec.json.encode(empty).decode()), type=type(shared))
+            data = msgspec.json.encode(msgspec.structs.replace(masked, record=shared.record))
         return write_page(path, page_html(title, head, [PageSection("Answers", SafeHtml(html))], data=data))
 
     def form_changed(self) -> None:
         """Have the page show what the form holds now."""
-        self._controls = self._shown_code = None
+        self._controls = None
         self.refresh()
         self.notify("request")
 
@@ -151,28 +215,39 @@ class FormTool(BaseTool):
             raise InvalidArgument(f"send: a {type(self).__name__} sends what its form holds by submit()")
         super().send(content, buffers)
 
-    def find_request(self, call: Request | Reply | RecordedCall | str) -> Request:
-        """Return the request itself, or that of a reply, of a recorded call, or of a call's id.
+    @property
+    def past_calls(self) -> Ledger:
+        """Where calls are looked up: the client's ledger, or else the default one."""
+        return self._ledger or Ledger()
 
-        Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
+    def find_call(self, call: Request | Reply | RecordedCall | str) -> tuple[Request, Reply | None]:
+        """Return what a request, a reply, a recorded call or a call's id asks, and the reply to it, if any.
+
+        Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the ledger.
         """
-        if isinstance(call, str):
-            call = (self._ledger or Ledger()).call(call)
-        request = call if isinstance(call, Request) else call.request
-        if request is None:
+        call = self.past_calls.call(call) if isinstance(call, str) else call
+        if isinstance(call, Request):
+            return call, None
+        if call.request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
-        return request
+        return call.request, call.reply if isinstance(call, RecordedCall) else call
 
     def view_box(
         self,
-        estimate: Estimate,
+        requests: Callable[[], Iterable[tuple[Request, BaseClient]]],
         *,
         fault: str,
         has_conversation: bool,
         remarks: tuple[str, ...],
         has_answers: bool,
     ) -> PromptBoxView:
-        """Return the prompt's box; of a page that was reloaded, the remarks say so if there are answers."""
+        """Return the prompt's box; of a page that was reloaded, the remarks say so if there are answers.
+
+        `requests` returns what sending it sends, by which client; it may raise InvalidRequest.
+        """
+        estimate, estimate_help = "", ""
+        with contextlib.suppress(InvalidRequest):
+            estimate, estimate_help = _estimate(self.past_calls, requests())
         reload = RELOADED.format(what="these answers", tool=f"the {type(self).__name__}")
         return PromptBoxView(
             text=self._box.prompt,
@@ -180,8 +255,8 @@ class FormTool(BaseTool):
                 PictureView(key=str(index), label=picture.description, url=picture.url if picture.is_upload else "")
                 for index, picture in enumerate(self._box.pictures)
             ),
-            estimate=estimate.text,
-            estimate_help=estimate.help,
+            estimate=estimate,
+            estimate_help=estimate_help,
             fault=fault,
             has_conversation=has_conversation,
             remarks=(*remarks, *((reload,) if has_answers and self.reloaded else ())),
@@ -194,9 +269,7 @@ class FormTool(BaseTool):
 
     def view_code(self) -> CodeView | None:
         """Return the code, if it is in view."""
-        if self._has_code and self._shown_code is None:
-            self._shown_code = self.write_code()[1]
-        return self._shown_code if self._has_code else None
+        return self.write_code()[1] if self._has_code else None
 
     def on_reload(self) -> None:
         self.form_changed()
@@ -234,7 +307,7 @@ class FormTool(BaseTool):
 
     def table_of_values(self) -> tuple[str, list[dict[str, str]]]:
         """Return the prompt with its variables, and the rows that have a value for each; none without a variable."""
-        template = next(filter(find_variables, self.templates()), "")
+        template = next(filter(find_variables, (self._box.prompt.strip(), self._template)), "")
         names = find_variables(template)
         rows = [{name: row.get(name, "") for name in names} for row in self._box.rows]
         return template, [row for row in rows if all(row.values())]
@@ -263,9 +336,11 @@ class FormTool(BaseTool):
         """Go on with a prompt. It comes along, since an edit of it may not have been sent."""
         if self.is_busy:
             # The page sends nothing meanwhile; if it missed that an answer has begun, its prompt goes back to its box.
-            raise InvalidRequest(_STILL_ANSWERING)
+            raise InvalidRequest(
+                "prompt: it was not sent, since an answer is still being written; send it again once that has ended"
+            )
         self.set_prompt(prompt)
-        self.send_box()
+        self.submit()
         self._box.prompt, self._box.pictures = "", ()
         self.form_changed()
 
@@ -276,6 +351,24 @@ class FormTool(BaseTool):
         if text != "\n".join(self._box.prompt.replace("\r\n", "\n").split("\r")):
             self._box.prompt = text
             self.form_changed()
+
+    @intent
+    def set_system(self, text: str, pane: str = "") -> None:
+        """Write the system text of a pane, or the one for all that have none of their own."""
+        (self.find_editor(pane) if pane else self._box).system = text
+        self.form_changed()
+
+    @intent
+    def set_field(self, field: str, text: str, pane: str = "") -> None:
+        """Write the text of a field."""
+        self.find_editor(pane).set_text(field, text)
+        self.form_changed()
+
+    @intent
+    def choose_endpoint(self, endpoint: str, pane: str = "") -> None:
+        """Carry the settings over to another endpoint."""
+        self.find_editor(pane).choose_endpoint(endpoint)
+        self.form_changed()
 
     @intent
     def set_rows(self, rows: list[dict[str, str]], row: int) -> None:
@@ -317,3 +410,31 @@ def read_shared(data: bytes, kind: type[SharedT]) -> SharedT:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(f"the file is damaged: its {kind.__name__} cannot be read ({error})") from None
+
+
+def _estimate(ledger: Ledger, requests: Iterable[tuple[Request, BaseClient]]) -> tuple[str, str]:
+    """Return the input tokens of clients' requests and the most that they can cost, as far as known, and why."""
+    counts: list[int | None] = []
+    costs: list[Decimal | None] = []
+    bases: list[str] = []
+    for request, client in requests:
+        characters = input_chars(request)
+        most = ceiling(request, client.profile.name)
+        if characters is None:
+            counts.append(None)
+            basis = "images and stored responses are tokens of which no number is known"
+        else:
+            fits = ledger.fits(request.get("model") or "").values()
+            # Which service will answer is not known before it does: the one with most replies is the likeliest.
+            ratio = max((fit.input for fit in fits), key=lambda ratio: ratio.n, default=PRIOR)
+            count, low, high = tokens_of_text(characters, ratio, NUMBERS)
+            counts.append(count)
+            source = f"{ratio.n:,} recorded replies" if ratio.n else "4 characters a token"
+            basis = f"input: {low:,} to {high:,} tokens, by {source}"
+        costs.append(most.usd)
+        # The reason begins with what is missing; the rest says what to do.
+        limit = f"if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
+        bases.append(f"{basis}; cost: {most.reason if most.usd is None else limit}")
+    tokens = "" if None in counts else f"{ESTIMATE_MARK}{format_count(sum(filter(None, counts)), 'token')} in"
+    cost = "cost unknown" if None in costs else f"at most {format_usd(sum(filter(None, costs), Decimal()))}"
+    return (" · ".join(filter(None, (tokens, cost))), "\n".join(dict.fromkeys(bases)))

@@ -72,10 +72,6 @@ def test_images_go_along_and_stay_out_of_the_notebook(lab: Lab, tmp_path: Path):
     chooser.value.set_files([text, image])
     images = composer.get_by_role("list", name="Images")
     expect(images).to_contain_text("dot.png, png, 1 kB")
-    lab.page.evaluate(PASTE, base64.b64encode(PNG).decode())
-    expect(images.locator("img")).to_have_count(2)
-    composer.get_by_role("button", name="Remove pasted.png").click()
-    expect(images.locator("img")).to_have_count(1)
     lab.run(1)
     expect(lab.output(1)).to_contain_text("data:image/png;base64,iVBORw0K")
     composer.get_by_role("button", name="Send", exact=True).click()
@@ -83,15 +79,6 @@ def test_images_go_along_and_stay_out_of_the_notebook(lab: Lab, tmp_path: Path):
     expect(images).to_be_hidden()
     lab.save()
     assert base64.b64encode(PNG).decode()[20:] not in lab.path.read_text()
-
-
-PASTE = """data => {
-  const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
-  const clipboard = new DataTransfer();
-  clipboard.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
-  const event = new ClipboardEvent("paste", { clipboardData: clipboard, bubbles: true, cancelable: true });
-  document.querySelector(".famnb-writer .famnb-prompt").dispatchEvent(event);
-}"""
 
 
 def test_a_preset_a_past_call_and_code(lab: Lab):

@@ -121,6 +121,10 @@ def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(ch
 
 def test_every_kind_of_field_is_written_shown_and_mended(chat: Chat):
     page = chat.page
+    page.get_by_label("model", exact=True).select_option("another …")
+    page.get_by_label("model id").fill("acme/big")
+    chat.pause()
+    assert texts_of(chat.composer)["model"] == "acme/big"
     chat.tool.choose_endpoint("responses")
     chat.deliver_all()
     for summary in page.locator(".famnb-group > summary").all():

@@ -11,8 +11,7 @@ from famnb.endpoints import compose
 from famnb.events import Usage
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.board import table
-from famnb.widget.board.rounds import BoardAnswer, BoardRound
+from famnb.widget.board.rounds import BoardAnswer, BoardRound, round_bundle
 from famnb.widget.html import transcript
 from tests.support.scripted_stream import ScriptedStream
 
@@ -55,7 +54,7 @@ def notebook(tmp_path: Path) -> Path:
     """A notebook file with a reply and the round of a board in it, as cells leave them there."""
     made = {
         "client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY),
-        "board": table.round_bundle(board_round(), is_marked=False),
+        "board": round_bundle(board_round(), is_marked=False),
     }
     cells = [
         nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("display_data", data=bundle)])

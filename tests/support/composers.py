@@ -5,7 +5,7 @@ from typing import Any
 
 from famnb.widget import Composer
 from famnb.widget.composer.turns import TurnCallView
-from famnb.widget.form.views import FieldView
+from famnb.widget.form.editor import FieldView
 from famnb.widget.form_tool import FormTool
 from famnb.widget.runtime.tool import BaseTool
 from tests.support.waiting import wait_until

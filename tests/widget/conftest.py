@@ -18,6 +18,13 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
         yield client
 
 
+@pytest.fixture(scope="package")
+def vendor_service() -> Iterator[famnb.service.Server]:
+    """The local service, which speaks the vendors' dialects and answers at once."""
+    with famnb.serve(time_scale=0, compat=True) as server:
+        yield server
+
+
 @pytest.fixture
 def stream() -> ScriptedStream:
     """A stream that has said nothing yet."""

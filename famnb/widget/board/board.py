@@ -24,13 +24,11 @@ from famnb.client.live_call import Stream
 from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import FamnbError, InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.record import Ledger, RecordedCall
+from famnb.record import RecordedCall
 from famnb.record.ledger import ledger_of
-from famnb.record.shared import SharedRecord, open_shared, share_calls
+from famnb.record.shared import open_shared, share_calls
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.secret_patterns import mask_keys
-from famnb.widget.board import table
 from famnb.widget.board.panes import (
     BoardPane,
     BoardPaneView,
@@ -41,7 +39,7 @@ from famnb.widget.board.panes import (
     view_shared,
     write_experiment,
 )
-from famnb.widget.board.rounds import METER_NAMES, BoardAnswer, BoardRound, RoundView
+from famnb.widget.board.rounds import BoardAnswer, BoardRound, RoundView, round_output, round_title
 from famnb.widget.form.draft import (
     UNWRITTEN,
     PromptBox,
@@ -50,11 +48,9 @@ from famnb.widget.form.draft import (
     read_rows,
     split_content,
 )
-from famnb.widget.form.hints import Estimate
+from famnb.widget.form.editor import Editor, FieldView
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.python_code import variant_fields
-from famnb.widget.form.views import CodeView, FieldView, PromptBoxView
-from famnb.widget.form_tool import FormTool, read_shared
+from famnb.widget.form_tool import CodeView, FormTool, PromptBoxView, SharedTool, read_shared
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
@@ -77,7 +73,6 @@ class BoardView(View, frozen=True):
     system: str
     prompt: PromptBoxView
     rounds: tuple[RoundView, ...]
-    meter_names: tuple[str, ...]
     is_busy: bool
     """Whether an answer is being written."""
     is_marked: bool
@@ -90,21 +85,18 @@ class SharedRound(msgspec.Struct, frozen=True):
 
     prompt: str
     system: str
-    template: str
     winner: int | None
     answers: list[list[str]]
     shown: list[int]
 
 
-class SharedBoard(msgspec.Struct, frozen=True, tag_field="kind", tag="board"):
+class SharedBoard(SharedTool, frozen=True, tag="board"):
     """What a file holds of a board."""
 
     panes: list[dict[str, Any]]
-    prompt: str
     system: str
-    rows: list[dict[str, str]]
+    template: str
     rounds: list[SharedRound]
-    record: SharedRecord
 
 
 class Board(FormTool):
@@ -192,10 +184,10 @@ class Board(FormTool):
         from famnb.frame.calls import calls
 
         if not self._rounds:
-            return calls(_ledger_of(self._client), limit=0).assign(winner=pd.Series(dtype="boolean"))
+            return calls(ledger_of(self._client), limit=0).assign(winner=pd.Series(dtype="boolean"))
         latest = self._rounds[-1]
         # Several clients mostly have one ledger.
-        ledgers = {ledger.path: ledger for ledger in (_ledger_of(a.client) for a in latest.answers.values())}
+        ledgers = {ledger.path: ledger for ledger in (ledger_of(a.client) for a in latest.answers.values())}
         frames = [calls(ledger, tag=latest.tag) for ledger in ledgers.values()]
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         # By the call: a pane may have answered several times, and under another name.
@@ -250,7 +242,7 @@ class Board(FormTool):
         What is written is its prompt with its images, and its system text. Raises InvalidRequest for a reply without a
         request, KeyError for a call that is not in the client's ledger.
         """
-        request = self.find_request(call)
+        request, _ = self.find_call(call)
         with self.lock:
             self._box.prompt, self._box.pictures = split_content(last_user_content(request))
             self._box.system = system_text(request)
@@ -261,11 +253,11 @@ class Board(FormTool):
         """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
         # The page names an answer by its key.
         answers = [answer for board_round in list(self._rounds) for answer in board_round.answers.values()]
-        if pane and not any(pane in (answer.label, answer.key) for answer in answers) and pane not in self.labels:
+        stopped = [answer for answer in answers if not pane or pane in (answer.label, answer.key)]
+        if pane and not stopped and pane not in self.labels:
             raise _unknown(pane, [*self.replies, *self.labels])
-        for answer in answers:
-            if not pane or pane in (answer.label, answer.key):
-                answer.stream.stop()
+        for answer in stopped:
+            answer.stream.stop()
 
     def wait(self, timeout: float | None = None) -> dict[str, Reply]:
         """Wait until the round has ended; returns `replies`, as far as they have come in `timeout` seconds."""
@@ -281,7 +273,7 @@ class Board(FormTool):
         with self.lock:
             if self._rounds:
                 self._rounds[-1].winner_key = "" if pane is None else self._find_answer(pane)[0]
-            self._marks_changed()
+            self._rounds_changed()
 
     @intent
     def add(self, variant: Any = None) -> str:
@@ -292,8 +284,7 @@ class Board(FormTool):
         with self.lock:
             if variant is None:
                 last = self._panes[-1]
-                taken = [pane.target for pane in self._panes if pane.client is last.client]
-                pane = last.copy(taken=taken)
+                pane = last.copy(taken=[pane.target for pane in self._panes if pane.client is last.client])
             else:
                 (pane,) = read_variants([variant], self._client.endpoints)
                 if pane.given_label in self.labels:
@@ -386,8 +377,11 @@ class Board(FormTool):
                 return key, answer
         raise _unknown(pane, [answer.label for answer in answers.values()])
 
+    def find_editor(self, pane: str) -> Editor:
+        return self._find_pane(pane).editor
+
     def clear_chat(self) -> None:
-        self._rounds, self._chat, self._before = [], secrets.token_hex(4), None
+        self._rounds, self._chat, self._before, self._template = [], secrets.token_hex(4), None, ""
         self._rounds_changed()
 
     def go_on_from(self, turn: Turn | None, pictures: tuple[PromptImage, ...]) -> None:
@@ -396,14 +390,11 @@ class Board(FormTool):
         self.form_changed()
 
     def variants(self) -> dict[str, dict[str, Any]]:
-        fields = {}
-        for pane in self._panes:
-            settings = variant_fields(pane.request(UNWRITTEN, system=self._box.system), pane.editor.endpoints)
-            fields[pane.label] = {**settings, **({"client": pane.client} if pane.client else {})}
-        return fields
-
-    def templates(self) -> list[str]:
-        return [*super().templates(), *(board_round.template for board_round in reversed(self._rounds))]
+        system = self._box.system
+        return {
+            pane.label: {**pane.variant(system=system), **({"client": pane.client} if pane.client else {})}
+            for pane in self._panes
+        }
 
     def share(self) -> SharedBoard | None:
         # A file cannot hold the clients of panes.
@@ -412,27 +403,20 @@ class Board(FormTool):
         keys = [pane.key for pane in self._panes]
         rounds = [
             SharedRound(
-                prompt=mask_keys(board_round.prompt),
-                system=mask_keys(board_round.system),
-                template=mask_keys(board_round.template),
+                prompt=board_round.prompt,
+                system=board_round.system,
                 winner=keys.index(board_round.winner_key) if board_round.winner_key in keys else None,
                 answers=[[answer.stream.exchange.id for answer in board_round.versions.get(key, ())] for key in keys],
                 shown=[board_round.shown.get(key, 0) for key in keys],
             )
             for board_round in self._rounds
         ]
-        settings = [
-            {
-                **variant_fields(pane.request(UNWRITTEN), pane.editor.endpoints),
-                **({"label": pane.given_label} if pane.given_label else {}),
-            }
-            for pane in self._panes
-        ]
         ids = [call_id for shared in rounds for answers in shared.answers for call_id in answers]
         return SharedBoard(
-            panes=msgspec.json.decode(mask_keys(msgspec.json.encode(settings).decode())),
-            prompt=mask_keys(self._box.prompt),
-            system=mask_keys(self._box.system),
+            panes=[{"label": pane.given_label, **pane.variant()} for pane in self._panes],
+            prompt=self._box.prompt,
+            system=self._box.system,
+            template=self._template,
             rows=self._box.rows,
             rounds=rounds,
             record=share_calls(self._ledger, ids),
@@ -443,9 +427,9 @@ class Board(FormTool):
         """Return the board in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
         shared = read_shared(data, SharedBoard)
         board = cls(client, shared.panes, prompt=shared.prompt, system=shared.system, rows=shared.rows)
-        ledger = open_shared(shared.record)
+        board._template, ledger = shared.template, open_shared(shared.record)
         for found in shared.rounds:
-            board_round = board._make_round(found.prompt, system=found.system, template=found.template)
+            board_round = board._make_round(found.prompt, system=found.system)
             for pane, call_ids, shown in zip(board._panes, found.answers, found.shown, strict=True):
                 for call_id in call_ids:
                     stream = ledger.replay(call_id, speed=0)
@@ -466,14 +450,11 @@ class Board(FormTool):
     def _ask(self, template: str) -> None:
         """Ask every pane; nothing is changed if one of them cannot be asked."""
         prompt = fill_variables(template, self._box.chosen_row)
-        if not prompt and not all(pane.has_own_prompt for pane in self._panes):
-            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
         requests = self._requests(prompt)
         board_round = self._make_round(
             "" if all(pane.prompt for pane in self._panes) else prompt,
             system="" if self._rounds else self._filled_system,
-            template="" if template == prompt else template,
             pictures=self._box.pictures,
         )
         try:
@@ -483,21 +464,22 @@ class Board(FormTool):
                 answer.stream.stop()
             raise
         self._rounds.append(board_round)
+        self._template = self._template if template == prompt else template
+        for pane in self._panes:
+            pane.prompt = ""
         self._follow(answers)
 
-    def _make_round(
-        self, prompt: str, *, system: str, template: str, pictures: tuple[PromptImage, ...] = ()
-    ) -> BoardRound:
+    def _make_round(self, prompt: str, *, system: str, pictures: tuple[PromptImage, ...] = ()) -> BoardRound:
         """Return the next round of the chat, which nobody has answered yet."""
         number = len(self._rounds)
         # The tag is random rather than counted: other kernels may write rounds into the same ledger.
         key, tag = f"{self._chat}.{number}", f"board-{secrets.token_hex(6)}"
-        return BoardRound(
-            number=number, key=key, prompt=prompt, system=system, tag=tag, template=template, pictures=pictures
-        )
+        return BoardRound(number=number, key=key, prompt=prompt, system=system, tag=tag, pictures=pictures)
 
     def _requests(self, prompt: str) -> list[tuple[BoardPane, Request]]:
-        """Return what every pane sends for the next prompt."""
+        """Return what every pane sends for the next prompt; raises InvalidRequest if one of them has none."""
+        if not prompt and not all(pane.has_own_prompt for pane in self._panes):
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         number, pictures, row = len(self._rounds), self._box.pictures, self._box.chosen_row
         prompts = [fill_variables(pane.prompt.strip(), row) or prompt for pane in self._panes]
         pairs = zip(self._panes, prompts, strict=True)
@@ -551,7 +533,6 @@ class Board(FormTool):
         """Show and save a round whose answers have ended."""
         with self.lock:
             try:
-                self._estimator.forget()
                 self.update_saved()
             # What could not be saved is said, and the next prompt can be sent.
             except Exception as error:
@@ -567,12 +548,8 @@ class Board(FormTool):
     def _rounds_changed(self) -> None:
         """Show, save and announce what has become of the answers."""
         self.form_changed()
-        self._marks_changed()
-        self.notify("replies")
-
-    def _marks_changed(self) -> None:
-        self.refresh()
         self.update_saved()
+        self.notify("replies")
 
     # Panes
 
@@ -589,32 +566,31 @@ class Board(FormTool):
 
     # What is saved
 
-    def empty_output(self) -> Bundle:
-        return table.empty_bundle({pane.label: pane.losses for pane in self._panes})
-
     def chat_output(self) -> tuple[str, Bundle] | None:
         if not self._rounds:
             return None
-        title = table.round_title(self._rounds[-1])
+        title = round_title(self._rounds[-1])
         title += f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else ""
-        return title, transcript.join_bundles([self._round_output(board_round) for board_round in self._rounds])
-
-    def _round_output(self, board_round: BoardRound) -> Bundle:
-        answers = board_round.answers.values()
-        if any(answer.is_running for answer in answers):
-            return table.pending_bundle(board_round)
-        basis = self._is_marked, board_round.winner_key, [(answer.key, answer.label) for answer in answers]
-        if board_round.saved[0] != basis:
-            board_round.saved = basis, table.round_bundle(board_round, is_marked=self._is_marked)
-        return board_round.saved[1]
+        outputs = [round_output(board_round, is_marked=self._is_marked) for board_round in self._rounds]
+        return title, transcript.join_bundles(outputs)
 
     # What is shown
 
     def view(self) -> BoardView:
         if self._controls is None:
+            prompt = fill_variables(self._box.prompt.strip(), self._box.chosen_row)
+            turns = self._before.path if self._before else ()
+            remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
+            box = self.view_box(
+                lambda: [(request, self._client_of(pane)) for pane, request in self._requests(prompt)],
+                fault=next(filter(None, (pane.fault for pane in self._panes)), ""),
+                has_conversation=all(pane.prompt or (pane.has_own_prompt and not self._rounds) for pane in self._panes),
+                remarks=(remark,) if turns else (),
+                has_answers=bool(self._rounds),
+            )
             panes = tuple(pane.view() for pane in self._panes)
-            self._controls = panes, view_shared(self._panes), self._view_box()
-        panes, shared, box = self._controls
+            self._controls = panes, view_shared(self._panes), box, self.view_code()
+        panes, shared, box, code = self._controls
         labels = {pane.key: pane.label for pane in self._panes}
         return BoardView(
             panes=panes,
@@ -622,28 +598,9 @@ class Board(FormTool):
             system=self._box.system,
             prompt=box,
             rounds=tuple(board_round.view(labels, is_marked=self._is_marked) for board_round in self._rounds),
-            meter_names=tuple(METER_NAMES),
             is_busy=self.is_busy,
             is_marked=self._is_marked,
-            code=self.view_code(),
-        )
-
-    def _view_box(self) -> PromptBoxView:
-        fault = next(filter(None, (pane.fault for pane in self._panes)), "")
-        prompt = fill_variables(self._box.prompt.strip(), self._box.chosen_row)
-        estimate = Estimate("", "")
-        if not fault:
-            with contextlib.suppress(InvalidRequest):
-                requests = [(request, self._client_of(pane)) for pane, request in self._requests(prompt)]
-                estimate = self._estimator.estimate(*requests)
-        turns = self._before.path if self._before else ()
-        remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
-        return self.view_box(
-            estimate,
-            fault=fault,
-            has_conversation=all(pane.prompt or (pane.has_own_prompt and not self._rounds) for pane in self._panes),
-            remarks=(remark,) if turns else (),
-            has_answers=bool(self._rounds),
+            code=code,
         )
 
     def write_code(self) -> tuple[str, CodeView]:
@@ -658,31 +615,6 @@ class Board(FormTool):
     # What the page asks for: panes
 
     @intent
-    def set_field(self, pane: str, field: str, text: str) -> None:
-        """Write the text of a pane's field."""
-        edited = self._find_pane(pane)
-        edited.editor.set_text(field, text)
-        self._use_form(edited)
-
-    @intent
-    def choose_endpoint(self, pane: str, endpoint: str) -> None:
-        """Carry a pane's form over to another endpoint."""
-        edited = self._find_pane(pane)
-        edited.editor.choose_endpoint(endpoint)
-        self._use_form(edited)
-
-    @intent
-    def set_system(self, text: str, pane: str = "") -> None:
-        """Write the system text of a pane, or of all that have none of their own."""
-        if pane:
-            edited = self._find_pane(pane)
-            edited.editor.system = text
-            self._use_form(edited)
-        else:
-            self._box.system = text
-            self.form_changed()
-
-    @intent
     def set_own_prompt(self, pane: str, text: str) -> None:
         """Write what a pane is asked next in place of what all are asked; nothing: it is asked that, too."""
         with self.lock:
@@ -695,27 +627,18 @@ class Board(FormTool):
         share_text(self._panes, field, text)
         self.form_changed()
 
-    def _use_form(self, pane: BoardPane) -> None:
-        pane.follow_edit()
-        self.form_changed()
-
     # What the page asks for: answers
-
-    def send_box(self) -> None:
-        self._ask(self._box.prompt.strip())
-        for pane in self._panes:
-            pane.prompt = ""
 
     @intent
     def mark_differences(self, is_marked: bool) -> None:
         """Mark the words that differ from the pinned or first answer, or show the answers as they are."""
         self._is_marked = is_marked
-        self._marks_changed()
+        self._rounds_changed()
 
     @intent
     def show_code(self, is_open: bool) -> None:
         """Show the code of an experiment, or no longer."""
-        self._has_code = is_open
+        self._has_code, self._controls = is_open, None
 
 
 def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
@@ -724,11 +647,6 @@ def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
     pairs = [(target.name, model) for model in target.models[:2]]
     pairs += [(other.name, other.models[0]) for other in endpoints.values() if other is not target]
     return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
-
-
-def _ledger_of(client: Any) -> Ledger:
-    # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
-    return ledger_of(client)
 
 
 def _unknown(label: str, labels: Iterable[str]) -> UnknownName:

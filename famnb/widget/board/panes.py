@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from famnb.client.client import BaseClient
@@ -17,12 +16,11 @@ from famnb.profiles import DEFAULT
 from famnb.record import prices
 from famnb.record.ledger import Ledger, ledger_of
 from famnb.request import Request
-from famnb.widget.form.draft import UNWRITTEN, draft_of, fault_text, form_fields, required_texts
-from famnb.widget.form.editor import Editor
+from famnb.widget.form.draft import UNWRITTEN, draft_of, form_fields, required_texts
+from famnb.widget.form.editor import Editor, FieldView, FormView
 from famnb.widget.form.fields import FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import Code, Target, experiment_name, variant_fields, write_call
-from famnb.widget.form.views import FieldView, FormView
 from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
 
@@ -71,27 +69,31 @@ class BoardPane:
         self.prompt = ""
         """What it is asked next in place of what all are asked."""
         request = settings if isinstance(settings, Request) else build_request(UNWRITTEN, settings, endpoints)
-        self.losses = request.losses
-        """What its endpoint cannot carry of the settings as they were given, a sentence each."""
         self.editor = Editor(endpoints=endpoints, endpoint=request.endpoint)
         self.editor.fill(draft_of(request, endpoints))
-        self.fields = variant_fields(request, endpoints)
-        """The settings by name, those of the last time that the form had no fault."""
+        self.editor.losses = request.losses
+        self._fields: Fields = {}
 
-    def follow_edit(self) -> None:
-        """Be described by the form from now on; while that has faults, as before."""
-        self.losses = ()
-        with contextlib.suppress(InvalidRequest):
-            request = self.editor.request(self.editor.prompt or UNWRITTEN)
-            self.fields = variant_fields(request, self.editor.endpoints)
+    def describe(self) -> Fields:
+        """Return what names it: its settings, those of the last time that the form had no fault, and its client."""
+        if (request := self.editor.reading.request) is not None:
+            client = {"client": self.client_name} if self.client else {}
+            self._fields = {**client, **variant_fields(request, self.editor.endpoints)}
+        return self._fields
+
+    def variant(self, *, system: str = "") -> dict[str, Any]:
+        """Return its settings as a variant has them, without a label; the board's `system` counts if it has none.
+
+        Raises InvalidRequest, naming the pane, for settings that no request can have.
+        """
+        return variant_fields(self.request(UNWRITTEN, system=system), self.editor.endpoints)
 
     def copy(self, *, taken: Sequence[tuple[str, str]]) -> BoardPane:
         """Return another pane with these settings, but an endpoint and model that are not `taken`, if there are any.
 
         Another model of the same endpoint comes first.
         """
-        own = self.editor.endpoint
-        endpoints = self.editor.endpoints
+        own, endpoints = self.editor.endpoint, self.editor.endpoints
         settings = {"endpoint": own.name}
         pane = BoardPane(settings, client=self.client, client_name=self.client_name, endpoints=endpoints)
         pane.editor.fill(self.editor.draft)
@@ -102,7 +104,6 @@ class BoardPane:
             pane.editor.set_text("model", own.models[0])
             pane.editor.choose_endpoint(name)
         pane.editor.set_text("model", model)
-        pane.follow_edit()
         return pane
 
     @property
@@ -116,18 +117,17 @@ class BoardPane:
         The board's system text is sent where the pane has none of its own. Without a prompt a pane that was given a
         whole request sends that.
         """
-        prompt, images = prompt or self.editor.prompt, tuple(pictures) or self.editor.pictures
-        make_request = self.editor.turn_request if prompt.strip() else self.editor.request
+        editor = self.editor
         try:
-            request = make_request(prompt, images, system=system)
+            request = editor.request(prompt or editor.prompt, pictures or editor.pictures, system=system)
         except InvalidRequest as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
-        return request.with_losses((*self.losses, *request.losses)) if self.losses else request
+        return request.with_losses((*editor.losses, *request.losses)) if editor.losses else request
 
     @property
     def fault(self) -> str:
         """What is wrong with its settings; empty if nothing is."""
-        return next((f"{self.label}: {fault_text(fault)}" for fault in self.editor.reading.faults.items()), "")
+        return f"{self.label}: {self.editor.fault}" if self.editor.fault else ""
 
     @property
     def has_own_prompt(self) -> bool:
@@ -171,8 +171,8 @@ def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> list[Bo
 
 def find_client(variants: object) -> BaseClient | None:
     """Return the client of the first of `variants`, if every one of them has its own; else None."""
-    items = list(variants.values()) if isinstance(variants, Mapping) else variants
-    if not isinstance(items, list | tuple):
+    items = variants.values() if isinstance(variants, Mapping) else variants
+    if not isinstance(items, Collection):
         return None
     clients = [item.get("client") if isinstance(item, Mapping) else getattr(item, "client", None) for item in items]
     return next(iter(clients), None) if all(isinstance(client, BaseClient) for client in clients) else None
@@ -209,8 +209,8 @@ def _read_variant(label: str, item: object, index: int, endpoints: Endpoints) ->
 
 def name_panes(panes: Sequence[BoardPane]) -> None:
     """Label every pane: as given, else by the settings that differ between panes, as an experiment names variants."""
-    settings = [{**({"client": pane.client_name} if pane.client else {}), **pane.fields} for pane in panes]
-    for pane, label in zip(panes, label_fields(settings, [pane.given_label or None for pane in panes]), strict=True):
+    labels = label_fields([pane.describe() for pane in panes], [pane.given_label or None for pane in panes])
+    for pane, label in zip(panes, labels, strict=True):
         pane.label = sanitize.visible(label)
 
 
@@ -229,7 +229,6 @@ def share_text(panes: Sequence[BoardPane], name: str, text: str) -> None:
     for pane, field in _find_fields(panes, name):
         required = required_texts(pane.editor.endpoint, pane.editor.endpoints)
         pane.editor.set_text(field.name, text if text.strip() else required.get(field.path, ""))
-        pane.follow_edit()
 
 
 def view_shared(panes: Sequence[BoardPane]) -> tuple[FieldView, ...]:
@@ -274,31 +273,28 @@ def write_experiment(
     runs the experiment is a comment, since running costs money. A budget is in it if all variants have a price.
     """
     clients: dict[BaseClient, str] = {}
-    settings: list[dict[str, Any]] = []
-    seen = set()
-    shared: Request | None = None
+    variants: list[dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
+    shared_endpoint = ""
     has_prices = True
     for pane in panes:
-        request = pane.request(UNWRITTEN, system=system)
-        # The same settings once: panes may differ in their prompts alone.
-        if (request.key(), pane.client) in seen:
-            continue
-        seen.add((request.key(), pane.client))
-        sender = pane.client or client
-        fields = variant_fields(request, sender.endpoints)
+        fields = pane.variant(system=system)
         if pane.client is None:
             # Which of the document's two addresses it is depends on what is sent there.
-            shared = shared or request
+            shared_endpoint = shared_endpoint or fields["endpoint"]
         else:
             # Panes that were added later may have clients with names like others.
             is_new = pane.client_name not in clients.values()
             name = pane.client_name if is_new else f"{pane.client_name} #{len(clients) + 1}"
             fields = {"client": Code(f"clients[{clients.setdefault(pane.client, name)!r}]"), **fields}
-        settings.append({**({"label": pane.given_label} if pane.given_label else {}), **fields})
-        has_prices &= prices.price(getattr(request, "model", ""), service=sender.profile.name) is not None
+        # The same settings once: panes may differ in their prompts alone.
+        if fields not in seen:
+            seen.append(fields)
+            variants.append({**({"label": pane.given_label} if pane.given_label else {}), **fields})
+        has_prices &= prices.price(fields["model"], service=(pane.client or client).profile.name) is not None
     lines = ["import famnb", ""]
-    if shared:
-        lines.append(f"client = {_client_expression(client, shared.endpoint)}")
+    if shared_endpoint:
+        lines.append(f"client = {_client_expression(client, shared_endpoint)}")
     if clients:
         lines += ["# Each reads its key from the variable of its profile; fill in what else it needs.", "clients = {"]
         lines += [textwrap.indent(f"{name!r}: {_client_expression(item)},", "    ") for item, name in clients.items()]
@@ -307,10 +303,10 @@ def write_experiment(
         "experiment = famnb.Experiment",
         list(map(dict, rows)) if rows else list(prompts),
         **({"template": prompts[0]} if rows else {}),
-        variants=settings,
+        variants=variants,
         repeats=REPEATS,
         name=experiment_name(prompts[0] if prompts else ""),
-        client=Code("client" if shared else f"clients[{next(iter(clients.values()))!r}]"),
+        client=Code("client" if shared_endpoint else f"clients[{next(iter(clients.values()))!r}]"),
     )
     run = f"# experiment.run({'budget_usd=1.0' if has_prices else ''}); experiment.summary()"
     return "\n".join([*lines, call, run, "experiment.forecast()"])

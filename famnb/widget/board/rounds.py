@@ -1,54 +1,49 @@
 """Rounds of a board: a prompt to all panes and their answers, of which each pane shows one, with its meters.
 
 The meters are times, tokens, speed and cost as text, while a reply streams and when it has ended. Figures that are not
-known are left out, figures that are estimated are marked.
+known are left out, figures that are estimated are marked. A round is saved as a table with a column a pane, readable
+without kernel or script.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from famnb.client.client import BaseClient
 from famnb.client.conversation import Turn
-from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
+from famnb.formatting import ESTIMATE_MARK, format_count, format_duration, shorten
 from famnb.record import Ledger
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.form.draft import last_user_content, split_content
 from famnb.widget.form.images import PromptImage
-from famnb.widget.html import diff, sanitize, transcript
+from famnb.widget.html import diff, facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import BlockView, Markdown, PaneView, ReplyPane, StreamLike
 from famnb.widget.runtime.view import View
 
 
-class AnswerView(View, frozen=True):
-    """An answer."""
-
-    label: str
-    pane: PaneView
-    meters: tuple[str, ...]
-    """In the order of the board's `meter_names`; empty where not known."""
-    is_winner: bool
-    version: int
-    """Its index among the pane's answers to this prompt."""
-    version_count: int
-
-
 class CellView(View, frozen=True):
-    """The place of a pane in a round; its key is the pane's."""
+    """An answer in the place of its pane in a round; the key is the pane's."""
 
     key: str
     label: str
-    answer: AnswerView | None
+    pane: PaneView | None
     """None if the pane was not asked."""
+    meters: dict[str, str] = msgspec.field(default_factory=dict)
+    """Figures by name; empty where not known."""
+    is_winner: bool = False
+    version: int = 0
+    """Its index among the pane's answers to this prompt."""
+    version_count: int = 0
 
 
 class RoundView(View, frozen=True):
@@ -86,8 +81,7 @@ class BoardAnswer(ReplyPane):
         self.client = client
         self._ledger = ledger
         self._content, self._before = content, before
-        self._start = clock()
-        self._meters = self.read_meters()
+        self.meters = self.read_meters()
         self._next_reading_s = 0.0
         self._reference: BoardAnswer | None = None
         """The answer with which it is compared."""
@@ -97,7 +91,7 @@ class BoardAnswer(ReplyPane):
         """The turn that it is in its pane's chat."""
         return Turn(self._content, self.reply, self._before)
 
-    def read_meters(self) -> Meters:
+    def read_meters(self) -> dict[str, str]:
         """Return the meters now."""
         reply = self.reply
         if reply.status != "running":
@@ -107,53 +101,38 @@ class BoardAnswer(ReplyPane):
         usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
         estimated = dataclasses.replace(reply, usage=usage)
         cost = self._ledger.cost(self.stream.exchange, estimated) if self._ledger else None
-        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
+        return read_meters(reply, cost=cost, elapsed_s=self._elapsed.whole())
 
     def advance(self) -> bool:
         has_changed = super().advance()
         if self._clock() < self._next_reading_s:
             return has_changed
         self._next_reading_s = self._clock() + METERS_PERIOD_S
-        before, self._meters = self._meters, self.read_meters()
-        return has_changed or self._meters != before
+        before, self.meters = self.meters, self.read_meters()
+        return has_changed or self.meters != before
 
     def finish(self) -> None:
         super().finish()
-        self._meters = self.read_meters()
-
-    def is_comparable(self, reference: BoardAnswer) -> bool:
-        """Whether it can be compared with another answer: both have ended with a text."""
-        return reference is not self and all(
-            not answer.is_running and answer.reply.text for answer in (reference, self)
-        )
-
-    def mark_differences(self, reference: BoardAnswer) -> tuple[SafeHtml, str]:
-        """Return it as it is shown, its differences from another answer marked, and how many words differ."""
-        return diff.mark_html(_answer_html(reference.reply), _answer_html(self.reply))
+        self.meters = self.read_meters()
 
     def compare_with(self, reference: BoardAnswer | None) -> None:
-        """Show how it differs from another answer, once both have ended; None to show it as it is."""
-        if reference is not None and not self.is_comparable(reference):
+        """Show how it differs from another answer, once both have ended with a text; None to show it as it is."""
+        answers = (self, reference)
+        if reference is self or not all(other and not other.is_running and other.reply.text for other in answers):
             reference = None
         if reference is not self._reference:
             self._reference, self._view = reference, None
 
-    def answer_view(self, *, is_winner: bool, version: int, version_count: int) -> AnswerView:
-        """Return what the page shows."""
-        return AnswerView(
-            label=self.label,
-            pane=self.view(),
-            meters=tuple(self._meters),
-            is_winner=is_winner,
-            version=version,
-            version_count=version_count,
-        )
+    def differences(self) -> tuple[SafeHtml, str] | None:
+        """Return it with its differences marked, and how many words differ; None if it is shown as it is."""
+        reference = self._reference
+        return None if reference is None else diff.mark_html(_answer_html(reference.reply), _answer_html(self.reply))
 
     def _make_view(self) -> PaneView:
         view = super()._make_view()
         blocks = view.blocks
-        if self._reference is not None:
-            html, summary = self.mark_differences(self._reference)
+        if differences := self.differences():
+            html, summary = differences
             body = Markdown(html=str(html))
             marked = BlockView(key="differences", kind="text", label=summary, is_open=True, body=body)
             blocks = (*(block for block in blocks if block.kind == "thinking"), marked)
@@ -180,8 +159,6 @@ class BoardRound:
     system: str
     tag: str
     """The label `tag` of its calls in the ledger, by which `frame` finds them."""
-    template: str = ""
-    """The prompt with its variables; empty if it has none."""
     pictures: tuple[PromptImage, ...] = ()
     versions: dict[str, list[BoardAnswer]] = dataclasses.field(default_factory=dict)
     """All answers by the key of the pane, in the order of the panes: one more for each time that it was retried."""
@@ -224,13 +201,21 @@ class BoardRound:
         cells = []
         # Those of panes that are gone stand last.
         for key in dict.fromkeys([*panes, *answers]):
-            view, answer = None, answers.get(key)
-            if answer is not None:
-                answer.compare_with(reference)
-                view = answer.answer_view(
-                    is_winner=key == self.winner_key, version=self.shown[key], version_count=len(self.versions[key])
-                )
-            cells.append(CellView(key=key, label=panes.get(key, ""), answer=view))
+            answer = answers.get(key)
+            if answer is None:
+                cells.append(CellView(key=key, label=panes[key], pane=None))
+                continue
+            answer.compare_with(reference)
+            cell = CellView(
+                key=key,
+                label=answer.label,
+                pane=answer.view(),
+                meters=answer.meters,
+                is_winner=key == self.winner_key,
+                version=self.shown[key],
+                version_count=len(self.versions[key]),
+            )
+            cells.append(cell)
         return RoundView(key=self.key, prompt=sanitize.visible(self.prompt), cells=tuple(cells))
 
 
@@ -239,23 +224,10 @@ METERS_PERIOD_S = 1.0
 """Between two readings of the meters."""
 
 
-class Meters(NamedTuple):
-    """The figures of one pane as text; empty where not known."""
+def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> dict[str, str]:
+    """Return the figures of a reply as text by name, empty where not known.
 
-    first_token: str
-    answer: str
-    tokens: str
-    speed: str
-    in_all: str
-    cost: str
-
-
-METER_NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "cost")
-
-
-def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
-    """Return the meters of a reply; its tokens are estimated from characters while it runs, and if not reported.
-
+    Tokens are estimated from characters while it runs, and if they are not reported.
     `elapsed_s` is the time since the call began; it counts while the reply runs.
     """
     is_running, timing = reply.status == "running", reply.timing
@@ -264,15 +236,166 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     mark = "" if is_exact else ESTIMATE_MARK
     tokens = round(reply.output_chars * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if is_running else timing.e2e_s
-    return Meters(
-        first_token=_format_time(timing.ttft_s),
-        answer=_format_time(timing.ttfa_s),
-        tokens=f"{mark}{format_count(tokens)}" if tokens else "",
-        speed=f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        in_all=_format_time(seconds),
-        cost="unknown" if cost is None else str(cost),
-    )
+    return {
+        "first token": _format_time(timing.ttft_s),
+        "answer": _format_time(timing.ttfa_s),
+        "tokens": f"{mark}{format_count(tokens)}" if tokens else "",
+        "tokens/s": f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
+        "in all": _format_time(seconds),
+        "cost": "unknown" if cost is None else str(cost),
+    }
 
 
 def _format_time(seconds: float | None) -> str:
     return "" if seconds is None else format_duration(seconds, brief=True)
+
+
+WINNER = "★ winner"
+_PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
+_ANSWER_KINDS = ("thinking", "text", "code", "picture", "failure", "note")
+"""The kinds of a reply's sections that are in its cell; prompt, badges and figures are beside or above it."""
+
+MAX_COLUMNS = 4
+"""The columns of one table; more panes stand in further tables below, as wide as the first."""
+# The widths are in the cells: sanitisers keep them there.
+_CELL_STYLE = "vertical-align:top;text-align:left;line-height:1.5;overflow-wrap:anywhere;padding:0.5em 1em 0.5em 0"
+_LINE_STYLE = f"border-top:1px solid rgba(128,128,128,0.35);{_CELL_STYLE}"
+_TABLE = SafeHtml(
+    '<table style="width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em">'
+    "<tbody>{}</tbody></table>"
+)
+_ROW = SafeHtml('<tr style="background-color:transparent">{}</tr>')
+_HEAD = SafeHtml(
+    f'<th scope="col" style="{_LINE_STYLE};width:{{width}}%;font-weight:400"><strong>{{label}}</strong>{{star}}'
+    f'<div style="{transcript.MUTED_STYLE}">{{facts}}</div></th>'
+)
+_CELL = SafeHtml(f'<td style="{_CELL_STYLE}">{{}}</td>')
+_FIGURE_CELL = SafeHtml(f'<td style="{_CELL_STYLE};{transcript.MUTED_STYLE}">{{}}</td>')
+_STAR = SafeHtml(
+    ' <span style="border:1px solid currentcolor;border-radius:9px;padding:0 0.6em;font-weight:600;'
+    f'white-space:nowrap">{WINNER}</span>'
+)
+
+
+def round_output(board_round: BoardRound, *, is_marked: bool) -> Bundle:
+    """Return a round as notebook output, made anew if something of it has changed."""
+    answers = board_round.answers.values()
+    if any(answer.is_running for answer in answers):
+        return transcript.render([*_prompt_sections(board_round), Section("note", _PENDING)])
+    basis = is_marked, board_round.winner_key, [(answer.key, answer.label) for answer in answers]
+    if board_round.saved[0] != basis:
+        board_round.saved = basis, round_bundle(board_round, is_marked=is_marked)
+    return board_round.saved[1]
+
+
+def round_bundle(board_round: BoardRound, *, is_marked: bool) -> Bundle:
+    """Return a round that has ended as notebook output; `is_marked` has the words marked that differ."""
+    head = transcript.render(_prompt_sections(board_round))
+    columns = []
+    for key, answer in board_round.answers.items():
+        answer.compare_with(board_round.reference() if is_marked else None)
+        columns.append(_make_column(answer, versions=board_round.versions[key], winner=board_round.winner))
+    # As many in each table, so that all columns are about as wide.
+    table_count = max(1, math.ceil(len(columns) / MAX_COLUMNS))
+    size = max(1, math.ceil(len(columns) / table_count))
+    tables = [_table(columns[start : start + size], size) for start in range(0, len(columns), size)]
+    # The meters of all panes as a table; HTML has them below each answer.
+    rows = [
+        (f"{column.label} {WINNER}" if column.is_winner else column.label, *column.meters.values())
+        for column in columns
+    ]
+    meters = sanitize.markdown_table([("variant", *columns[0].meters), *rows])
+    markdown = [f"#### {sanitize.escape_markdown(column.head)}\n\n{column.body['text/markdown']}" for column in columns]
+    plain = [
+        f"== {sanitize.visible(column.head)} ==\n({sanitize.visible(' · '.join(column.figures))})\n\n"
+        f"{column.body['text/plain']}"
+        for column in columns
+    ]
+    return {
+        "text/html": SafeHtml(head["text/html"]) + SafeHtml().join(tables),
+        "text/markdown": "\n\n".join([head["text/markdown"], meters, *markdown]),
+        "text/plain": "\n\n".join([head["text/plain"], *plain]),
+    }
+
+
+class _Column(NamedTuple):
+    """An answer as a column of the table."""
+
+    label: str
+    is_winner: bool
+    facts: tuple[str, ...]
+    """What answered, and what is to be known of it, in a few words each."""
+    meters: dict[str, str]
+    body: Bundle
+
+    @property
+    def head(self) -> str:
+        return " · ".join(filter(None, (self.label, WINNER if self.is_winner else "", *self.facts)))
+
+    @property
+    def figures(self) -> list[str]:
+        return [f"{name}: {figure}" for name, figure in self.meters.items() if figure]
+
+
+def _make_column(answer: BoardAnswer, *, versions: Sequence[BoardAnswer], winner: str | None) -> _Column:
+    reply = answer.reply
+    target = (reply.endpoint, reply.model or getattr(reply.request, "model", ""))
+    version = f"answer {versions.index(answer) + 1} of {len(versions)}" if len(versions) > 1 else ""
+    badges = ", ".join(badge.text for badge in facts.badges(reply))
+    return _Column(
+        label=answer.label,
+        is_winner=answer.label == winner,
+        # The label may name the target.
+        facts=tuple(
+            filter(None, (" · ".join(name for name in target if name and name not in answer.label), badges, version))
+        ),
+        meters=answer.read_meters(),
+        body=_answer_bundle(answer),
+    )
+
+
+def _table(columns: Sequence[_Column], size: int) -> SafeHtml:
+    """Some columns side by side: what answered, the answers, and their figures, each in one row."""
+    empty = [_CELL.format(SafeHtml(""))] * (size - len(columns))
+    line_break = SafeHtml("<br>")
+    heads = [
+        _HEAD.format(
+            width=100 // size,
+            label=column.label,
+            star=_STAR if column.is_winner else "",
+            facts=line_break.join(map(sanitize.escape, column.facts)),
+        )
+        for column in columns
+    ]
+    answers = [_CELL.format(SafeHtml(column.body["text/html"])) for column in columns]
+    figures = [_FIGURE_CELL.format(line_break.join(map(sanitize.escape, column.figures))) for column in columns]
+    rows = [[*cells, *empty] for cells in (heads, answers, figures)]
+    return _TABLE.format(SafeHtml().join(_ROW.format(SafeHtml().join(row)) for row in rows))
+
+
+def _answer_bundle(answer: BoardAnswer) -> Bundle:
+    """Return an answer, its HTML with the differences marked from the one with which it is compared."""
+    sections = [Section("prompt", answer.own_prompt, "user")] if answer.own_prompt else []
+    sections += [Section("note", note) for note in answer.stream.exchange.request.losses]
+    sections += [section for section in transcript.sections(answer.reply) if section.kind in _ANSWER_KINDS]
+    if not (differences := answer.differences()):
+        return transcript.render(sections)
+    html, summary = differences
+    note = Section("note", summary)
+    # The marked text replaces the answer: sections without a label. Thinking, tool calls and notes stand before it.
+    others = [section for section in sections if section.kind not in ("text", "code") or section.label]
+    before = SafeHtml(transcript.render([note, *others])["text/html"])
+    return {**transcript.render([note, *sections]), "text/html": before + html}
+
+
+def round_title(board_round: BoardRound) -> str:
+    """Return one line for a round that is folded."""
+    start = shorten(" ".join(board_round.prompt.split()))
+    winner = f"winner {board_round.winner}" if board_round.winner else ""
+    return " · ".join(item for item in (f"{len(board_round.versions)} variants", winner, f"“{start}”") if item)
+
+
+def _prompt_sections(board_round: BoardRound) -> list[Section]:
+    """Return what all panes are asked."""
+    texts = {"system": board_round.system, "user": board_round.prompt}
+    return [Section("prompt", text, role) for role, text in texts.items() if text]

@@ -11,12 +11,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import threading
+import math
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
-
-import msgspec
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
@@ -26,46 +25,42 @@ from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint as find_endpoint
 from famnb.endpoints import endpoint_able_to
-from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger, RecordedCall
-from famnb.record.shared import SharedRecord, open_shared, share_calls
+from famnb.record.shared import open_shared, share_calls
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.secret_patterns import mask_keys
 from famnb.validation import check_index
 from famnb.widget.board.board import Board
 from famnb.widget.composer import presets
 from famnb.widget.composer.panels import HistoryView, PresetsView, list_calls, look_at, write_body, write_code
 from famnb.widget.composer.past_chat import read_chat
-from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
-from famnb.widget.composer.turns import ChatTurn, TurnPane, TurnView, chat_output
+from famnb.widget.composer.turns import ChatTurn, TurnCall, TurnPane, TurnRunner, TurnView, chat_output, ended_turns
 from famnb.widget.form.draft import (
     UNWRITTEN,
     Draft,
     draft_of,
-    fault_text,
     last_user_content,
     read_draft,
     read_rows,
     split_content,
 )
-from famnb.widget.form.editor import Editor
+from famnb.widget.form.editor import Editor, FormView
 from famnb.widget.form.fields import MODEL
-from famnb.widget.form.hints import Estimate
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.python_code import variant_fields
-from famnb.widget.form.views import CodeView, FormView, PromptBoxView
-from famnb.widget.form_tool import FormTool, read_shared
+from famnb.widget.form_tool import CodeView, FormTool, PromptBoxView, SharedTool, read_shared
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
-from famnb.widget.html.transcript import Bundle, Section
+from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import edit_reply
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
-_EMPTY = "Replies appear here and are saved with the notebook."
+_PERIOD_S = 0.05
+"""Between two looks at whether a tool call waits for approval."""
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
@@ -86,13 +81,11 @@ class ComposerView(View, frozen=True):
     presets: PresetsView | None
 
 
-class SharedChat(msgspec.Struct, frozen=True, tag_field="kind", tag="chat"):
-    """What a file holds of a chat: its calls, the last of which repeats it, and what the form holds besides."""
+class SharedChat(SharedTool, frozen=True, tag="chat"):
+    """What a file holds of a chat."""
 
     call_id: str
-    prompt: str
-    rows: list[dict[str, str]]
-    record: SharedRecord
+    """The last call, which repeats the others."""
 
 
 class Composer(FormTool):
@@ -152,13 +145,8 @@ class Composer(FormTool):
         self._replies: list[Reply] = []
         self._tree = ConversationTree()
         """The chat in view; its turns are `ChatTurn`s."""
-        self._loaded: ChatTurn | None = None
-        """The last turn of the chat that was loaded last."""
-        self._latest: ChatTurn | None = None
-        """The turn that was asked last."""
-        self._paused = threading.Event()
-        """Set while no turn goes on by itself: none is being answered, or a tool call waits for approval."""
-        self._paused.set()
+        self._latest: ChatTurn
+        """The turn that was asked last, once there is one."""
         self._numbers = itertools.count(1)
         self._runner = TurnRunner(
             callable_tools, on_call=self._on_call, on_tool_change=self._on_tool_change, on_end=self._on_turn_end
@@ -171,17 +159,12 @@ class Composer(FormTool):
         """Past calls, while their panel is open."""
         self._presets: PresetsView | None = None
         """Presets, while their panel is open."""
-        self._preset_path = presets.default_path()
         super().__init__(client, editor, tools_below=2)
 
     @Computed
     def request(self) -> Request:
-        """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid.
-
-        It goes on from a chat that was loaded, and without a prompt asks the last turn of it once more.
-        """
-        request, before = self._make_request()
-        return requests_after(before, request, self._editor.endpoints)[0]
+        """The request that `submit` would send now; raises InvalidRequest, naming the fields, if it is not valid."""
+        return requests_after(*self._next_turn(), self._editor.endpoints)[0]
 
     @Computed
     def reply(self) -> Reply | None:
@@ -197,17 +180,12 @@ class Composer(FormTool):
     @Computed
     def turns(self) -> tuple[Turn, ...]:
         """The turns of the conversation in view that have ended, the first one first."""
-        return tuple(turn for turn in self._path if turn.has_ended)
+        return tuple(ended_turns(self._tree.path))
 
     @property
     def _path(self) -> list[ChatTurn]:
         """The branch in view, its first turn first."""
         return [turn for turn in self._tree.path if isinstance(turn, ChatTurn)]
-
-    @property
-    def tools(self) -> Tools:
-        """The functions that the model may call."""
-        return self._runner.tools
 
     @property
     def replies(self) -> tuple[Reply, ...]:
@@ -217,16 +195,23 @@ class Composer(FormTool):
     # What its buttons do
 
     def submit(self) -> Stream:
-        """Send the request and return its stream at once; a conversation begins with it, or a loaded one goes on.
+        """Send what the form holds and return its stream at once: the chat in view goes on with it, or one begins.
 
-        While a reply streams nothing is sent, and its stream is returned. Raises InvalidRequest when the form holds no
-        valid request.
+        Without a prompt the last turn is asked once more. While a reply streams nothing is sent, and its stream is
+        returned. Raises InvalidRequest when the form holds no valid request.
         """
         with self.lock:
             if stream := self._busy_stream():
                 return stream
-            request, before = self._make_request()
-            return self._ask(request, before) if self._is_loaded else self._begin(request)
+            editor = self._editor
+            if editor.reading.replaced and not self.turns and editor.prompt.strip():
+                # The conversation that the settings hold becomes the chat that the prompt goes on with.
+                head, rest = read_chat(editor.request(), None, self.past_calls, is_whole=True)
+                if head is not None:
+                    draft = draft_of(_leave_prompt_open(rest), editor.endpoints)
+                    self._open_chat(head)
+                    editor.fill(dataclasses.replace(draft, prompt=editor.prompt, pictures=editor.pictures))
+            return self._ask(*self._next_turn())
 
     def say(self, prompt: str) -> Stream:
         """Continue the conversation in view, with the settings that the form has now; begin one if there is none.
@@ -234,7 +219,7 @@ class Composer(FormTool):
         Images of the form stay there: they are sent with its own prompt.
         """
         with self.lock:
-            return self._busy_stream() or self._add_turn(prompt)
+            return self._busy_stream() or self._ask(self._last_good_turn, self._turn_request(prompt))
 
     @intent
     def edit(self, turn: int, prompt: str) -> Stream:
@@ -245,23 +230,20 @@ class Composer(FormTool):
         with self.lock:
             if stream := self._busy_stream():
                 return stream
-            old = self._find_ended_turn(turn)
-            return self._ask(self._editor.turn_request(prompt, split_content(old.prompt)[1]), old.before)
+            old = self._find_turn(turn)
+            return self._ask(old.before, self._turn_request(prompt, split_content(old.prompt)[1]))
 
     @intent
     def regenerate(self, turn: int = -1) -> Stream:
         """Ask a turn once more, with the settings that the form has now; the answer so far stays as another version."""
         with self.lock:
-            if stream := self._busy_stream():
-                return stream
-            old = self._find_ended_turn(turn)
-            return self._ask(self._editor.turn_request(*split_content(old.prompt)), old.before)
+            return self._busy_stream() or self._ask(*self._repeat(self._find_turn(turn)))
 
     @intent
     def edit_answer(self, turn: int, text: str) -> None:
         """Have a turn answered with another text, from which the chat goes on; the answer so far stays as a version."""
         with self.lock:
-            old = self._find_ended_turn(turn)
+            old = self._find_turn(turn)
             if self.is_busy:
                 raise InvalidRequest("an answer is still being written; edit this one once it has ended")
             exchange = old.panes[-1].stream.exchange
@@ -281,9 +263,7 @@ class Composer(FormTool):
         """Show another version of a turn, and what followed it; both count from 0."""
         with self.lock:
             versions = self._tree.versions(self._find_turn(turn))
-            if not 0 <= version < len(versions):
-                raise InvalidRequest(f"version: there is no {version} of turn {turn}; it has {len(versions)}, from 0")
-            self._tree.show(versions[version])
+            self._tree.show(versions[check_index("version", version, len(versions))])
             self._chat_changed()
 
     def wait(self, timeout: float | None = None) -> Reply | None:
@@ -291,9 +271,11 @@ class Composer(FormTool):
 
         Raises InvalidRequest if a tool call waits for approval: the kernel may not process clicks while a cell waits.
         """
-        while self._paused.wait(timeout) and self.is_busy:
+        period = _PERIOD_S if timeout is None else min(timeout, _PERIOD_S)
+        end = time.monotonic() + (math.inf if timeout is None else timeout)
+        while not self._idle.wait(period) and time.monotonic() < end:
             with self.lock:
-                call = self._running_turn.panes[-1].pending_call
+                call = self._latest.panes[-1].pending_call
             if call is not None:
                 raise InvalidRequest(
                     f"{call.name} waits for your approval: press Approve or Decline in the composer and run this cell "
@@ -314,29 +296,24 @@ class Composer(FormTool):
         request. Raises InvalidRequest for a reply without a request, and while an answer is being written; KeyError
         for a call that is not in the client's ledger.
         """
-        ledger = self._ledger or Ledger()
-        call = ledger.call(call) if isinstance(call, str) else call
-        request = self.find_request(call)
+        self._load(call, self.past_calls)
+
+    def _load(self, call: Request | Reply | RecordedCall | str, ledger: Ledger) -> None:
+        """Open a call, whose earlier turns are looked up in a ledger."""
         endpoints = self._client.endpoints
+        request, reply = self.find_call(call)
         model = find_endpoint(request.endpoint, endpoints).request
         request = request if type(request) is model else model.from_body(request.body())
-        reply = call.reply if isinstance(call, RecordedCall) else call if isinstance(call, Reply) else None
-        if reply and not Turn("", reply).can_continue:
-            reply = None
+        reply = reply if reply and Turn("", reply).can_continue else None
         with self.lock:
             head, rest = read_chat(request, reply, ledger)
-            if head is not None:
-                self._open_chat(head)
-                if reply:
-                    self._fill(draft_of(_leave_prompt_open(rest), endpoints))
+            self._open_chat(head)
+            self._fill(draft_of(_leave_prompt_open(rest) if reply and head else rest, endpoints))
+            with contextlib.suppress(InvalidRequest):
+                if (reply and head) or self.request == request:
                     return
-                self._fill(draft_of(rest, endpoints))
-                with contextlib.suppress(InvalidRequest):
-                    if self.request == request:
-                        return
             # What turns and a prompt cannot hold, the form's JSON can.
-            if self._is_loaded:
-                self.clear_chat()
+            self.clear_chat()
             self._fill(draft_of(request, endpoints))
 
     def _fill(self, draft: Draft) -> None:
@@ -351,7 +328,7 @@ class Composer(FormTool):
         ids = [reply.call_id for turn in last.path for reply in (*(r.reply for r in turn.reply.rounds), turn.reply)]
         return SharedChat(
             call_id=last.reply.call_id,
-            prompt=mask_keys(self._editor.prompt),
+            prompt=self._editor.prompt,
             rows=self._editor.rows,
             record=share_calls(self._ledger, filter(None, ids)),
         )
@@ -360,14 +337,10 @@ class Composer(FormTool):
     def from_page(cls, data: bytes, client: BaseClient | None = None) -> Composer:
         """Return the chat in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
         chat = read_shared(data, SharedChat)
+        # Its calls are those of the file, which the client's ledger need not have.
         ledger = open_shared(chat.record)
         composer = cls(client)
-        # What `load` looks up are the calls of the file, which the client's ledger need not have.
-        own_ledger, composer._ledger = composer._ledger, ledger
-        try:
-            composer.load(ledger.call(chat.call_id))
-        finally:
-            composer._ledger = own_ledger
+        composer._load(ledger.call(chat.call_id), ledger)
         composer._editor.rows = [*chat.rows]
         if chat.prompt:
             composer.set_prompt(chat.prompt)
@@ -375,7 +348,7 @@ class Composer(FormTool):
 
     def variants(self) -> dict[str, dict[str, Any]]:
         editor = self._editor
-        return {editor.raw.get(MODEL, "") or editor.endpoint.name: self._variant_fields(editor.request(UNWRITTEN, ()))}
+        return {editor.raw.get(MODEL, "") or editor.endpoint.name: self._settings()}
 
     @intent
     def compare(self) -> Board:
@@ -390,8 +363,7 @@ class Composer(FormTool):
             if not prompt.strip() and turns:
                 prompt, pictures = split_content(turns[-1].prompt)
                 before = turns[-1].before
-            settings = self._variant_fields(self._editor.request(UNWRITTEN, ()))
-            board = Board(self._client, [settings], prompt=prompt, rows=self._editor.rows)
+            board = Board(self._client, [self._settings()], prompt=prompt, rows=self._editor.rows)
             board.go_on_from(before, pictures)
             board.add()
             self.board, board.below = board, self.below[1:]
@@ -399,10 +371,11 @@ class Composer(FormTool):
             self.form_changed()
             return board
 
-    def _variant_fields(self, request: Request) -> dict[str, Any]:
-        """Return the settings of a request without its prompt and its chat, as a variant has them."""
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings of the form without prompt and chat, as a variant has them."""
         # What an earlier turn was chained to is part of its chat.
-        return variant_fields(_leave_prompt_open(request).replace(previous_response_id=None), self._editor.endpoints)
+        request = _leave_prompt_open(self._editor.request()).replace(previous_response_id=None)
+        return variant_fields(request, self._editor.endpoints)
 
     def open(self, *request: Any) -> None:
         """Open the channel to the page, as every widget does."""
@@ -413,36 +386,35 @@ class Composer(FormTool):
     # What is shown
 
     def view(self) -> ComposerView:
+        editor = self._editor
         if self._controls is None:
-            self._controls = self._editor.view(), self._view_prompt()
-        form, prompt = self._controls
+
+            def requests() -> list[tuple[Request, BaseClient]]:
+                request = self._turn_request(editor.prompt, editor.pictures)
+                return [(self._whole(self._last_good_turn, request), self._client)]
+
+            is_elsewhere = self.board is not None and not self.below[0][0].can_be_replaced
+            box = self.view_box(
+                requests,
+                fault=editor.fault,
+                has_conversation=editor.reading.replaced and not self._tree.head,
+                remarks=(*editor.remarks, *((_BOARD_ELSEWHERE,) if is_elsewhere else ())),
+                has_answers=bool(self._path),
+            )
+            self._controls = editor.view(), box, self.view_code()
+        form, prompt, code = self._controls
         profile = self._client.profile
         return ComposerView(
             service="" if profile.name == DEFAULT else profile.title,
-            model=self._editor.raw.get(MODEL, ""),
+            model=editor.raw.get(MODEL, ""),
             form=form,
-            system=self._editor.system,
+            system=editor.system,
             prompt=prompt,
             turns=tuple(map(self._view_turn, self._path)),
             is_busy=self.is_busy,
-            code=self.view_code(),
+            code=code,
             history=self._history,
             presets=self._presets,
-        )
-
-    def _view_prompt(self) -> PromptBoxView:
-        editor = self._editor
-        is_elsewhere = self.board is not None and not self.below[0][0].can_be_replaced
-        estimate = Estimate("", "")
-        with contextlib.suppress(InvalidRequest):
-            request = self._next_request(editor.prompt)
-            estimate = self._estimator.estimate((request, self._client))
-        return self.view_box(
-            estimate,
-            fault=editor.fault,
-            has_conversation=editor.reading.replaced and not self._tree.head,
-            remarks=(*editor.remarks, *((_BOARD_ELSEWHERE,) if is_elsewhere else ())),
-            has_answers=bool(self._path),
         )
 
     def _view_turn(self, turn: ChatTurn) -> TurnView:
@@ -458,8 +430,10 @@ class Composer(FormTool):
     def chat_output(self) -> tuple[str, Bundle] | None:
         return chat_output(self._tree)
 
-    def empty_output(self) -> Bundle:
-        return transcript.render([Section("note", _EMPTY)])
+    def find_editor(self, pane: str) -> Editor:
+        if pane:
+            raise UnknownName(f"there is no pane {pane!r}: a Composer has none")
+        return self._editor
 
     def __repr__(self) -> str:
         return f"<Composer {self._editor.endpoint.name}, {len(self._replies)} replies>"
@@ -467,27 +441,9 @@ class Composer(FormTool):
     # What the page asks for: the form
 
     @intent
-    def set_field(self, field: str, text: str) -> None:
-        """Write the text of a field."""
-        self._editor.set_text(field, text)
-        self.form_changed()
-
-    @intent
-    def choose_endpoint(self, endpoint: str) -> None:
-        """Carry the form over to another endpoint."""
-        self._editor.choose_endpoint(endpoint)
-        self.form_changed()
-
-    @intent
     def tick(self, box: str, is_on: bool) -> None:
         """Ask for a function or for an answer of the type, or no longer."""
         self._editor.tick(box, is_on=is_on)
-        self.form_changed()
-
-    @intent
-    def set_system(self, text: str) -> None:
-        """Write the system text."""
-        self._editor.system = text
         self.form_changed()
 
     # What the page asks for: the panels
@@ -495,25 +451,24 @@ class Composer(FormTool):
     @intent
     def show_panel(self, name: Literal["", "Settings", "Code", "History", "Presets"]) -> None:
         """Show a panel in place of the one that is open, with what it shows at first."""
-        self._has_code, self._shown_code = name == "Code", None
-        self._history = list_calls(self._ledger, "") if name == "History" else None
+        self._has_code, self._controls = name == "Code", None
+        self._history = list_calls(self.past_calls, "") if name == "History" else None
         self._presets = self._list_presets() if name == "Presets" else None
 
     @intent
     def set_code_kind(self, kind: str) -> None:
         """Show the code of another library."""
-        self._code_kind, self._shown_code = kind, None
+        self._code_kind, self._controls = kind, None
 
     @intent
     def filter_history(self, text: str) -> None:
         """List the latest calls that hold a text."""
-        self._history = list_calls(self._ledger, text)
+        self._history = list_calls(self.past_calls, text)
 
     @intent
     def show_call(self, call: str) -> None:
         """Show the transcript of a call."""
-        recorded = (self._ledger or Ledger()).call(call)
-        self._history = look_at(self._history or list_calls(self._ledger, ""), recorded)
+        self._history = look_at(self._history or list_calls(self.past_calls, ""), self.past_calls.call(call))
 
     @intent
     def load_call(self, call: str) -> None:
@@ -524,27 +479,24 @@ class Composer(FormTool):
     @intent
     def save_preset(self, name: str) -> None:
         """Save the form under a name."""
-        reading = read_draft(self._editor.draft)
-        if reading.request is None:
-            raise InvalidRequest("preset: " + "; ".join(map(fault_text, reading.faults.items())))
-        presets.save(self._preset_path, name, reading.request, self._client.profile)
+        presets.save(name, read_draft(self._editor.draft).valid_request(), self._client.profile)
         self._presets = self._list_presets(f"“{name.strip()}” is saved.", selected=name.strip())
 
     @intent
     def load_preset(self, name: str) -> None:
         """Fill the form with a preset."""
-        request = presets.load(self._preset_path, name, self._client.profile)
+        request = presets.load(name, self._client.profile)
         self._fill(draft_of(request, self._client.endpoints))
         self._presets = self._list_presets(f"“{name}” is loaded.", selected=name)
 
     @intent
     def delete_preset(self, name: str) -> None:
         """Delete a preset."""
-        presets.delete(self._preset_path, name)
+        presets.delete(name)
         self._presets = self._list_presets(f"“{name}” is deleted.")
 
     def _list_presets(self, note: str = "", selected: str = "") -> PresetsView:
-        return PresetsView(names=presets.names(self._preset_path), selected=selected, note=note)
+        return PresetsView(names=presets.names(), selected=selected, note=note)
 
     # What the page asks for: the chat
 
@@ -562,58 +514,50 @@ class Composer(FormTool):
 
     def write_code(self) -> tuple[str, CodeView]:
         try:
-            return write_code(self._code_request(), self._client, self._code_kind)
+            return write_code(self._whole(*self._next_turn()), self._client, self._code_kind)
         except InvalidRequest as fault:
             note = f"There is no code yet: {fault} · POST {self._editor.endpoint.path}, not valid yet"
             return write_body(self._editor.reading.body, note)
 
-    def _code_request(self) -> Request:
-        """Return what would be sent next, the chat included; without a prompt, what was sent last."""
-        turns = self.turns
-        request = getattr(turns[-1].reply, "request", None) if turns else None
-        if isinstance(request, Request) and not self._editor.prompt.strip():
-            return request
-        return self._next_request(self._editor.prompt) if turns else self.request
-
-    def send_box(self) -> None:
-        editor = self._editor
-        if editor.reading.replaced and not self.turns:
-            request = editor.request("")
-            if not editor.prompt.strip():
-                self._begin(request)
-                return
-            # The conversation that the form holds becomes the chat that the prompt goes on with.
-            head, rest = read_chat(request, None, self._ledger or Ledger(), is_whole=True)
-            if head is not None:
-                prompt, pictures = editor.prompt, editor.pictures
-                self._open_chat(head)
-                rest = _leave_prompt_open(rest)
-                editor.fill(dataclasses.replace(draft_of(rest, editor.endpoints), prompt=prompt, pictures=pictures))
-        self._add_turn(editor.prompt, editor.pictures)
-
     # Turns
 
+    def _next_turn(self) -> tuple[Turn | None, Request]:
+        """Return the turn that what the form holds follows, and what that asks; raises InvalidRequest."""
+        editor, path = self._editor, self._path
+        if not path and editor.reading.replaced:
+            return None, editor.request()
+        if path and not editor.prompt.strip():
+            return self._repeat(path[-1])
+        return self._last_good_turn, self._turn_request(editor.prompt, editor.pictures)
+
+    def _whole(self, before: Turn | None, request: Request) -> Request:
+        """Return what asks a request after a turn, all turns before repeated."""
+        return requests_after(before, request, self._editor.endpoints)[-1]
+
+    def _repeat(self, turn: Turn) -> tuple[Turn | None, Request]:
+        """Return the turn before another one, and what asks that once more."""
+        request = self._turn_request(*split_content(turn.prompt))
+        return turn.before, request if isinstance(turn.prompt, str) else request.with_content(turn.prompt)
+
+    def _turn_request(self, prompt: str, pictures: Sequence[PromptImage] = ()) -> Request:
+        """Return what asks a prompt by the settings of the form."""
+        if not prompt.strip():
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+        return self._editor.request(prompt, pictures)
+
     @property
-    def _is_loaded(self) -> bool:
-        """Whether the chat in view was loaded and has not gone on since."""
-        return self._loaded is not None and self._tree.head is self._loaded
+    def _last_good_turn(self) -> Turn | None:
+        """The turn that a next one follows; None if there is none."""
+        # A turn that failed stays in view, and the next one takes its place.
+        return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
 
-    def _make_request(self) -> tuple[Request, Turn | None]:
-        """Return what the form asks, and the turn after which: None unless a chat was loaded."""
-        editor, loaded = self._editor, self._loaded if self._is_loaded else None
-        if loaded is None or editor.prompt.strip() or editor.reading.replaced:
-            return editor.request(editor.prompt), loaded
-        request = editor.turn_request(*split_content(loaded.prompt))
-        return request if isinstance(loaded.prompt, str) else request.with_content(loaded.prompt), loaded.before
-
-    def _open_chat(self, head: Turn) -> None:
-        """Have the turns up to one in view, the last one of a chat of before."""
+    def _open_chat(self, head: Turn | None) -> None:
+        """Have a past chat in view, by its last turn, in place of the one that is."""
         if self.is_busy:
             raise InvalidRequest("an answer is still being written; stop it, or load the call once it has ended")
-        chat = None if self._is_loaded else self.chat_output()
-        self._earlier += [chat] if chat else []
+        self.new_talk()
         before: ChatTurn | None = None
-        for turn in head.path:
+        for turn in head.path if head else ():
             reply = turn.reply
             exchange = Exchange(
                 id=reply.call_id or "",
@@ -625,43 +569,14 @@ class Composer(FormTool):
                 service=reply.service,
             )
             before = ChatTurn.of_reply(turn, before, key=f"past.{next(self._numbers)}", exchange=exchange)
-        self._loaded = before
         self._tree = ConversationTree(before)
         self._chat_changed()
 
-    def _begin(self, request: Request) -> Stream:
-        """Send a request as the first turn of another conversation; returns its first call."""
-        tree, chat = self._tree, self.chat_output()
-        self._tree = ConversationTree()
-        # What cannot be sent leaves the conversation in view as it was.
-        try:
-            stream = self._ask(request, None)
-        except BaseException:
-            self._tree = tree
-            raise
-        self._earlier += [chat] if chat else []
-        return stream
-
     def clear_chat(self) -> None:
         self._tree = ConversationTree()
-        self.form_changed()
         self._chat_changed()
 
-    def _next_request(self, prompt: str) -> Request:
-        """Return what `_add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
-        return requests_after(self._last_good_turn, self._editor.turn_request(prompt), self._editor.endpoints)[-1]
-
-    @property
-    def _last_good_turn(self) -> Turn | None:
-        """The turn that a next one follows; None if there is none."""
-        # A turn that failed stays in view, and the next one takes its place.
-        return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
-
-    def _add_turn(self, prompt: str, pictures: tuple[PromptImage, ...] = ()) -> Stream:
-        """Ask the next turn of the branch in view."""
-        return self._ask(self._editor.turn_request(prompt, pictures), self._last_good_turn)
-
-    def _ask(self, request: Request, before: Turn | None) -> Stream:
+    def _ask(self, before: Turn | None, request: Request) -> Stream:
         """Ask a turn after another one; returns its first call."""
         requests = requests_after(before, request, self._editor.endpoints)
         reply = Reply(endpoint=request.endpoint, status="running")
@@ -669,35 +584,25 @@ class Composer(FormTool):
         head, self._latest = self._tree.head, turn
         self._tree.add(turn)
         self._idle.clear()
-        self._paused.clear()
         self.refresh()
         labels = {"talk": self._tree.id, "turn": str(len(turn.path))}
+        schema = self._editor.draft.schema if self._editor.endpoint.traits.format else None
         try:
-            return self._runner.start(self._client, requests, schema=self._editor.answer_type, labels=labels)
+            return self._runner.start(self._client, requests, schema=schema, labels=labels)
         except BaseException:
             # Nothing was sent, so the conversation stays as it was.
             self._tree.remove(turn, head=head)
-            self._set_idle()
+            self._idle.set()
+            self.refresh()
             raise
 
     def _find_turn(self, index: int) -> ChatTurn:
         path = self._path
         return path[check_index("turn", index, len(path))]
 
-    def _find_ended_turn(self, index: int) -> ChatTurn:
-        """Return the turn of that index on the branch in view; raises InvalidRequest while it is being answered."""
-        turn = self._find_turn(index)
-        if not turn.has_ended:
-            raise InvalidRequest("this turn is being answered: wait for that, or stop it")
-        return turn
-
-    def _set_idle(self) -> None:
-        self._idle.set()
-        self._paused.set()
-        self.refresh()
-
     def _chat_changed(self) -> None:
-        self.refresh()
+        # What is sent next goes on from the chat.
+        self.form_changed()
         self.update_saved()
         self.notify("turns", "reply")
 
@@ -705,7 +610,7 @@ class Composer(FormTool):
 
     def _on_call(self, call: TurnCall) -> None:
         with self.lock:
-            turn = self._running_turn
+            turn = self._latest
             request = call.stream.exchange.request
             # A call that is sent again in another form takes the place of the one that failed.
             del turn.panes[call.index :]
@@ -715,35 +620,23 @@ class Composer(FormTool):
 
     def _on_tool_change(self) -> None:
         with self.lock:
-            pane = self._running_turn.panes[-1]
-            pane.invalidate()
-            if pane.pending_call is None:
-                self._paused.clear()
-            else:
-                self._paused.set()
+            self._latest.panes[-1].invalidate()
             self.refresh()
 
     def _on_turn_end(self, reply: Reply) -> None:
         """Store the reply of a turn, show and save it."""
         with self.lock:
-            turn = self._running_turn
-            turn.reply = turn.panes[-1].turn_reply = reply
-            turn.panes[-1].invalidate()
-            turn.has_ended = True
+            turn = self._latest
+            turn.reply, turn.has_ended = reply, True
+            turn.panes[-1].end_turn(reply)
             self._replies.append(reply)
-            self._estimator.forget()
             try:
                 self.update_saved()
             finally:
                 # Even if something could not be drawn, the next turn can be asked.
-                self._set_idle()
-            self.form_changed()
+                self._idle.set()
+                self.form_changed()
             self.notify("reply", "turns")
-
-    @property
-    def _running_turn(self) -> ChatTurn:
-        assert self._latest is not None, "a turn runs only once it was asked"
-        return self._latest
 
 
 def _leave_prompt_open(request: Request) -> Request:

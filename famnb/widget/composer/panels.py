@@ -15,7 +15,7 @@ from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.form import images
 from famnb.widget.form.python_code import Target, available_kinds, write_cell
-from famnb.widget.form.views import CodeView
+from famnb.widget.form_tool import CodeView
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.view import View
@@ -42,8 +42,6 @@ class HistoryView(View, frozen=True):
     call: str
     """The id of the call that is looked at; empty if none is."""
     transcript: SafeHtml
-    code: str
-    """A line that lays it open in an inspector."""
 
 
 class PresetsView(View, frozen=True):
@@ -62,7 +60,13 @@ def write_code(request: Request, client: BaseClient, kind: str) -> tuple[str, Co
     if kind == BODY:
         return write_body(request.body(), f"POST {client.endpoints[request.endpoint].path}", kinds)
     target = Target.of_client(client, request.endpoint)
-    code, note = write_cell(request, kind=kind, target=target), _code_note(target)
+    variable, code = target.key_variable, write_cell(request, kind=kind, target=target)
+    if not variable:
+        note = "It runs as it stands; no key is sent."
+    elif os.getenv(variable):
+        note = f"It runs as it stands; the key is read from {variable}."
+    else:
+        note = f"It runs once {variable} holds the key, which this kernel's environment does not have."
     if client.engine.credential.has_more_secrets:
         note += " · Its other secret headers and parameters are left out."
     return code, _view_code(code, kinds, kind, note)
@@ -80,16 +84,6 @@ def _view_code(code: str, kinds: tuple[str, ...], kind: str, note: str) -> CodeV
     return CodeView(kinds=kinds, kind=kind, note=note, html=html, is_cell=kind != BODY)
 
 
-def _code_note(target: Target) -> str:
-    """What to know before the code is run."""
-    variable = target.key_variable
-    if not variable:
-        return "It runs as it stands; no key is sent."
-    if not os.getenv(variable):
-        return f"It runs once {variable} holds the key, which this kernel's environment does not have."
-    return f"It runs as it stands; the key is read from {variable}."
-
-
 # More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
 HISTORY_LENGTH = 100
 """Calls in the list."""
@@ -97,11 +91,15 @@ _SEARCHED = ("prompt", "model", "endpoint", "standing", "error")
 """The columns of a call in which a text is looked for, beside its request's body."""
 
 
-def list_calls(ledger: Ledger | None, text: str) -> HistoryView:
-    """Return the latest calls that hold a text."""
-    rows = tuple(map(_row_view, reversed(_search(ledger, text.strip())))) if ledger else ()
-    none = "There are no such calls." if ledger else "This client keeps no ledger, so there is no history."
-    return HistoryView(filter=text, rows=rows, note="" if rows else none, call="", transcript=SafeHtml(""), code="")
+def list_calls(ledger: Ledger, text: str) -> HistoryView:
+    """Return the latest calls that hold a text in any case."""
+    conditions = [f"instr(lower({column}), lower(?))" for column in _SEARCHED]
+    conditions.append("request_key IN (SELECT key FROM requests WHERE instr(lower(body), lower(?)))")
+    # In the body, which is JSON, quotes and line ends are escaped.
+    values = [*[text.strip()] * len(_SEARCHED), json.dumps(text.strip(), ensure_ascii=False)[1:-1]]
+    found = ledger.select(" OR ".join(conditions), values, limit=HISTORY_LENGTH)
+    rows, note = tuple(map(_row_view, reversed(found))), "" if found else "There are no such calls."
+    return HistoryView(filter=text, rows=rows, note=note, call="", transcript=SafeHtml(""))
 
 
 def look_at(history: HistoryView, call: RecordedCall) -> HistoryView:
@@ -111,19 +109,7 @@ def look_at(history: HistoryView, call: RecordedCall) -> HistoryView:
         call=call.call_id,
         transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
         note=f"Call {call.call_id}",
-        code=f'famnb.Inspector("{call.call_id}")',
     )
-
-
-def _search(ledger: Ledger, text: str) -> list[Any]:
-    """The latest rows of the ledger that hold a text in any case; without a text, the latest of all."""
-    if not text:
-        return list(ledger.select(limit=HISTORY_LENGTH))
-    # In the body, which is JSON, quotes and line ends are escaped.
-    in_json = json.dumps(text, ensure_ascii=False)[1:-1]
-    conditions = [f"instr(lower({column}), lower(?))" for column in _SEARCHED]
-    conditions.append("request_key IN (SELECT key FROM requests WHERE instr(lower(body), lower(?)))")
-    return list(ledger.select(" OR ".join(conditions), [*[text] * len(_SEARCHED), in_json], limit=HISTORY_LENGTH))
 
 
 def _row_view(row: Any) -> CallRowView:

@@ -48,11 +48,8 @@ def read_chat(
             break
         # The system text stands at the first turn alone, as it was sent.
         turn_request = request.replace(**{field: [*([] if number else lead), prompt]})
-        turn_messages: Sequence[Mapping[str, Any]] = [
-            *([] if number else messages[len(lead) : starts[0]]),
-            prompt,
-            *answer,
-        ]
+        opening = [] if number else messages[len(lead) : starts[0]]
+        turn_messages: Sequence[Mapping[str, Any]] = [*opening, prompt, *answer]
         turn_reply = _read_answer(answer, turn_request)
         if is_last and reply:
             # A reply to the results of tools: its turn has them, too.
@@ -117,9 +114,11 @@ def _read_answer(messages: Sequence[Mapping[str, Any]], request: Request) -> Rep
                     add("thinking", text)
                 case {"type": "tool_use", "name": str(name), "input": arguments}:
                     add("tool_call", json.dumps(arguments, ensure_ascii=False), name)
-                case {"function": {"name": str(name), "arguments": str(text)}}:
-                    add("tool_call", text, name)
-                case {"type": "function_call", "name": str(name), "arguments": str(text)}:
+                case {"function": {"name": str(name), "arguments": str(text)}} | {
+                    "type": "function_call",
+                    "name": str(name),
+                    "arguments": str(text),
+                }:
                     add("tool_call", text, name)
                 case _:
                     pass

@@ -25,17 +25,17 @@ from famnb.widget.form.images import has_image_data
 _MAX_NAME_LENGTH = 80
 
 
-def default_path() -> Path:
+def file_path() -> Path:
     """The file that FAMNB_PRESETS names, else `presets.json` in the user's configuration folder."""
     return Path(os.getenv("FAMNB_PRESETS") or Path(platformdirs.user_config_dir("famnb")) / "presets.json").expanduser()
 
 
-def names(path: Path) -> tuple[str, ...]:
-    """The names of the presets in a file, in alphabetical order; raises InvalidRequest if the file holds no presets."""
-    return tuple(sorted(_read(path)["presets"], key=str.casefold))
+def names() -> tuple[str, ...]:
+    """The names of the presets, in alphabetical order; raises InvalidRequest if the file holds something else."""
+    return tuple(sorted(_read()["presets"], key=str.casefold))
 
 
-def save(path: Path, name: str, request: Request, profile: Profile) -> None:
+def save(name: str, request: Request, profile: Profile) -> None:
     """Save a request to a service of that profile under a name, replacing any of that name.
 
     Raises InvalidRequest if the name is empty, too long or not printable, if the request holds the data of an image or
@@ -52,25 +52,25 @@ def save(path: Path, name: str, request: Request, profile: Profile) -> None:
     # The whole entry, since a key may be pasted into any field.
     if kinds := [kind for kind, _ in find_keys(text, known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
-    content = _read(path)
+    content = _read()
     content["presets"][name] = entry
-    _write(path, content)
+    _write(content)
 
 
-def load(path: Path, name: str, profile: Profile) -> Request:
+def load(name: str, profile: Profile) -> Request:
     """Return the request of a preset, as a service of that profile takes it.
 
     Raises InvalidRequest if the preset does not exist or is damaged, or if the service does not take it.
     """
-    presets = _read(path)["presets"]
+    presets = _read()["presets"]
     match presets.get(name):
         case None:
             known = ", ".join(sorted(presets)) or "none"
-            raise InvalidRequest(f"preset: there is no {name!r} in {path}; there are {known}")
+            raise InvalidRequest(f"preset: there is no {name!r} in {file_path()}; there are {known}")
         case {"profile": str(source), "endpoint": str(endpoint), "body": dict(body)}:
             pass
         case _:
-            raise InvalidRequest(f"preset {name!r} in {path}: expected profile, endpoint and body; save it anew")
+            raise InvalidRequest(f"preset {name!r} in {file_path()}: expected profile, endpoint and body; save it anew")
     try:
         return find_endpoint(endpoint, profile.endpoints).request.from_body(body)
     except InvalidRequest as error:
@@ -78,15 +78,16 @@ def load(path: Path, name: str, profile: Profile) -> Request:
         raise InvalidRequest(f"preset {name!r}: it was saved with profile {source!r}: {error}{hint}") from None
 
 
-def delete(path: Path, name: str) -> None:
+def delete(name: str) -> None:
     """Delete a preset, if there is one of that name."""
-    content = _read(path)
-    if content["presets"].pop(name, None) is not None:
-        _write(path, content)
+    content = _read()
+    content["presets"].pop(name, None)
+    _write(content)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read() -> dict[str, Any]:
     """All that the file holds, known or not; without a file, no presets. Raises InvalidRequest, OSError."""
+    path = file_path()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -98,7 +99,7 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write(content: dict[str, Any]) -> None:
     """Replace the file, all of it or nothing; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
+    file_path().parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(file_path(), f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())

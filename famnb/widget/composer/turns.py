@@ -1,21 +1,57 @@
-"""The turns of a composer's chat: what the page shows of each call, and what is saved of them."""
+"""The turns of a composer's chat: asked one at a time, shown call by call, approved tools included, and saved.
+
+start ── thread: call ── its end is shown ──┬── tool calls ── approval ── tools ── (the next call)
+                                            └── no tool calls ── reply ── on_end
+
+The verdict on a tool call:
+
+pending ──┬── approved ── (runs)
+          ├── declined
+          └── (stopped)
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from famnb.client.conversation import ConversationTree, Turn
+from famnb.client.ask import Result, Send, Steps, Tools, parse_reply, run_steps
+from famnb.client.client import BaseClient
+from famnb.client.conversation import ConversationTree, Turn, turn_steps
 from famnb.client.exchange import Exchange
+from famnb.client.live_call import Stream
+from famnb.errors import FamnbError, Interrupted, ParseError
+from famnb.events import Address
 from famnb.reply import Block, Reply
-from famnb.widget.composer.turn_runner import TurnCall
+from famnb.request import Request
 from famnb.widget.form.draft import split_content
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.reply_pane import BlockView, EndedStream, PaneView, ReplyPane, final_block
+from famnb.widget.live.reply_pane import BlockView, EndedStream, PaneView, ReplyPane, StreamLike, final_block
 from famnb.widget.runtime.view import View
+
+Verdict: TypeAlias = Literal["pending", "approved", "declined"]
+_NOT_RUN = "stopped: the tools that it called were not all run"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCall:
+    """One call of a turn, from the moment at which it is sent."""
+
+    stream: StreamLike
+    index: int = 0
+    """How many rounds of tools came before it."""
+    verdicts: dict[Address, Verdict] = dataclasses.field(default_factory=dict)
+    """The verdicts on the tool calls of its reply, by address; one that was not reached yet has none."""
+    results: list[Result] = dataclasses.field(default_factory=list)
+    """What its tools returned; grows as they run."""
+    shown: threading.Event = dataclasses.field(default_factory=threading.Event)
+    """Set once it has ended and its end was shown."""
 
 
 class ToolCallView(View, frozen=True):
@@ -55,19 +91,9 @@ class TurnPane(ReplyPane):
     def __init__(self, call: TurnCall, *, key: str, prompts: Sequence[Section]) -> None:
         # The prompt box, which is always in view, has the button that stops it.
         super().__init__(call.stream, key=key, prompts=prompts, has_stop=False)
-        self.turn_reply: Reply | None = None
-        """The reply of the whole turn, on its last call; None before the turn has ended."""
         self.call = call
         self._results: list[BlockView] = []
         self._call_view: TurnCallView | None = None
-
-    @property
-    def reply(self) -> Reply:
-        """The reply, with the warnings and the instance of a schema that the turn has added."""
-        reply, turn_reply = super().reply, self.turn_reply
-        if turn_reply is None:
-            return reply
-        return dataclasses.replace(reply, warnings=turn_reply.warnings, parsed=turn_reply.parsed)
 
     @property
     def pending_call(self) -> Block | None:
@@ -75,52 +101,51 @@ class TurnPane(ReplyPane):
         return next((call for call in self.reply.tool_calls if self.call.verdicts.get(call.at) == "pending"), None)
 
     def invalidate(self) -> None:
-        """Have the view made anew: a tool call or the turn has changed."""
+        """Have the view made anew: a tool call has changed."""
         self._view = None
+
+    def end_turn(self, reply: Reply) -> None:
+        """Show the reply of the whole turn, whose last call this is: with its warnings and the instance of a schema."""
+        self.stream, self._view = EndedStream(reply, self.stream.exchange), None
 
     def call_view(self) -> TurnCallView:
         """Return the pane and what stands below its tool calls, the same object until it changes."""
         pane = self.view()
         if self._call_view is None or self._call_view.pane is not pane:
-            tools = () if pane.is_running else self._tool_views(pane)
+            for result in self.call.results[len(self._results) :]:
+                self._results.append(final_block(transcript.result_section(result), None, key="result"))
+            blocks = () if pane.is_running else zip(self.call.stream.reply.blocks, pane.blocks, strict=True)
+            calls = [(block, view.key) for block, view in blocks if block.kind == "tool_call"]
+            tools = tuple(
+                ToolCallView(
+                    key=key,
+                    name=sanitize.visible(call.name),
+                    is_pending=self.call.verdicts.get(call.at) == "pending",
+                    result=self._results[number] if number < len(self._results) else None,
+                )
+                for number, (call, key) in enumerate(calls)
+            )
             self._call_view = TurnCallView(key=self.key, pane=pane, tools=tools)
         return self._call_view
 
-    def _tool_views(self, pane: PaneView) -> tuple[ToolCallView, ...]:
-        results = self.call.results
-        for result in results[len(self._results) :]:
-            self._results.append(final_block(transcript.result_section(result), None, key="result"))
-        blocks = zip(self.stream.reply.blocks, pane.blocks, strict=True)
-        calls = [(block, view.key) for block, view in blocks if block.kind == "tool_call"]
-        return tuple(
-            ToolCallView(
-                key=key,
-                name=sanitize.visible(call.name),
-                is_pending=self.call.verdicts.get(call.at) == "pending",
-                result=self._results[number] if number < len(self._results) else None,
-            )
-            for number, (call, key) in enumerate(calls)
-        )
-
     def _make_view(self) -> PaneView:
         view = super()._make_view()
-        is_first = self.call.index == 0
+        is_first, status = self.call.index == 0, view.status
+        if not view.is_running:
+            # What the turn does between this call and the next one.
+            has_ended = isinstance(self.stream, EndedStream)
+            calls = () if has_ended else self.reply.tool_calls[len(self.call.results) :]
+            running = [call.name for call in calls if self.call.verdicts.get(call.at) == "approved"]
+            status = f"running {sanitize.visible(running[0])} …" if running else ""
+            if (call := self.pending_call) is not None:
+                status = f"{sanitize.visible(call.name)} waits for your approval"
         return msgspec.structs.replace(
             view,
             # Endpoint and model stand once, at the first call of the turn.
             head=view.head if is_first else "",
             badges=tuple(badge for badge in view.badges if badge.tone != "plain" or is_first),
-            status=view.status if view.is_running else self._describe_activity(),
+            status=status,
         )
-
-    def _describe_activity(self) -> str:
-        """Return what the turn does between this call and the next one; empty if nothing."""
-        call = self.pending_call
-        if call is not None:
-            return f"{sanitize.visible(call.name)} waits for your approval"
-        calls = () if self.turn_reply else self.reply.tool_calls[len(self.call.results) :]
-        running = [call.name for call in calls if self.call.verdicts.get(call.at) == "approved"]
-        return f"running {sanitize.visible(running[0])} …" if running else ""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -154,23 +179,160 @@ class ChatTurn(Turn):
 
 def chat_output(tree: ConversationTree) -> tuple[str, Bundle] | None:
     """Return the branch in view as notebook output, with a title and the others folded below; None before an end."""
-    if not (outputs := _outputs(tree.path)):
+    if not (turns := ended_turns(tree.path)):
         return None
     branches = []
     for branch in tree.other_branches:
-        title = f"another version of turn {len(branch[0].path)}: {_title(branch)}"
+        ended = ended_turns(branch)
+        title = f"another version of turn {len(branch[0].path)}: {_title(ended) if ended else ''}"
         note = transcript.render([Section("note", title)])
-        branches.append((title, transcript.join_bundles([note, *_outputs(branch)])))
-    return _title(tree.path), transcript.stack_bundles([*branches, ("", transcript.join_bundles(outputs))])
+        branches.append((title, transcript.join_bundles([note, *(turn.output() for turn in ended)])))
+    outputs = transcript.join_bundles([turn.output() for turn in turns])
+    return _title(turns), transcript.stack_bundles([*branches, ("", outputs)])
 
 
-def _title(turns: Sequence[Turn]) -> str:
-    """Return one line for folded turns: the title of the first, and how many there are; empty if none has ended."""
-    titles = [transcript.title(turn.panes[0].reply) for turn in turns if isinstance(turn, ChatTurn) and turn.has_ended]
-    if not titles:
-        return ""
-    return titles[0] + (f" · {len(titles)} turns" if len(titles) > 1 else "")
+def ended_turns(turns: Sequence[Turn]) -> list[ChatTurn]:
+    """Return those that have ended."""
+    return [turn for turn in turns if isinstance(turn, ChatTurn) and turn.has_ended]
 
 
-def _outputs(turns: Sequence[Turn]) -> list[Bundle]:
-    return [turn.output() for turn in turns if isinstance(turn, ChatTurn) and turn.has_ended]
+def _title(turns: Sequence[ChatTurn]) -> str:
+    """Return one line for folded turns: the title of the first, and how many there are."""
+    title = transcript.title(turns[0].panes[0].reply)
+    return f"{title} · {len(turns)} turns" if len(turns) > 1 else title
+
+
+class TurnRunner:
+    """Asks one turn at a time."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        on_call: Callable[[TurnCall], object],
+        on_tool_change: Callable[[], object],
+        on_end: Callable[[Reply], object],
+    ) -> None:
+        """`tools` are the functions that the model may call; unless they are `auto`, each call waits for approval.
+
+        `on_call` is told of a call once it is sent, to show it in place of those of its index and after, and to set its
+        `shown`. `on_tool_change` is called when a tool call waits, was decided, or has returned; `on_end` with the
+        reply of the turn, which has an `error` if the turn failed. They may wait for the lock of whoever called
+        `start`: they are called on the turn's thread, or by that caller and by buttons, which hold it.
+        """
+        self.tools = dataclasses.replace(
+            tools, auto=False, approve=self._approve if tools.functions else None, on_result=self._on_result
+        )
+        """The functions that the model may call."""
+        self.stream: Stream | None = None
+        """The call that was sent last; None before the first."""
+        self._is_auto = tools.auto
+        self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
+        self._call: TurnCall | None = None
+        """The latest call."""
+        self._is_stopped = False
+        self._decision = threading.Condition()
+        """Notified when a tool call was decided, and when the turn is stopped."""
+
+    def start(
+        self, client: BaseClient, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]
+    ) -> Stream:
+        """Ask a turn; returns its first call once that is sent. Raises the error that prevents it.
+
+        `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
+        """
+        self._is_stopped = False
+        # Carries the first call, or what prevented it, from the turn's thread to this one.
+        first_call = Future[TurnCall]()
+        steps = turn_steps(list(requests), labels, self.tools)
+        # A turn waits for replies, clicks and tools, and the main thread must go on processing messages meanwhile.
+        # A daemon, so that a turn whose approval never comes does not keep the kernel from ending.
+        arguments = (client, steps, schema, first_call)
+        threading.Thread(target=self._run, args=arguments, name="famnb-turn", daemon=True).start()
+        call = first_call.result()
+        # Here, since the caller may hold the lock that showing it takes, and the turn's thread would wait for that.
+        self._on_call(call)
+        return cast("Stream", call.stream)
+
+    def stop(self) -> None:
+        """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
+        # The flag first: between two calls there is neither a stream nor an approval to stop.
+        with self._decision:
+            self._is_stopped = True
+            self._decision.notify_all()
+        if self.stream is not None:
+            self.stream.stop()
+
+    def decide(self, call: TurnCall, address: Address, *, approved: bool) -> None:
+        """Approve or decline the tool call at an address of a call's reply.
+
+        One that is not waiting stays as it is: the click came too late.
+        """
+        with self._decision:
+            if call.verdicts.get(address) != "pending":
+                return
+            call.verdicts[address] = "approved" if approved else "declined"
+            self._decision.notify_all()
+        self._on_tool_change()
+
+    def _approve(self, block: Block) -> bool:
+        """Wait until a tool call is decided; returns whether it may run. Raises Interrupted if the turn is stopped."""
+        assert self._call is not None, "a tool is called by a reply"
+        verdicts = self._call.verdicts
+        verdicts[block.at] = "approved" if self._is_auto else "pending"
+        # Outside of the lock: this draws the pane, and no button should wait for that.
+        self._on_tool_change()
+        with self._decision:
+            self._decision.wait_for(lambda: self._is_stopped or verdicts[block.at] != "pending")
+            if self._is_stopped:
+                raise Interrupted("stopped while a tool waited for approval")
+            return verdicts[block.at] == "approved"
+
+    def _run(self, client: BaseClient, steps: Steps, schema: Any, first_call: Future[TurnCall]) -> None:
+        """Carry out the steps of a turn; on its thread."""
+        try:
+            reply = run_steps(steps, lambda step: self._send(client, step, first_call))
+            try:
+                reply = parse_reply(reply, schema)
+            except ParseError as failure:
+                warning = f"`reply.parsed` is None: {failure.fault}"
+                reply = dataclasses.replace(reply, warnings=(*reply.warnings, warning))
+        except BaseException as failure:
+            # Whatever it is: on a thread of its own it would be printed, and the turn would never end.
+            if not first_call.done():
+                first_call.set_exception(failure)
+                return
+            assert self._call is not None, "the first call is there"
+            reply = getattr(failure, "reply", None) or self._call.stream.reply
+            match failure:
+                case Interrupted():
+                    returned = [f"{result.call.name} had returned {result.content}" for result in self._call.results]
+                    reply = dataclasses.replace(reply, warnings=(*reply.warnings, _NOT_RUN, *returned))
+                case FamnbError():
+                    reply = dataclasses.replace(reply, error=failure)
+                case _:
+                    error = FamnbError(f"the turn could not be carried on: {type(failure).__name__}: {failure}")
+                    reply = dataclasses.replace(reply, error=error, warnings=(*reply.warnings, str(error)))
+        self._on_end(reply)
+
+    def _send(self, client: BaseClient, step: Send, first_call: Future[TurnCall]) -> Reply:
+        """Send a request, and wait until its reply has come and is shown; raises the call's error."""
+        if self._is_stopped:
+            raise Interrupted("stopped between two calls")
+        self.stream = stream = client.engine.start(step.request, labels=step.labels)
+        self._call = TurnCall(stream=stream, index=len(step.rounds))
+        if first_call.done():
+            self._on_call(self._call)
+        else:
+            first_call.set_result(self._call)
+        # Without a limit: the flusher sets it even if no page is open.
+        self._call.shown.wait()
+        if stream.reply.error is not None:
+            # Without the frames of the I/O thread, which say nothing to a user.
+            raise stream.reply.error.with_traceback(None)
+        return stream.reply
+
+    def _on_result(self, result: Result) -> None:
+        assert self._call is not None, "a tool is called by a reply"
+        self._call.results.append(result)
+        self._on_tool_change()

@@ -21,12 +21,13 @@ from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.request import Request
-from famnb.request.message_parts import TEXT_TYPES
+from famnb.request.message_parts import TEXT_TYPES, nearest_effort
 from famnb.request.neutral import FieldPath
 from famnb.request.tools import FunctionTool
 from famnb.widget.form.fields import (
     EXACT,
     EXTRA,
+    MODEL,
     OTHER,
     FieldTexts,
     FormField,
@@ -107,6 +108,18 @@ class Reading:
     replaced: bool
     """Whether a whole conversation is sent instead of the prompt."""
 
+    @property
+    def fault_texts(self) -> list[str]:
+        """The faults, each with the name of its field."""
+        named = [(".".join(path), text) for path, text in self.faults.items()]
+        return [text if not name or text.startswith(name) else f"{name}: {text}" for name, text in named]
+
+    def valid_request(self) -> Request:
+        """Return the request; raises InvalidRequest, naming the fields, if there are faults."""
+        if self.request is None:
+            raise InvalidRequest("; ".join(self.fault_texts))
+        return self.request
+
 
 def form_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     """Return the fields of an endpoint that have a control."""
@@ -114,11 +127,6 @@ def form_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     system = (endpoint.traits.system_field,)
     fields = (field for field in request_fields(endpoint) if field.path != system or field.kind != "text")
     return (*fields, _EXACT)
-
-
-def usage_texts(endpoint: Endpoint) -> FieldTexts:
-    """Return the texts of the fields that ask an endpoint for usage in a stream; none if it need not be asked."""
-    return write_fields(endpoint, endpoint.traits.usage_fields)
 
 
 def required_texts(endpoint: Endpoint, endpoints: Endpoints) -> FieldTexts:
@@ -130,9 +138,15 @@ def required_texts(endpoint: Endpoint, endpoints: Endpoints) -> FieldTexts:
 
 def write_fields(endpoint: Endpoint, fields: Mapping[str, Any]) -> dict[FieldPath, str]:
     """Return the texts for those of a request's fields that have a control."""
-    return {
-        field.path: field.write(value) for field in form_fields(endpoint) for value in _values_at(fields, field.path)
-    }
+    texts = {}
+    for field in form_fields(endpoint):
+        value: Any = fields
+        for step in field.path:
+            value = value.get(step, ...) if isinstance(value, Mapping) else ...
+        # None is a value; `...` stands for none.
+        if value is not ...:
+            texts[field.path] = field.write(value)
+    return texts
 
 
 def read_draft(draft: Draft) -> Reading:
@@ -177,25 +191,6 @@ def read_draft(draft: Draft) -> Reading:
     )
 
 
-def request_of(draft: Draft, reading: Reading) -> Request:
-    """Return the request of a draft that was read.
-
-    Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
-    """
-    if not draft.prompt.strip() and not reading.replaced:
-        raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-    if reading.request is None:
-        raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
-    return reading.request
-
-
-def fault_text(fault: tuple[FieldPath, str]) -> str:
-    """Return a fault with the name of its field."""
-    path, text = fault
-    name = ".".join(path)
-    return text if not name or text.startswith(name) else f"{name}: {text}"
-
-
 def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
     """Return the draft that means exactly this request, which another service's is read as; `UNWRITTEN` is no prompt.
 
@@ -205,9 +200,24 @@ def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
     endpoint = endpoint_of(request.endpoint, endpoints)
     if type(request) is not endpoint.request:
         request = endpoint.request.from_body(request.body())
-    fields = form_fields(endpoint)
-    draft, rest = _extract_prompt(request, endpoints)
-    written = write_fields(endpoint, rest)
+    last, given = request.turns()[-1], request.given_fields()
+    draft = Draft(
+        endpoint=request.endpoint,
+        endpoints=endpoints,
+        prompt="" if last.text == UNWRITTEN else last.text,
+        system=system_text(request),
+        pictures=tuple(map(PromptImage, last.images)),
+    )
+    # This is right for a field if the prompt box would write the same again.
+    guess, prompt_field = _prompt_fields(draft), request.prompt_field
+    matching = {name for name, value in guess.items() if _canonical(value) == _canonical(given.get(name, ...))}
+    if prompt_field not in matching:
+        draft = dataclasses.replace(draft, prompt="", pictures=())
+    # On the chat endpoints the system text is a message of the conversation, and goes where that goes.
+    if not {*guess} - {prompt_field} <= matching or (len(guess) == 1 and prompt_field not in matching):
+        draft = dataclasses.replace(draft, system="")
+    rest = {name: value for name, value in given.items() if name not in matching}
+    fields, written = form_fields(endpoint), write_fields(endpoint, rest)
     texts = {field.path: written[field.path] for field in fields if field.fits(written.get(field.path, ""))}
     values, _ = read_texts(fields, texts)
     # A field that its texts would not read back to exactly goes into the JSON, with all that is nested in it.
@@ -218,28 +228,16 @@ def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
     return dataclasses.replace(draft, raw=raw)
 
 
-def replace_prompt(
-    request: Request, prompt: str, pictures: Sequence[PromptImage], endpoints: Endpoints = ENDPOINTS
-) -> Request:
-    """Return the request with another last message of its user; raises InvalidRequest if it does not end with one."""
-    endpoint = endpoint_of(request.endpoint, endpoints)
-    field = endpoint.request.prompt_field
-    conversation = request.body()[field]
-    draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, pictures=tuple(pictures))
-    replacement = _prompt_fields(draft)[field]
-    if isinstance(conversation, str):
-        return request.replace(**{field: replacement})
-    if conversation[-1].get("role") != "user":
-        raise InvalidRequest(f"{field}: it does not end with what a user says, so there is nothing to continue")
-    message = {"role": "user", "content": replacement} if isinstance(replacement, str) else replacement[-1]
-    return request.replace(**{field: [*conversation[:-1], message]})
-
-
 def split_content(content: UserContent) -> tuple[str, tuple[PromptImage, ...]]:
     """Return the text and the pictures of what a user says."""
     if isinstance(content, str):
         return content, ()
     return _first_text(content), tuple(PromptImage(url) for url in map(_image_url, content) if url)
+
+
+def join_content(text: str, pictures: Sequence[PromptImage]) -> UserContent:
+    """Return what a user says with a text and pictures."""
+    return [{"type": "text", "text": text}, *(_image_part(picture.url) for picture in pictures)] if pictures else text
 
 
 def last_user_content(request: Request) -> UserContent:
@@ -256,6 +254,59 @@ def last_user_content(request: Request) -> UserContent:
         return content
     # What another endpoint could not read is written as all of them take it.
     return [_image_part(url) if part.get("type") == "image" and (url := _image_url(part)) else part for part in content]
+
+
+def carry_over(
+    raw: FieldTexts, source: Endpoint, target: Endpoint, endpoints: Endpoints = ENDPOINTS
+) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
+    """Return the form's texts for another endpoint, and a sentence for each text that it cannot take.
+
+    A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
+    `endpoints` are all of the service.
+    """
+    target_paths = {EXACT, *(field.path for field in request_fields(target))}
+    counterparts: dict[FieldPath, FieldPath] = {
+        (source.request.cap,): (target.request.cap,),
+        (source.request.prompt_field,): (target.request.prompt_field,),
+    }
+    if source.traits.format and target.traits.format:
+        counterparts |= source.traits.format.counterparts(target.traits.format)
+    efforts = _effort_paths(target, endpoints)
+    budget = raw.get(("thinking", "budget_tokens"), "")
+    has_effort = bool(efforts) and budget.isdecimal() and int(budget) > 0
+    counterparts |= zip(_effort_paths(source, endpoints), efforts, strict=False)
+    kept: dict[FieldPath, str] = {}
+    losses: list[str] = []
+    for path, text in raw.items():
+        # The counterpart first: a vendor's chat has the document's `reasoning.effort` as well, which few vendors take.
+        target_path = next((other for other in (counterparts.get(path), path) if other in target_paths), None)
+        owners = [other.name for other in endpoints.values() if path[0] in other.request.model_fields]
+        if not text:
+            continue
+        if path == MODEL and text not in target.models and not target.serves(text):
+            # A default model is no choice of the user's: that of the target takes its place without a remark.
+            if text != source.models[0]:
+                losses.append(f"`{text}` is left out: {target.name} does not serve it")
+        elif target_path is not None:
+            kept[target_path] = text
+        elif path[0] == "thinking" and has_effort:
+            if path[1:] == ("budget_tokens",):
+                kept[efforts[0]] = nearest_effort(int(budget))
+                losses.append(f"`thinking` becomes the nearest reasoning effort: {target.name} has no budget")
+        elif target.name in owners:
+            losses.append(f"`{'.'.join(path)}` is left out: {target.name} writes it in another way")
+        else:
+            losses.append(f"`{'.'.join(path)}` is left out: {target.name} cannot carry it (only {', '.join(owners)})")
+    return kept, tuple(losses)
+
+
+def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
+    """Return the path of the reasoning effort by which an endpoint carries a thinking budget, if it does."""
+    if target.traits.thinking != "effort":
+        return []
+    fields = compose(target.name, "-", thinking=1, endpoints=endpoints).given_fields()
+    effort = nearest_effort(1)
+    return [path for path, text in write_fields(target, fields).items() if text == effort]
 
 
 def _prompt_fields(draft: Draft) -> dict[str, Any]:
@@ -281,31 +332,8 @@ def _prompt_fields(draft: Draft) -> dict[str, Any]:
     if draft.pictures:
         conversation = body[model.prompt_field]
         earlier = [] if isinstance(conversation, str) else conversation[:-1]
-        image_parts = [_image_part(picture.url) for picture in draft.pictures]
-        body[model.prompt_field] = [*earlier, model.user_message([{"type": "text", "text": text}, *image_parts])]
+        body[model.prompt_field] = [*earlier, model.user_message(join_content(text, draft.pictures))]
     return body
-
-
-def _extract_prompt(request: Request, endpoints: Endpoints) -> tuple[Draft, dict[str, Any]]:
-    """Return what of a request is a plain prompt, system text and pictures, and the other fields."""
-    last, body = request.turns()[-1], request.given_fields()
-    draft = Draft(
-        endpoint=request.endpoint,
-        endpoints=endpoints,
-        prompt="" if last.text == UNWRITTEN else last.text,
-        system=system_text(request),
-        pictures=tuple(map(PromptImage, last.images)),
-    )
-    # This is right for a field if the prompt box would write the same again.
-    guess = _prompt_fields(draft)
-    matching = {name for name, value in guess.items() if _canonical(value) == _canonical(body.get(name, ...))}
-    field = request.prompt_field
-    if field not in matching:
-        draft = dataclasses.replace(draft, prompt="", pictures=())
-    # On the chat endpoints the system text is a message of the conversation, and goes where that goes.
-    if not {*guess} - {field} <= matching or (len(guess) == 1 and field not in matching):
-        draft = dataclasses.replace(draft, system="")
-    return draft, {name: value for name, value in body.items() if name not in matching}
 
 
 def _first_text(content: Any) -> str:
@@ -335,15 +363,6 @@ def _image_url(part: Mapping[str, Any]) -> str | None:
             return f"data:{kind};base64,{data}"
         case _:
             return None
-
-
-def _values_at(values: Any, path: FieldPath) -> list[Any]:
-    """Return a list with the value at a path, or an empty one: the value may be None."""
-    for step in path:
-        if not isinstance(values, dict) or step not in values:
-            return []
-        values = values[step]
-    return [values]
 
 
 def _canonical(value: Any) -> str:

@@ -7,34 +7,71 @@ sends nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.neutral import FieldPath
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
-from famnb.widget.form import hints
 from famnb.widget.form.draft import (
+    UNWRITTEN,
     Draft,
     PromptBox,
     Reading,
-    fault_text,
+    carry_over,
     fill_variables,
     form_fields,
+    join_content,
     read_draft,
-    replace_prompt,
-    request_of,
     required_texts,
-    usage_texts,
+    write_fields,
 )
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
-from famnb.widget.form.views import BoxView, EndpointView, FieldView, FormView, GroupView
+from famnb.widget.runtime.view import View
+
+
+class FieldView(View, frozen=True):
+    """A field of a request; its key is its name, such as thinking.budget_tokens."""
+
+    key: str
+    control: FormField
+    text: str
+    """What the control holds; empty if the field is not set."""
+    fault: str
+    """What is wrong with it."""
+
+
+class BoxView(View, frozen=True):
+    """A check box that asks for a function or for an answer of a type; its key is its name."""
+
+    key: str
+    help: str
+    is_on: bool
+
+
+class GroupView(View, frozen=True):
+    """Fields under a heading, which is the key; empty for those above all headings."""
+
+    key: str
+    boxes: tuple[BoxView, ...]
+    fields: tuple[FieldView, ...]
+
+
+class FormView(View, frozen=True):
+    """The settings of a request."""
+
+    endpoint: str
+    endpoints: tuple[str, ...]
+    """Those that can be chosen."""
+    help: str
+    """What the chosen one is, and its path."""
+    groups: tuple[GroupView, ...]
 
 
 class Editor(PromptBox):
@@ -67,7 +104,8 @@ class Editor(PromptBox):
         self._latest_reading: tuple[Draft, Reading] | None = None
         self._earlier: dict[str, dict[FieldPath, str]] = {}
         """By endpoint, the texts that its form held when another endpoint was chosen."""
-        self._losses: tuple[str, ...] = ()
+        self.losses: tuple[str, ...] = ()
+        """What the endpoint cannot carry of what was asked of another one."""
         target = endpoint_of(endpoint, endpoints)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
         self._use(target, {STREAM: "true"})
@@ -92,55 +130,32 @@ class Editor(PromptBox):
     @property
     def reading(self) -> Reading:
         """The request that the form means, with the values of the chosen row, or its faults."""
-        return self._read(self._fill(self.draft))
+        return self._read(self.draft)
 
     def _read(self, draft: Draft) -> Reading:
+        prompt, system = (fill_variables(text, self.chosen_row) for text in (draft.prompt, draft.system))
+        draft = dataclasses.replace(draft, prompt=prompt, system=system)
         # The page shows what is wrong with a draft before it is sent, so to send it needs no second reading.
         if self._latest_reading is None or self._latest_reading[0] != draft:
             self._latest_reading = draft, read_draft(draft)
         return self._latest_reading[1]
 
-    @property
-    def answer_type(self) -> Any:
-        """The type that an answer shall be JSON of; None if the form does not ask for it."""
-        return self.draft.schema if self.endpoint.traits.format else None
+    def request(self, prompt: str = "", pictures: Sequence[PromptImage] = (), *, system: str = "") -> Request:
+        """Return the request that the form's settings make of a prompt; `system` counts if the form has none.
 
-    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = "") -> Request:
-        """Return the request that the form's settings make of a prompt and pictures (None: the form's).
-
-        `system` is the system text if the form has none. Raises InvalidRequest, naming the fields, if there are faults
-        or nothing is asked.
+        In a conversation that the settings hold, the prompt takes the place of the last message; without a prompt that
+        is sent as it stands, and without either the prompt is `UNWRITTEN`. Raises InvalidRequest, naming the fields, if
+        there are faults.
         """
-        draft = self._draft_with(prompt, pictures, system)
-        return request_of(draft, self._read(draft))
-
-    def turn_request(
-        self, prompt: str, pictures: tuple[PromptImage, ...] | None = None, *, system: str = ""
-    ) -> Request:
-        """Return the request for a turn of a conversation.
-
-        It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the
-        place of the last message.
-        """
-        if not prompt.strip():
-            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        draft = self._draft_with(prompt, pictures, system)
-        reading = self._read(draft)
-        request = request_of(draft, reading)
-        return replace_prompt(request, draft.prompt, draft.pictures, self.endpoints) if reading.replaced else request
-
-    def _draft_with(self, prompt: str, pictures: tuple[PromptImage, ...] | None, system: str) -> Draft:
-        pictures = self.pictures if pictures is None else pictures
-        return self._fill(
-            dataclasses.replace(self.draft, prompt=prompt, system=self.system or system, pictures=pictures)
-        )
-
-    def _fill(self, draft: Draft) -> Draft:
-        """Return a draft with the values of the chosen row."""
-        row = self.chosen_row
-        return dataclasses.replace(
-            draft, prompt=fill_variables(draft.prompt, row), system=fill_variables(draft.system, row)
-        )
+        system, pictures = self.system or system, tuple(pictures)
+        reading = self._read(dataclasses.replace(self.draft, prompt=prompt, system=system, pictures=pictures))
+        request = reading.valid_request()
+        if not reading.replaced or not prompt.strip():
+            return request
+        if request.turns()[-1].role != "user":
+            field = request.prompt_field
+            raise InvalidRequest(f"{field}: it does not end with what a user says, so there is nothing to continue")
+        return request.with_content(join_content(fill_variables(prompt, self.chosen_row), pictures))
 
     # Edits
 
@@ -163,13 +178,9 @@ class Editor(PromptBox):
         """Carry over what another endpoint can take, and remember what it cannot."""
         source, target = self.endpoint, endpoint_of(name, self.endpoints)
         # What the form asked for or filled in by itself is no loss, and the target's form does so for itself.
-        usage, filled_in = usage_texts(source).items(), required_texts(source, self.endpoints).items()
-        chosen = {
-            path: text
-            for path, text in self.raw.items()
-            if path == MODEL or ((path, text) not in usage and (path, text) not in filled_in)
-        }
-        kept, self._losses = hints.carry_over(chosen, source, target, self.endpoints)
+        defaults = {**write_fields(source, source.traits.usage_fields), **required_texts(source, self.endpoints)}
+        chosen = {path: text for path, text in self.raw.items() if path == MODEL or defaults.get(path) != text}
+        kept, self.losses = carry_over(chosen, source, target, self.endpoints)
         # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
         shared = {field.path for field in self._fields.values()} - {MODEL}
         earlier = self._earlier.get(name)
@@ -180,7 +191,7 @@ class Editor(PromptBox):
 
     def fill(self, draft: Draft) -> None:
         """Fill the form with a draft, and with nothing else."""
-        self._losses = ()
+        self.losses = ()
         self.prompt, self.system, self.pictures = draft.prompt, draft.system, draft.pictures
         self.rows, self.row = [], 0
         self._ticked = set()
@@ -199,7 +210,7 @@ class Editor(PromptBox):
 
     def _ask_usage(self) -> None:
         """Ask a stream for its usage where it would else not tell it, and nothing without a stream."""
-        for path, text in usage_texts(self.endpoint).items():
+        for path, text in write_fields(self.endpoint, self.endpoint.traits.usage_fields).items():
             self._infer(path, text, wanted=self.raw.get(STREAM) == "true")
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
@@ -227,7 +238,8 @@ class Editor(PromptBox):
             groups[field.group].append(FieldView(key=field.name, control=field, text=text, fault=fault))
         return FormView(
             endpoint=self.endpoint.name,
-            endpoints=tuple(EndpointView(key=e.name, title=e.title, path=e.path) for e in self.endpoints.values()),
+            endpoints=tuple(self.endpoints),
+            help=f"{self.endpoint.title}: POST {self.endpoint.path}",
             groups=tuple(
                 GroupView(key=name, boxes=boxes.get(name, ()), fields=tuple(fields))
                 for name, fields in groups.items()
@@ -238,14 +250,27 @@ class Editor(PromptBox):
     @property
     def fault(self) -> str:
         """What is wrong with the form, with the name of the first field that has a fault; empty if nothing is."""
-        return next(map(fault_text, self.reading.faults.items()), "")
+        return next(iter(self.reading.fault_texts), "")
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What to know before it is sent: what another endpoint could not take, what is ignored, what may surprise."""
-        draft, reading = self.draft, self.reading
-        target = self.endpoint
+        draft, reading, target = self.draft, self.reading, self.endpoint
         missing = [] if target.takes_tools else [*self._functions]
         missing += [] if target.traits.format else filter(None, [self._schema_box])
         boxes = [f"`{box}` is left out: {target.name} cannot carry it" for box in missing if box in self._ticked]
-        return (*self._losses, *boxes, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading))
+        remarks = [*self.losses, *boxes]
+        place = f"`{target.request.prompt_field}` is sent as it stands"
+        if reading.replaced and draft.system.strip() and target.traits.system_field is None:
+            remarks.append(f"The system text is not sent: {place}; write a system message there.")
+        if reading.replaced and draft.pictures:
+            remarks.append(f"The images are not sent: {place}; write them there.")
+        if reading.request is None:
+            return tuple(remarks)
+        if draft.pictures and not target.traits.documents_images:
+            names = " and ".join(other.name for other in self.endpoints.values() if other.traits.documents_images)
+            names = names or "no endpoint"
+            remarks.append(f"The API's document names images at {names} only: {target.name} may refuse them.")
+        if draft.system.strip():
+            remarks += compose(target.name, UNWRITTEN, system=draft.system, endpoints=self.endpoints).losses
+        return (*remarks, *reading.request.hints())

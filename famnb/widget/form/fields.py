@@ -38,6 +38,8 @@ STREAM: FieldPath = ("stream",)
 
 FieldKind: TypeAlias = Literal["model", "choice", "switch", "integer", "number", "text", "json"]
 _TEXT_KINDS = ("model", "choice", "text")
+_KINDS: Mapping[Any, FieldKind] = {"string": "text", "boolean": "switch", "integer": "integer", "number": "number"}
+"""The kinds of fields by their type in a JSON Schema."""
 FieldTexts: TypeAlias = Mapping[FieldPath, str]
 """The text in each control; an empty text is an unset field."""
 
@@ -121,8 +123,25 @@ def _walk(schema: Mapping[str, Any], parent: FieldPath, definitions: Mapping[str
         variants = list(_variants(node, definitions))
         if len(variants) == 1 and "properties" in variants[0]:
             yield from _walk(variants[0], path, definitions)
-        else:
-            yield _field(path, node, variants)
+            continue
+        values: list[Any] = []
+        default = node.get("default")
+        hints = [] if default is None else [f"default {_format_limit(default)}"]
+        for variant in variants:
+            values += [variant["const"]] if "const" in variant else variant.get("enum", ())
+            if (low := variant.get("minimum")) is not None:
+                limit, high = _format_limit(low), variant.get("maximum")
+                hints.append(f"≥ {limit}" if high is None else f"{limit} – {_format_limit(high)}")
+        types = [variant.get("type") for variant in variants]
+        kind = _KINDS.get(types[0], "json") if len(types) == 1 else "json"
+        yield FormField(
+            name=".".join(path),
+            kind="choice" if kind == "text" and values else kind,
+            help=node.get("description", ""),
+            choices=tuple(map(str, values)),
+            hint=" · ".join([*hints, *(map(str, [*values, "JSON"]) if kind == "json" else ())]),
+            takes_text=kind == "json" and "string" in types,
+        )
 
 
 def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -136,54 +155,6 @@ def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterat
         yield from _variants(definitions[node["$ref"].rpartition("/")[2]], definitions)
     elif node.get("type") != "null":
         yield node
-
-
-def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> FormField:
-    choices = tuple(str(value) for variant in variants for value in _enum_values(variant))
-    kind = _kind(variants)
-    return FormField(
-        name=".".join(path),
-        kind=kind,
-        help=node.get("description", ""),
-        choices=choices,
-        hint=_hint(node, variants),
-        takes_text=kind == "json" and any(variant.get("type") == "string" for variant in variants),
-    )
-
-
-def _enum_values(node: Mapping[str, Any]) -> Sequence[Any]:
-    return [node["const"]] if "const" in node else node.get("enum", ())
-
-
-def _kind(variants: Sequence[Mapping[str, Any]]) -> FieldKind:
-    if len(variants) != 1:
-        return "json"
-    (node,) = variants
-    match node.get("type"):
-        case "string":
-            return "choice" if _enum_values(node) else "text"
-        case "boolean":
-            return "switch"
-        case "integer":
-            return "integer"
-        case "number":
-            return "number"
-        case _:
-            return "json"
-
-
-def _hint(node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> str:
-    default = node.get("default")
-    parts = [] if default is None else [f"default {_format_limit(default)}"]
-    for variant in variants:
-        low, high = variant.get("minimum"), variant.get("maximum")
-        if low is not None and high is not None:
-            parts.append(f"{_format_limit(low)} – {_format_limit(high)}")
-        elif low is not None:
-            parts.append(f"≥ {_format_limit(low)}")
-    if _kind(variants) == "json":
-        parts.append(" · ".join([*(str(value) for variant in variants for value in _enum_values(variant)), "JSON"]))
-    return " · ".join(parts)
 
 
 def _format_limit(value: Any) -> str:

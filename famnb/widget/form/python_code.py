@@ -45,6 +45,8 @@ class Target:
         self.own_headers = headers or {}
         """The headers that the client adds to those of the profile."""
         self._query = query or {}
+        self.query = {**self.profile.query, **self._query}
+        """What its addresses end with."""
         # The embedded service, and the document's second address, are known to `connect` without a profile alone.
         embedded = (SERVICE_URL, ALT_VARIABLE) if self.profile.name == DEFAULT else ()
         names = (*embedded, *self.profile.url_variables)
@@ -56,8 +58,6 @@ class Target:
         """The variable with the key; empty where the service needs none."""
         if not self.profile.needs_key and not os.getenv(self.key_variable or ""):
             self.key_variable = ""
-        self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
-        """Whether it is on this machine, which a proxy of the environment cannot reach."""
 
     @classmethod
     def of_client(cls, client: BaseClient, endpoint_name: str | None = None) -> Self:
@@ -65,20 +65,6 @@ class Target:
         settings = client.engine.settings()
         address = client.base_url(endpoint_name)
         return cls(address, client.profile, headers=settings["headers"], query=settings["query"])
-
-    def endpoint_of(self, request: Request) -> Endpoint:
-        """The endpoint of a request at this service."""
-        return endpoint(request.endpoint, self.profile.endpoints)
-
-    def url(self, request: Request) -> str:
-        """The whole address that a request is sent to."""
-        query = f"?{urlencode(self.query)}" if self.query else ""
-        return self.base_url + self.endpoint_of(request).path + query
-
-    @property
-    def query(self) -> dict[str, str]:
-        """What its addresses end with."""
-        return {**self.profile.query, **self._query}
 
     def client_expression(self, ledger: Path | None = None) -> str:
         """Return a client of the service as an expression; `ledger` is the file it records to, if not your own."""
@@ -91,24 +77,6 @@ class Target:
         profile = {} if is_default else {"profile": self.profile.name}
         base_url = {} if is_known else {"base_url": self.base_url}
         return write_call("famnb.Client", **profile, **base_url, **own, **recorded)
-
-    @property
-    def key_expression(self) -> Code:
-        """The key as a Python expression."""
-        # An SDK insists on a key also where the service needs none. `getenv`, as where a variable is unset a verbose
-        # traceback would show the whole environment, keys included. And not without a default: given None, a vendor's
-        # SDK would send the key it finds for that vendor instead.
-        return Code(f"os.getenv({self.key_variable!r}, '')" if self.key_variable else "'none'")
-
-    @property
-    def curl_headers(self) -> str:
-        """The headers with key and version as options of curl, in which the shell puts the key."""
-        prefix = "Bearer " if self.profile.key_header == "authorization" else ""
-        key = [f"{self.profile.key_header}: {prefix}${self.key_variable}"] if self.key_variable else []
-        others = {**self.profile.headers, **self.own_headers, "content-type": "application/json"}
-        # Only the key is for the shell to fill in.
-        quoted = [*(f'"{header}"' for header in key), *(shlex.quote(f"{name}: {others[name]}") for name in others)]
-        return " ".join(f"-H {header}" for header in quoted)
 
 
 def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, dict[str, Any]] | None:
@@ -195,13 +163,21 @@ def _write_famnb(request: Request, target: Target) -> str:
 
 
 def _write_curl(request: Request, target: Target) -> str:
-    url = f"'{target.url(request)}'"
+    profile, query = target.profile, f"?{urlencode(target.query)}" if target.query else ""
+    url = target.base_url + endpoint(request.endpoint, profile.endpoints).path + query
     options = "--no-buffer " if request.streams else ""
-    options += "--noproxy '*' " if target.is_local else ""
+    # A proxy of the environment cannot reach what is on this machine.
+    options += "--noproxy '*' " if urlsplit(target.base_url).hostname in _LOCAL_HOSTS else ""
+    headers = {**profile.headers, **target.own_headers, "content-type": "application/json"}
+    quoted = [shlex.quote(f"{name}: {value}") for name, value in headers.items()]
+    if target.key_variable:
+        # Only the key is for the shell to fill in.
+        prefix = "Bearer " if profile.key_header == "authorization" else ""
+        quoted.insert(0, f'"{profile.key_header}: {prefix}${target.key_variable}"')
     lines = [
         "%%bash",
-        f"curl --silent --show-error {options}{url} \\",
-        f"  {target.curl_headers} \\",
+        f"curl --silent --show-error {options}'{url}' \\",
+        f"  {' '.join(f'-H {header}' for header in quoted)} \\",
         # The body cannot end its own here-document: no line of indented JSON is the bare word JSON.
         "  --data-binary @- <<'JSON'",
         json.dumps(request.body(), indent=2, ensure_ascii=False),
@@ -220,17 +196,21 @@ def is_extra(endpoint: Endpoint, field: str) -> bool:
 
 def _write_sdk(request: Request, target: Target) -> str:
     """A cell for the SDK that speaks the endpoint's dialect."""
-    request_endpoint = target.endpoint_of(request)
+    request_endpoint = endpoint(request.endpoint, target.profile.endpoints)
     sdk = request_endpoint.conventions.sdk
     # Where the SDK insists on a cap, the endpoint's own default is written out.
     fields = {**request.given_fields(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
     own_extra = fields.pop(EXTRA, {})
     extra = {**{name: fields.pop(name) for name in [*fields] if is_extra(request_endpoint, name)}, **own_extra}
     options = {"default_headers": dict(target.own_headers), "default_query": target.query}
+    # An SDK insists on a key also where the service needs none. `getenv`, as where a variable is unset a verbose
+    # traceback would show the whole environment, keys included. And not without a default: given None, a vendor's
+    # SDK would send the key it finds for that vendor instead.
+    key = Code(f"os.getenv({target.key_variable!r}, '')" if target.key_variable else "'none'")
     client = write_call(
         f"client = {sdk.client}",
         base_url=target.base_url + request_endpoint.path.removesuffix(sdk.path),
-        api_key=target.key_expression,
+        api_key=key,
         **{name: value for name, value in options.items() if value},
     )
     name = "stream" if request.streams else "reply"

@@ -4,15 +4,6 @@ import type { Growing, MarkdownValue } from "./runtime/growing.js";
 /** HTML that Python has made and cleaned. */
 export type SafeHtml = string & { readonly safe: unique symbol };
 
-export interface AnswerView {
-  label: string;
-  pane: PaneView;
-  meters: (string)[];
-  isWinner: boolean;
-  version: number;
-  versionCount: number;
-}
-
 export interface AxesView {
   url: string;
   left: number;
@@ -57,7 +48,6 @@ export interface BoardView {
   system: string;
   prompt: PromptBoxView;
   rounds: (RoundView)[];
-  meterNames: (string)[];
   isBusy: boolean;
   isMarked: boolean;
   code: CodeView | null;
@@ -96,7 +86,11 @@ export interface CallView {
 export interface CellView {
   key: string;
   label: string;
-  answer: AnswerView | null;
+  pane: PaneView | null;
+  meters: { [name: string]: string };
+  isWinner: boolean;
+  version: number;
+  versionCount: number;
 }
 
 export interface ChartView {
@@ -144,12 +138,6 @@ export interface DashboardView {
   call: CallView | null;
 }
 
-export interface EndpointView {
-  key: string;
-  title: string;
-  path: string;
-}
-
 export interface ExplorerView {
   title: string;
   empty: string;
@@ -195,7 +183,8 @@ export interface FormField {
 
 export interface FormView {
   endpoint: string;
-  endpoints: (EndpointView)[];
+  endpoints: (string)[];
+  help: string;
   groups: (GroupView)[];
 }
 
@@ -211,7 +200,6 @@ export interface HistoryView {
   note: string;
   call: string;
   transcript: SafeHtml;
-  code: string;
 }
 
 export interface InspectorView {
@@ -418,7 +406,7 @@ export interface BoardIntents {
   add: { variant?: any };
   add_image: { url: string; name?: string };
   ask_again: { pane: string };
-  choose_endpoint: { pane: string; endpoint: string };
+  choose_endpoint: { endpoint: string; pane?: string };
   edit_answer: { pane: string; text: string };
   mark_differences: { isMarked: boolean };
   new_talk: {};
@@ -430,7 +418,7 @@ export interface BoardIntents {
   remove_image: { image: number };
   run_all_rows: {};
   send_prompt: { prompt: string };
-  set_field: { pane: string; field: string; text: string };
+  set_field: { field: string; text: string; pane?: string };
   set_own_prompt: { pane: string; text: string };
   set_prompt: { text: string };
   set_rows: { rows: ({ [name: string]: string })[]; row: number };
@@ -443,7 +431,7 @@ export interface BoardIntents {
 
 export interface ComposerIntents {
   add_image: { url: string; name?: string };
-  choose_endpoint: { endpoint: string };
+  choose_endpoint: { endpoint: string; pane?: string };
   compare: {};
   decide: { pane: string; call: number; isApproved: boolean };
   delete_preset: { name: string };
@@ -462,10 +450,10 @@ export interface ComposerIntents {
   save_preset: { name: string };
   send_prompt: { prompt: string };
   set_code_kind: { kind: string };
-  set_field: { field: string; text: string };
+  set_field: { field: string; text: string; pane?: string };
   set_prompt: { text: string };
   set_rows: { rows: ({ [name: string]: string })[]; row: number };
-  set_system: { text: string };
+  set_system: { text: string; pane?: string };
   show_call: { call: string };
   show_panel: { name: "" | "Settings" | "Code" | "History" | "Presets" };
   stop: {};

@@ -212,8 +212,6 @@ class _Block:
         """The deltas since the last flush."""
         self.is_closing = False
         """Whether the stream has closed it and it was not rendered as a whole yet."""
-        self.is_fold_due = False
-        """Whether the answer had begun at the last flush, but how long the thinking took was not known."""
 
     def read(self) -> None:
         """Append what was added since the last flush."""
@@ -331,6 +329,9 @@ class ReplyPane:
             tuple(block.view for block in self._blocks.values()) if self._final_blocks is None else self._final_blocks
         )
         has_ended = self._final_blocks is not None
+        status = f"waiting for the {'first token' if self.stream.exchange.request.streams else 'reply'} …"
+        if blocks:
+            status = "thinking …" if blocks[-1].kind == "thinking" else "answering …"
         notes = [section.text for section in transcript if section.kind == "note"]
         if self._prompts is not None:
             notes = [*self.stream.exchange.request.losses, *notes]
@@ -339,7 +340,7 @@ class ReplyPane:
             head=_text_of(transcript, "head"),
             is_running=not has_ended,
             has_stop=self._has_stop,
-            status="" if has_ended else self._describe_status(blocks),
+            status="" if has_ended else status,
             elapsed=self._elapsed,
             badges=tuple(BadgeView(text=text, tone=tone) for text, tone in transcript[0].badges),
             prompts=tuple(
@@ -352,11 +353,6 @@ class ReplyPane:
             notes=tuple(map(sanitize.visible, notes)),
             figures=_text_of(transcript, "figures") if has_ended else "",
         )
-
-    def _describe_status(self, blocks: Sequence[BlockView]) -> str:
-        if not blocks:
-            return f"waiting for the {'first token' if self.stream.exchange.request.streams else 'reply'} …"
-        return "thinking …" if blocks[-1].kind == "thinking" else "answering …"
 
     def _read_events(self) -> None:
         events = self.stream.events
@@ -391,12 +387,8 @@ class ReplyPane:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
             is_json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
             shown: BlockKind = "thinking" if kind == "thinking" else "text" if kind == "text" else "code"
-            block = self._blocks[address] = _Block(
-                str(len(self._blocks)),
-                "code" if is_json else shown,
-                label,
-                Markdown(render=self._render_draft),
-            )
+            body = Markdown(render=self._render_draft)
+            block = self._blocks[address] = _Block(str(len(self._blocks)), "code" if is_json else shown, label, body)
         return block
 
     def _render_draft(self, text: str) -> str | None:
@@ -407,21 +399,13 @@ class ReplyPane:
         return str(sanitize.render_draft(text))
 
     def _fold_thinking(self) -> bool:
-        """Fold thinking which an answer follows; returns whether any was.
-
-        How long it took may be known a moment after the answer has begun, so the fold waits for one more flush.
-        """
+        """Fold thinking which an answer follows, and say how long it took once that is known."""
         blocks = list(self._blocks.values())
         last = max((i for i, block in enumerate(blocks) if block.view.kind != "thinking" and block.text), default=-1)
-        has_changed = False
+        reply, has_changed = self.stream.reply, False
+        label = facts.describe_thinking(reply.timing, reply.usage, closed=True)
         for block in blocks[: last + 1]:
-            if block.view.kind != "thinking" or not block.view.is_open:
-                continue
-            reply = self.stream.reply
-            is_due = block.is_fold_due or reply.timing.think_s is not None
-            block.is_fold_due = True
-            if is_due:
-                label = facts.describe_thinking(reply.timing, reply.usage, closed=True)
+            if block.view.kind == "thinking" and (block.view.is_open or block.view.label != label):
                 block.view = msgspec.structs.replace(block.view, label=label, is_open=False)
                 has_changed = True
         return has_changed

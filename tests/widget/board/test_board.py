@@ -26,8 +26,8 @@ def end_round(board: Board) -> Board:
 def press_pin(board: Board, label: str) -> None:
     """Have the page pin an answer of the latest round, or take its mark away."""
     latest = view_of(board).rounds[-1]
-    (cell,) = (cell for cell in latest.cells if cell.answer.label == label)
-    receive(board, "pin", pane=None if cell.answer.is_winner else cell.key)
+    (cell,) = (cell for cell in latest.cells if cell.label == label)
+    receive(board, "pin", pane=None if cell.is_winner else cell.key)
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
@@ -147,13 +147,6 @@ def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client
     board.new_talk()
     assert board.replies == {}
     assert "Say hello." in board.saved()["text/plain"]
-
-
-def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
-    said = Board(client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}).saved()
-    assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
-    assert "thinker: `thinking=64` is carried as" in said["text/plain"]
-    assert "<b>" not in said["text/html"]
 
 
 def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Client):

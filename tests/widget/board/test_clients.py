@@ -14,17 +14,10 @@ from tests.support.composers import receive, view_of
 NAMES = ("openai", "anthropic", "openrouter")
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[famnb.service.Server]:
-    """The local service, which speaks the vendors' dialects."""
-    with famnb.serve(time_scale=0, compat=True) as running:
-        yield running
-
-
 @pytest.fixture
-def clients(service: famnb.service.Server, tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
+def clients(vendor_service: famnb.service.Server, tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
     """A client of each vendor's profile, all with one ledger."""
-    options = {"base_url": service.url, "api_key": service.key, "ledger": tmp_path / "ledger.sqlite"}
+    options = {"base_url": vendor_service.url, "api_key": vendor_service.key, "ledger": tmp_path / "ledger.sqlite"}
     clients = {name: famnb.Client(profile=name, **options) for name in NAMES}
     yield clients
     for client in clients.values():
@@ -46,8 +39,8 @@ def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client
     assert [*frame["profile"]] == [*frame["variant"]] == [*NAMES]
 
 
-def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service.Server, tmp_path: Path):
-    options = {"base_url": service.url, "api_key": service.key}
+def test_the_frame_has_the_calls_of_every_client_s_ledger(vendor_service: famnb.service.Server, tmp_path: Path):
+    options = {"base_url": vendor_service.url, "api_key": vendor_service.key}
     with (
         famnb.Client(profile="openai", ledger=tmp_path / "a.sqlite", **options) as one,
         famnb.Client(profile="anthropic", ledger=tmp_path / "b.sqlite", **options) as other,
@@ -84,24 +77,17 @@ def test_panes_without_labels_are_told_apart_by_their_clients(clients: dict[str,
         Board(clients["openai"], [{"endpoint": "messages"}])
 
 
-def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, famnb.Client]):
-    board = Board(clients["anthropic"])
-    assert board.labels == ("claude-sonnet-5", "claude-opus-5")
-    board.say("Why?")
-    assert all(reply.error is None for reply in board.wait(60).values())
-
-
-def test_the_experiment_s_code_carries_the_clients_by_name(clients, service, monkeypatch):
+def test_the_experiment_s_code_carries_the_clients_by_name(clients, vendor_service, monkeypatch):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
-        monkeypatch.setenv(variable, service.key)
+        monkeypatch.setenv(variable, vendor_service.key)
     monkeypatch.setenv("FAMNB_LEDGER", str(clients["anthropic"].ledger.path))
     board = Board(variants=famnb.grid(client=clients, max_tokens=50))
     board.say("Why?")
     sent = [reply.request.body() for reply in board.wait(60).values()]
     code = board.code
-    assert service.key not in code
+    assert vendor_service.key not in code
     assert "# Each reads its key from the variable of its profile" in code
-    assert f"'anthropic': famnb.Client(profile='anthropic', base_url='{service.url}')" in code
+    assert f"'anthropic': famnb.Client(profile='anthropic', base_url='{vendor_service.url}')" in code
     names: dict[str, object] = {}
     tree = ast.parse(code)
     exec(compile(ast.Module(tree.body[:-1], []), "cell", "exec"), names)

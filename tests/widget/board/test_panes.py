@@ -92,25 +92,3 @@ def test_what_a_grid_has_and_a_whole_request_are_variants():
     assert "Asked?" in str(second.body()["messages"])
     assert "Brief." in str(second.body()["system"])
     assert "Own?" in str(panes[1].request("").body())
-
-
-def test_variants_are_named_by_what_tells_them_apart():
-    mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
-    assert [pane.label for pane in read_variants([mild, warm, warm])] == [
-        "temperature=0.1",
-        "temperature=0.9 #1",
-        "temperature=0.9 #2",
-    ]
-
-
-def test_a_pane_asks_a_stream_for_its_usage_unless_told_otherwise():
-    own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Own?"}], stream=True)
-    variants = {
-        "plain": {"endpoint": "web"},
-        "declined": {"endpoint": "web", "stream_options": None},
-        "whole": {"endpoint": "web", "stream": False},
-        "own": own,
-        "other": {"endpoint": "messages"},
-    }
-    asking = {pane.label: pane.request("Asked?").asks_for_usage for pane in read_variants(variants)}
-    assert asking == {"plain": True, "declined": False, "whole": False, "own": False, "other": False}

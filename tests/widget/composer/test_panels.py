@@ -4,7 +4,6 @@ import ast
 import base64
 import json
 from pathlib import Path
-from typing import Any
 
 import ipywidgets as widgets
 import pydantic
@@ -16,7 +15,6 @@ from famnb.endpoints import ENDPOINTS
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.composer.panels import BODY
-from tests.support.client_shells import MemoryRecorder
 from tests.support.composers import (
     choose_endpoint,
     error_of,
@@ -77,18 +75,13 @@ def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
     assert looked.transcript == opened.transcript
     assert composer.request.body()["messages"][-1]["content"] == "Rivers"
     assert client.ledger.call(rows[0].key).reply.text.splitlines()[0].strip("# ") in opened.transcript
-    assert opened.code == f'famnb.Inspector("{rows[0].key}")'
+    assert opened.call == rows[0].key
 
 
 def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
     composer = Composer(client)
     receive(composer, "show_call", call="nothing")
     assert "nothing" in error_of(composer)
-
-
-def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
-    with Client(base_url=server.url, api_key=server.key, ledger=MemoryRecorder()) as client:
-        assert "keeps no ledger" in panel_of(Composer(client), "History").note
 
 
 def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Client):
@@ -139,19 +132,6 @@ def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
 # Images
 
 
-def urls(value: Any) -> list[str]:
-    """Every image's address in a body."""
-    match value:
-        case {"image_url": {"url": url}} | {"image_url": str(url)}:
-            return [url]
-        case dict():
-            return [url for each in value.values() for url in urls(each)]
-        case list():
-            return [url for each in value for url in urls(each)]
-        case _:
-            return []
-
-
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
     composer = Composer(client, prompt="What is it?", endpoint="chat")
@@ -161,9 +141,9 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
     assert pictures == [("a.png, png, 1 kB", PNG_URL), ("https://example.org/b", "")]
     choose_endpoint(composer, name)
     request = composer.request
-    assert urls(request.body()) == [PNG_URL, "https://example.org/b"]
-    assert client.send(request).status == "completed"
     data = PNG_URL.partition(",")[2]
+    assert all(text in str(request.body()) for text in (data, "https://example.org/b"))
+    assert client.send(request).status == "completed"
     assert data[:100] not in str(widgets.Widget.get_manager_state())
     for kind in ("curl", BODY):
         panel_of(composer, "Code")
@@ -205,7 +185,7 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     panel_of(other, "Presets", "load_preset", name="tides")
     assert other.request == old
     assert panel_of(other, "Presets", "delete_preset", name="tides").names == ()
-    assert presets.names(preset_file) == ()
+    assert presets.names() == ()
     receive(other, "load_preset", name="tides")
     assert "there is no 'tides'" in error_of(other)
 

@@ -17,27 +17,29 @@ FAM = find_profile("fam")
 REQUEST = compose("web", "What is a tide?", system="Be brief.", temperature=0.2)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file in a folder that is not there yet."""
-    return tmp_path / "config" / "presets.json"
+    path = tmp_path / "config" / "presets.json"
+    monkeypatch.setenv("FAMNB_PRESETS", str(path))
+    return path
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests)
-def test_any_request_comes_back_from_a_preset(path: Path, request: Request):
-    presets.save(path, "any", request, FAM)
-    assert presets.load(path, "any", FAM) == request
+def test_any_request_comes_back_from_a_preset(request: Request):
+    presets.save("any", request, FAM)
+    assert presets.load("any", FAM) == request
 
 
-def test_presets_are_listed_deleted_and_named_where_one_is_missing(path: Path):
-    assert presets.names(path) == ()
+def test_presets_are_listed_deleted_and_named_where_one_is_missing():
+    assert presets.names() == ()
     for name in (" tides ", "other"):
-        presets.save(path, name, REQUEST, FAM)
-    assert presets.names(path) == ("other", "tides")
-    presets.delete(path, "tides")
+        presets.save(name, REQUEST, FAM)
+    assert presets.names() == ("other", "tides")
+    presets.delete("tides")
     with pytest.raises(InvalidRequest, match=r"no 'tides'.*there are other"):
-        presets.load(path, "tides", FAM)
+        presets.load("tides", FAM)
 
 
 @pytest.mark.parametrize(
@@ -50,18 +52,18 @@ def test_presets_are_listed_deleted_and_named_where_one_is_missing(path: Path):
 def test_neither_the_data_of_an_image_nor_a_key_is_saved(path: Path, monkeypatch, text: str, words: str):
     monkeypatch.setenv("FAM_API_KEY", "very-secret-0123456789")
     with pytest.raises(InvalidRequest, match=words):
-        presets.save(path, "leak", compose("chat", "Look", system=text), FAM)
+        presets.save("leak", compose("chat", "Look", system=text), FAM)
     assert not path.exists()
 
 
 def test_what_this_version_does_not_know_stays_in_the_file(path: Path):
     path.parent.mkdir()
     path.write_text(json.dumps({"version": 9, "theme": "x", "presets": {"new": {"voice": "low"}}}))
-    presets.save(path, "mine", REQUEST, FAM)
+    presets.save("mine", REQUEST, FAM)
     content = json.loads(path.read_text())
     assert (content["version"], content["theme"], content["presets"]["new"]) == (9, "x", {"voice": "low"})
     with pytest.raises(InvalidRequest, match=r"'new' in .*expected profile, endpoint and body"):
-        presets.load(path, "new", FAM)
+        presets.load("new", FAM)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"presets": []}'])
@@ -69,11 +71,11 @@ def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
     path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(InvalidRequest, match=r"[Ee]xpected|this is not JSON"):
-        presets.save(path, "x", REQUEST, FAM)
+        presets.save("x", REQUEST, FAM)
     assert path.read_text() == text
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 81])
-def test_a_name_says_something(path: Path, name: str):
+def test_a_name_says_something(name: str):
     with pytest.raises(InvalidRequest, match="expected a name"):
-        presets.save(path, name, REQUEST, FAM)
+        presets.save(name, REQUEST, FAM)

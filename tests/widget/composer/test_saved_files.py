@@ -52,7 +52,7 @@ def test_a_board_is_opened_again_and_goes_on(client: famnb.Client, other: famnb.
     assert "<script" not in page
     opened = famnb.open(tmp_path / "board.html", other)
     assert (opened.labels, opened.winner) == (board.labels, "small")
-    shown = [[cell.answer.version_count for cell in found.cells] for found in opened.view().rounds]
+    shown = [[cell.version_count for cell in found.cells] for found in opened.view().rounds]
     assert shown == [[1, 1], [2, 1]]
     assert [reply.usage for reply in opened.replies.values()] == [reply.usage for reply in board.replies.values()]
     assert "| small" in opened.saved()["text/markdown"]

@@ -5,14 +5,10 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.profiles import NAMES, find_profile
-from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.widget.form.fields import FormField, faults_of, read_texts, request_fields
+from famnb.request import WebChatRequest
+from famnb.widget.form.fields import faults_of, read_texts, request_fields
 
 ALL = [(name, endpoint) for name in NAMES for endpoint in find_profile(name).endpoints.values()]
-
-
-def fields_by_name(model: type[Request]) -> dict[str, FormField]:
-    return {field.name: field for field in request_fields(ENDPOINTS[model.endpoint])}
 
 
 @pytest.mark.parametrize("endpoint", [pytest.param(each, id=f"{name}-{each.name}") for name, each in ALL])
@@ -25,46 +21,27 @@ def test_every_field_of_every_endpoint_has_a_control_and_a_help(endpoint: Endpoi
 @pytest.mark.parametrize(
     ("profile", "endpoint", "name", "kind", "hint", "group"),
     [
-        ("openai", "chat", "max_completion_tokens", "integer", "≥ 1", ""),
+        ("fam", "messages", "max_tokens", "integer", "default 512 · ≥ 1", ""),
+        ("fam", "messages", "thinking.type", "choice", "", "Reasoning"),
+        ("fam", "chat", "max_tokens", "integer", "1 – 16,384", ""),
+        ("fam", "responses", "temperature", "number", "default 0.1 · 0 – 2", "Sampling"),
+        ("fam", "responses", "store", "switch", "default yes", "Metadata"),
+        ("fam", "web", "max_new_tokens", "integer", "default 2,048 · ≥ 1", ""),
+        ("fam", "web", "tool_choice", "json", "default auto · none · auto · required · JSON", "Tools"),
         ("openai", "chat", "seed", "integer", "", "Sampling"),
         ("openai", "chat", "presence_penalty", "number", "-2 – 2", "Sampling"),
         ("openai", "chat", "reasoning_effort", "choice", "", "Reasoning"),
         ("openai", "chat", "stream_options.include_usage", "switch", "", "Stream"),
         ("openai", "chat", "extra_body", "json", "JSON", "More"),
         ("anthropic", "messages", "temperature", "number", "0 – 1", "Sampling"),
-        ("anthropic", "messages", "top_k", "integer", "≥ 0", "Sampling"),
         ("anthropic", "messages", "tools", "json", "JSON", "Tools"),
         ("vllm", "chat", "top_k", "integer", "≥ -1", "Sampling"),
     ],
 )
-def test_a_vendor_s_fields_have_its_own_limits_and_headings(profile, endpoint, name, kind, hint, group):
+def test_a_field_has_the_limits_and_the_heading_of_its_service(profile, endpoint, name, kind, hint, group):
     target = find_profile(profile).endpoints[endpoint]
     (field,) = [field for field in request_fields(target) if field.name == name]
     assert (field.kind, field.hint, field.group) == (kind, hint, group)
-
-
-def test_nested_fields_have_a_control_of_their_own():
-    assert {"thinking.type", "thinking.budget_tokens"} <= set(fields_by_name(MessagesRequest))
-    assert {"reasoning.effort", "reasoning.summary", "text.verbosity", "text.format.type"} <= set(
-        fields_by_name(ResponsesRequest)
-    )
-    assert {"stream_options.include_usage", "response_format.json_schema.schema"} <= set(fields_by_name(WebChatRequest))
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "kind", "hint"),
-    [
-        (MessagesRequest, "max_tokens", "integer", "default 512 · ≥ 1"),
-        (ChatRequest, "max_tokens", "integer", "1 – 16,384"),
-        (ResponsesRequest, "temperature", "number", "default 0.1 · 0 – 2"),
-        (ResponsesRequest, "store", "switch", "default yes"),
-        (WebChatRequest, "max_new_tokens", "integer", "default 2,048 · ≥ 1"),
-        (WebChatRequest, "tool_choice", "json", "default auto · none · auto · required · JSON"),
-        (MessagesRequest, "thinking.type", "choice", ""),
-    ],
-)
-def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, kind: str, hint: str):
-    assert (fields_by_name(model)[name].kind, fields_by_name(model)[name].hint) == (kind, hint)
 
 
 def test_only_what_was_filled_in_is_sent():
@@ -92,8 +69,8 @@ def test_only_what_was_filled_in_is_sent():
     ],
 )
 def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: object):
-    read = fields_by_name(WebChatRequest)[name].read(text)
-    assert (read, type(read)) == (value, type(value))
+    (field,) = [field for field in request_fields(ENDPOINTS["web"]) if field.name == name]
+    assert (field.read(text), type(field.read(text))) == (value, type(value))
 
 
 @pytest.mark.parametrize(
@@ -127,10 +104,3 @@ def test_each_fault_of_validation_stands_at_its_field():
     assert faults["temperature",] == "should be less than or equal to 2, got 3"
     assert faults["tools",].startswith("tools[0].function.name: ")
     assert "needs a `json_schema`" in faults["response_format", "type"]
-
-
-def test_a_fault_inside_a_list_says_where():
-    whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
-    with pytest.raises(pydantic.ValidationError) as caught:
-        MessagesRequest.model_validate(whole)
-    assert faults_of(request_fields(ENDPOINTS["messages"]), caught.value)["messages",].startswith("messages[1]: ")

@@ -91,9 +91,11 @@ def test_thinking_is_open_until_the_answer_begins(pane: ReplyPane, stream: Scrip
     )
     stream.add(Closed(THINKING), Opened(TEXT, "text"))
     assert page.flush().blocks[0].is_open
-    stream.add(Delta(TEXT, "text", "So")).update(timing=Timing(think_s=2.345))
+    stream.add(Delta(TEXT, "text", "So"))
     thinking, _ = page.flush().blocks
-    assert (thinking.is_open, thinking.label) == (False, "thought for 2.3 s")
+    assert (thinking.is_open, thinking.label) == (False, "thought")
+    stream.update(timing=Timing(think_s=2.345))
+    assert page.flush().blocks[0].label == "thought for 2.3 s"
     assert page.texts[1] == ("", "So")
 
 
@@ -107,14 +109,6 @@ def test_a_picture_comes_whole_at_the_end(pane: ReplyPane, stream: ScriptedStrea
     pane.finish()
     page.flush()
     assert [f'src="{url}"' in html for html, _tail in page.texts] == [False, True]
-
-
-def test_thinking_of_unknown_length_folds_at_the_next_flush(pane: ReplyPane, stream: ScriptedStream):
-    page = Page(pane)
-    stream.add(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
-    assert page.flush().blocks[0].is_open
-    thinking, _ = page.flush().blocks
-    assert (thinking.is_open, thinking.label) == (False, "thought")
 
 
 def test_deltas_between_two_flushes_are_one_change(pane: ReplyPane, stream: ScriptedStream):

@@ -2,7 +2,7 @@
 
 import { html, useRef, useState } from "../vendor/preact.js";
 import { useTool } from "../runtime/tool.js";
-import { Button, CopyButton } from "./button.js";
+import { Button, CopyButton, IntentButton } from "./button.js";
 import { TextEditor } from "./editor.js";
 import { readVisibleText } from "./pane.js";
 
@@ -54,12 +54,14 @@ export function useAnswer({ pane, flow, args, lock, isBusy, canEdit, version, ve
     </span>`,
     editor: text !== null && html`<${TextEditor} label="Edit answer" action="Save" text=${text} isPending=${isPending} save=${save} close=${close} />`,
     versions: html`<${Versions} version=${version} count=${versionCount} isLocked=${isBusy || areVersionsLocked} name=${noun} show=${show} />`,
-    retry: html`<${Button}
+    retry: html`<${IntentButton}
       class="famnb-small"
       label="Retry"
       title="Ask again, with the settings as they are now; this answer stays"
-      locked=${isBusy || outbox.isPending(retryIntent, lock)}
-      press=${() => outbox.press(retryIntent, args, lock)}
+      intent=${retryIntent}
+      args=${args}
+      lock=${lock}
+      locked=${isBusy}
     />`,
   };
 }

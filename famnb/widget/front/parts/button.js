@@ -35,10 +35,10 @@ export function Button({ label, press, text = label, keys = "", title = "", disa
  * @param {{intent: string, args?: object, lock?: string, then?: (answer: import("../runtime/outbox.js").Answer) => void,
  *   label: string, [prop: string]: any}} props `lock` tells intents of one name apart
  */
-export function IntentButton({ intent, args = {}, lock = "", then, ...rest }) {
+export function IntentButton({ intent, args = {}, lock = "", locked = false, then, ...rest }) {
   const { outbox } = useTool();
   const press = () => outbox.press(intent, args, lock).then((answer) => answer.ok && then?.(answer));
-  return html`<${Button} ...${rest} locked=${outbox.isPending(intent, lock)} press=${press} />`;
+  return html`<${Button} ...${rest} locked=${locked || outbox.isPending(intent, lock)} press=${press} />`;
 }
 
 /** A line that screen readers say when it changes, and a function that shows a text there for a moment. */

@@ -8,15 +8,19 @@ import { Button, CopyButton, useStatus } from "./button.js";
 import { Labelled, Select } from "./field.js";
 import { SafeHtml } from "./html.js";
 
-/** A button that puts code into a cell below, or copies it where there are no cells. @param {{label: string, code: string}} props */
-export function CellButton({ label, code }) {
+/**
+ * A button that puts code into a cell below, or copies it where there are no cells.
+ * @param {{label: string, code?: string, read?: () => string | Promise<string | undefined>}} props `read` returns the code
+ */
+export function CellButton({ label, code = "", read = () => code }) {
   const { root } = useTool();
   const { status, show } = useStatus();
   const press = async () => {
-    if (canInsertCell()) await insertCell(root, code);
-    else if (await copyText(code)) show("The code is copied: run it in a cell");
+    const text = await read();
+    if (text && canInsertCell()) await insertCell(root, text);
+    else if (text && (await copyText(text))) show("The code is copied: run it in a cell");
   };
-  return html`<${Button} label=${canInsertCell() ? label : `${label}: copy code`} needsKernel=${false} press=${press} />${status}`;
+  return html`<${Button} label=${canInsertCell() ? label : `${label}: copy code`} needsKernel=${!code} press=${press} />${status}`;
 }
 
 /** HTML of Python whose code can be scrolled by keys. @param {{html: string}} props */
@@ -34,20 +38,16 @@ export function Shown({ html: source }) {
 
 /** The code. Intents: read_code, set_code_kind. @param {{code: import("../protocol.js").CodeView}} props */
 export function Code({ code }) {
-  const { outbox, root } = useTool();
+  const { outbox } = useTool();
   // The page has only the beginnings of images.
   const read = async () => (await outbox.send("read_code")).value;
-  const insert = async () => {
-    const text = await read();
-    if (text) await insertCell(root, text);
-  };
   const choose = (kind) => outbox.send("set_code_kind", { kind });
   const select = (id) => html`<${Select} id=${id} choices=${code.kinds} value=${code.kind} change=${choose} />`;
   return html`<div>
     ${code.kinds.length > 0 && html`<${Labelled} label="As" control=${select} />`}
     <div class="famnb-bar">
       <${CopyButton} label="Copy code" needsKernel disabled=${!code.html} read=${read} />
-      ${code.isCell && canInsertCell() && html`<${Button} label="Insert cell below" press=${insert} />`}
+      ${code.isCell && canInsertCell() && html`<${CellButton} label="Insert cell below" read=${read} />`}
     </div>
     <p class="famnb-help">${code.note}</p>
     <${Shown} html=${code.html} />

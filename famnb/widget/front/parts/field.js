@@ -60,13 +60,13 @@ export function Labelled({ label, control, children }) {
 
 const hintOf = ({ control }) => control.hint || "not set";
 
-// The first choice leaves it to the service.
-const makeChoice = (choicesOf) =>
-  /** @param {ControlProps} props */
-  function Choice({ field, text, edit, label }) {
-    const choices = [["", hintOf(field)], ...choicesOf(field.control)];
-    return html`<${Select} ...${label} class=${text ? "" : "famnb-unset"} choices=${choices} value=${text} change=${edit} />`;
-  };
+/** @param {ControlProps} props */
+function Choice({ field, text, edit, label }) {
+  const { kind, choices } = field.control;
+  // The first one leaves it to the service, for which a check box has no state.
+  const all = [["", hintOf(field)], ...(kind === "switch" ? [["true", "yes"], ["false", "no"]] : choices)];
+  return html`<${Select} ...${label} class=${text ? "" : "famnb-unset"} choices=${all} value=${text} change=${edit} />`;
+}
 
 /** @param {ControlProps} props */
 function Model({ field, text, edit, label }) {
@@ -110,16 +110,7 @@ function Json({ field, text, edit, label }) {
   />`;
 }
 
-const CONTROLS = {
-  choice: makeChoice(({ choices }) => choices),
-  // A check box has no state for "not set".
-  switch: makeChoice(() => [["true", "yes"], ["false", "no"]]),
-  model: Model,
-  json: Json,
-  text: Text,
-  integer: Text,
-  number: Text,
-};
+const CONTROLS = { choice: Choice, switch: Choice, model: Model, json: Json, text: Text, integer: Text, number: Text };
 
 /**
  * A field; each edit is sent as `intent` with the `args`, the field's name and its text.

@@ -41,11 +41,10 @@ export function Form({ form, args = NO_ARGS, isBrief = false }) {
   const { outbox } = useTool();
   const [endpoint, hold] = useHeld(form.endpoint);
   const choose = (name) => hold(name, outbox.send("choose_endpoint", { ...args, endpoint: name }));
-  const { title, path } = form.endpoints.find(({ key }) => key === endpoint) ?? { title: "", path: "" };
-  const select = (id) => html`<${Select} id=${id} choices=${form.endpoints.map(({ key }) => key)} value=${endpoint} change=${choose} />`;
+  const select = (id) => html`<${Select} id=${id} choices=${form.endpoints} value=${endpoint} change=${choose} />`;
   const models = form.groups.flatMap(({ fields }) => fields.filter(({ control }) => control.kind === "model"));
   return html`<div class="famnb-form">
-    <${Labelled} label="Endpoint" control=${select}><p class="famnb-help">${title}: POST ${path}</p><//>
+    <${Labelled} label="Endpoint" control=${select}><p class="famnb-help">${form.help}</p><//>
     ${isBrief && models.map((field) => html`<${Field} key=${field.key} field=${field} args=${args} />`)}
     ${!isBrief && form.groups.map((group) => html`<${Group} key=${group.key} group=${group} args=${args} />`)}
   </div>`;

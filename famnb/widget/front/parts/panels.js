@@ -22,7 +22,7 @@ export function History({ history, opened }) {
     ${history.call &&
     html`<div class="famnb-bar">
       <${IntentButton} class="famnb-send" label="Continue this chat" intent="load_call" args=${args} then=${opened} />
-      <${CellButton} label="Inspect in a cell below" code=${history.code} />
+      <${CellButton} label="Inspect in a cell below" code=${`famnb.Inspector("${history.call}")`} />
     </div>`}
     <p class="famnb-help" role="status">${history.note}</p>
     ${history.call && html`<${Shown} html=${history.transcript} />`}

@@ -4,7 +4,7 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { memo, useTool } from "../runtime/tool.js";
 import { useAnswer } from "./answer.js";
-import { Button, CopyButton } from "./button.js";
+import { Button, CopyButton, IntentButton } from "./button.js";
 import { TextEditor } from "./editor.js";
 import { Block, PaneHead, PaneNotes, Prompts, paneClass } from "./pane.js";
 
@@ -20,9 +20,7 @@ function TurnPrompt({ turn, prompts, isBusy }) {
   const send = async (prompt) => {
     if ((await outbox.press("edit", { turn: Number(turn.key), prompt }, turn.key)).ok) close();
   };
-  const isLast = (index) => index === prompts.length - 1;
-  const shown = isEditing ? prompts.filter((_, index) => !isLast(index)) : prompts;
-  return html`<${Prompts} prompts=${shown} />
+  return html`<${Prompts} prompts=${isEditing ? prompts.slice(0, -1) : prompts} />
     ${isEditing &&
     html`<${TextEditor} label="Edit prompt" action="Resend" text=${turn.prompt} isPending=${outbox.isPending("edit", turn.key)} save=${send} close=${close} />`}
     ${!isEditing &&
@@ -34,7 +32,7 @@ function TurnPrompt({ turn, prompts, isBusy }) {
 
 /** @param {{call: import("../protocol.js").ToolCallView, number: number, pane: string}} props `number` is its index in the reply */
 function Approval({ call, number, pane }) {
-  const { outbox, root } = useTool();
+  const { root } = useTool();
   const group = useRef(/** @type {any} */ (null));
   // Whoever has decided by keyboard goes on from the chat.
   useLayoutEffect(() => {
@@ -43,14 +41,8 @@ function Approval({ call, number, pane }) {
       if (element.querySelector(":focus")) /** @type {any} */ (root.querySelector(".famnb-chat"))?.focus({ preventScroll: true });
     };
   }, []);
-  const lock = `${pane} ${number}`;
   const decide = (label, isApproved, name = "") =>
-    html`<${Button}
-      class=${name}
-      label=${label}
-      locked=${outbox.isPending("decide", lock)}
-      press=${() => outbox.press("decide", { pane, call: number, isApproved }, lock)}
-    />`;
+    html`<${IntentButton} class=${name} label=${label} intent="decide" args=${{ pane, call: number, isApproved }} lock=${`${pane} ${number}`} />`;
   const title = `Run ${call.name}?`;
   return html`<div class="famnb-approval" role="group" aria-label=${title} ref=${group}>
     <span class="famnb-label">${title}</span>

@@ -31,7 +31,6 @@ function arrange(width, count) {
 
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
 const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => {
-  const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
@@ -47,13 +46,15 @@ const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => 
         press=${() => setOpen(!isOpen)}
       />
       ${hasRounds &&
-      html`<${Button}
+      html`<${IntentButton}
         class="famnb-icon famnb-again"
         label="Retry this pane"
         text="↻"
         title="Ask this pane the latest prompt again, with its settings as they are now; its answer stays"
-        locked=${isBusy || outbox.isPending("ask_again", pane.key)}
-        press=${() => outbox.press("ask_again", args, pane.key)}
+        intent="ask_again"
+        args=${args}
+        lock=${pane.key}
+        locked=${isBusy}
       />`}
       <${IntentButton}
         class="famnb-icon famnb-drop"
@@ -92,37 +93,37 @@ const Shared = memo(({ fields }) => {
   </details>`;
 });
 
-function Meters({ names, meters }) {
+function Meters({ meters }) {
   // The ends of an estimate are there for who points at it: in a narrow pane they would take four lines.
-  const tile = (name, figure) => html`<div><dt>${name}</dt><dd title=${figure}>${figure.replace(/ \([^)]*\)$/, "")}</dd></div>`;
-  return html`<dl class="famnb-meters">${names.map((name, index) => tile(name, meters[index]))}</dl>`;
+  const tile = ([name, figure]) => html`<div><dt>${name}</dt><dd title=${figure}>${figure.replace(/ \([^)]*\)$/, "")}</dd></div>`;
+  return html`<dl class="famnb-meters">${Object.entries(meters).map(tile)}</dl>`;
 }
 
 // Rows that are as high in every pane: what answers, its figures, the answer, and what can be done with it.
-const Answer = memo(({ answer, cell, names, isLatest, canRetry, isBusy }) => {
+const Answer = memo(({ cell, isLatest, canRetry, isBusy }) => {
   const { outbox } = useTool();
-  const { pane, label, isWinner } = answer;
+  const { key, pane, label, isWinner } = cell;
   const flow = useRef(/** @type {any} */ (null));
   const follow = useFollowEnd(flow);
   useEffect(() => {
     if (pane.isRunning) follow(true);
   }, [pane.key]);
-  const args = useRef({ pane: cell }).current;
+  const args = useRef({ pane: key }).current;
   const { copy, edit, editor, versions, retry } = useAnswer({
-    ...answer,
+    ...cell,
     flow,
     args,
     isBusy,
     canEdit: canRetry,
     areVersionsLocked: !isLatest,
     noun: "answer",
-    show: (to) => outbox.press("show_version", { pane: cell, number: to + 1 }, cell),
+    show: (to) => outbox.press("show_version", { pane: key, number: to + 1 }, key),
     retryIntent: "ask_again",
-    lock: cell,
+    lock: key,
   });
   return html`<article class=${`${paneClass(pane)} ${isWinner ? "famnb-won" : ""}`}>
     <${PaneHead} pane=${pane} label=${label} target=${label.includes(pane.head) ? "" : pane.head} />
-    <${Meters} names=${names} meters=${answer.meters} />
+    <${Meters} meters=${cell.meters} />
     <div class="famnb-reply">
       <${Prompts} prompts=${pane.prompts} />
       ${editor}
@@ -139,8 +140,8 @@ const Answer = memo(({ answer, cell, names, isLatest, canRetry, isBusy }) => {
           title=${isWinner ? "Take the mark away" : "Pin as winner"}
           aria-pressed=${String(isWinner)}
           intent="pin"
-          args=${{ pane: isWinner ? null : cell }}
-          lock=${cell}
+          args=${{ pane: isWinner ? null : key }}
+          lock=${key}
           disabled=${!isLatest}
         />
         ${canRetry && retry}
@@ -149,22 +150,18 @@ const Answer = memo(({ answer, cell, names, isLatest, canRetry, isBusy }) => {
   </article>`;
 });
 
-const Missing = ({ label }) => html`<div class="famnb-pane famnb-missing"><strong>${label}</strong><p class="famnb-note">was not sent this</p></div>`;
-
 // A prompt and the row of its answers.
-const Round = memo(({ round, number, isLatest, paneKeys, names, isBusy }) => {
+const Round = memo(({ round, number, isLatest, paneKeys, isBusy }) => {
   const draw = (cell) =>
-    cell.answer
+    cell.pane
       ? html`<${Answer}
           key=${cell.key}
-          answer=${cell.answer}
-          cell=${cell.key}
-          names=${names}
+          cell=${cell}
           isLatest=${isLatest}
           canRetry=${isLatest && paneKeys.split(",").includes(cell.key)}
           isBusy=${isBusy}
         />`
-      : html`<${Missing} key=${cell.key} label=${cell.label} />`;
+      : html`<div key=${cell.key} class="famnb-pane famnb-missing"><strong>${cell.label}</strong><p class="famnb-note">was not sent this</p></div>`;
   return html`<section class="famnb-round" aria-label=${`Round ${number}`}>
     ${round.prompt && html`<div class="famnb-prompt-text" dir="auto">${round.prompt}</div>`}
     <div class="famnb-row">${round.cells.map(draw)}</div>
@@ -240,7 +237,6 @@ function Board({ view }) {
           number=${index + 1}
           isLatest=${index === rounds.length - 1}
           paneKeys=${keys}
-          names=${view.meterNames}
           isBusy=${isBusy}
         />`,
       )}
