@@ -75,9 +75,9 @@ class Bridge:
         while (said := self.page.evaluate("window.sent.splice(0)")) or self.sent:
             for message in said:
                 self.tool.receive(message)
-            messages, self.sent[:] = list(self.sent), []
-            for message in messages:
-                self.page.evaluate(DELIVER, message)
+            # One at a time, since the flusher's thread may add to them.
+            while self.sent:
+                self.page.evaluate(DELIVER, self.sent.pop(0))
 
     def flush(self) -> None:
         self.tool.flush()
@@ -94,7 +94,12 @@ class Bridge:
 
     def deliver_all(self) -> None:
         """Bring messages across until the tool has nothing more to send."""
-        self.deliver_until(lambda: not self.tool.needs_flush)
+
+        def is_done() -> bool:
+            with self.tool.lock:  # which a flush holds until it has sent
+                return not self.tool.needs_flush and not self.sent
+
+        self.deliver_until(is_done)
 
 
 class FormBridge(Bridge):
