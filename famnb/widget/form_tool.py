@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import os
 import threading
@@ -40,8 +41,6 @@ from famnb.widget.runtime.view import View
 
 if TYPE_CHECKING:
     from famnb.widget.experiment.matrix import Matrix
-
-_EMPTY = "Answers appear here and are saved with the notebook."
 
 
 class PictureView(View, frozen=True):
@@ -171,7 +170,8 @@ class FormTool(BaseTool):
     def saved(self) -> Bundle:
         chat = self.chat_output()
         chats = [*self._earlier, *([chat] if chat else [])]
-        return transcript.stack_bundles(chats) if chats else transcript.render([Section("note", _EMPTY)])
+        empty = Section("note", "Answers appear here and are saved with the notebook.")
+        return transcript.stack_bundles(chats) if chats else transcript.render([empty])
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to one HTML file, replacing it if it exists; return its path. `famnb.open` goes on with it.
@@ -417,6 +417,7 @@ def _estimate(ledger: Ledger, requests: Iterable[tuple[Request, BaseClient]]) ->
     counts: list[int | None] = []
     costs: list[Decimal | None] = []
     bases: list[str] = []
+    read_fits = functools.cache(ledger.fits)
     for request, client in requests:
         characters = input_chars(request)
         most = ceiling(request, client.profile.name)
@@ -424,7 +425,7 @@ def _estimate(ledger: Ledger, requests: Iterable[tuple[Request, BaseClient]]) ->
             counts.append(None)
             basis = "images and stored responses are tokens of which no number is known"
         else:
-            fits = ledger.fits(request.get("model") or "").values()
+            fits = read_fits(request.get("model") or "").values()
             # Which service will answer is not known before it does: the one with most replies is the likeliest.
             ratio = max((fit.input for fit in fits), key=lambda ratio: ratio.n, default=PRIOR)
             count, low, high = tokens_of_text(characters, ratio, NUMBERS)

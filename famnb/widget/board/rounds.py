@@ -294,7 +294,20 @@ def round_bundle(board_round: BoardRound, *, is_marked: bool) -> Bundle:
     columns = []
     for key, answer in board_round.answers.items():
         answer.compare_with(board_round.reference() if is_marked else None)
-        columns.append(_make_column(answer, versions=board_round.versions[key], winner=board_round.winner))
+        reply, versions = answer.reply, board_round.versions[key]
+        target = (reply.endpoint, reply.model or getattr(reply.request, "model", ""))
+        # The label may name the target.
+        names = " · ".join(name for name in target if name and name not in answer.label)
+        version = f"answer {versions.index(answer) + 1} of {len(versions)}" if len(versions) > 1 else ""
+        badges = ", ".join(badge.text for badge in facts.badges(reply))
+        column = _Column(
+            label=answer.label,
+            is_winner=answer.label == board_round.winner,
+            facts=tuple(filter(None, (names, badges, version))),
+            meters=answer.read_meters(),
+            body=_answer_bundle(answer),
+        )
+        columns.append(column)
     # As many in each table, so that all columns are about as wide.
     table_count = max(1, math.ceil(len(columns) / MAX_COLUMNS))
     size = max(1, math.ceil(len(columns) / table_count))
@@ -335,23 +348,6 @@ class _Column(NamedTuple):
     @property
     def figures(self) -> list[str]:
         return [f"{name}: {figure}" for name, figure in self.meters.items() if figure]
-
-
-def _make_column(answer: BoardAnswer, *, versions: Sequence[BoardAnswer], winner: str | None) -> _Column:
-    reply = answer.reply
-    target = (reply.endpoint, reply.model or getattr(reply.request, "model", ""))
-    version = f"answer {versions.index(answer) + 1} of {len(versions)}" if len(versions) > 1 else ""
-    badges = ", ".join(badge.text for badge in facts.badges(reply))
-    return _Column(
-        label=answer.label,
-        is_winner=answer.label == winner,
-        # The label may name the target.
-        facts=tuple(
-            filter(None, (" · ".join(name for name in target if name and name not in answer.label), badges, version))
-        ),
-        meters=answer.read_meters(),
-        body=_answer_bundle(answer),
-    )
 
 
 def _table(columns: Sequence[_Column], size: int) -> SafeHtml:
