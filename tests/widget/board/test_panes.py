@@ -92,3 +92,4 @@ def test_what_a_grid_has_and_a_whole_request_are_variants():
     assert "Asked?" in str(second.body()["messages"])
     assert "Brief." in str(second.body()["system"])
     assert "Own?" in str(panes[1].request("").body())
+    assert "is carried as the nearest" in str(read_variants([{"endpoint": "web", "thinking": 64}])[0].view().remarks)
