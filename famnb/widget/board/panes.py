@@ -94,8 +94,7 @@ class BoardPane:
         Another model of the same endpoint comes first.
         """
         own, endpoints = self.editor.endpoint, self.editor.endpoints
-        settings = {"endpoint": own.name}
-        pane = BoardPane(settings, client=self.client, client_name=self.client_name, endpoints=endpoints)
+        pane = BoardPane({"endpoint": own.name}, client=self.client, client_name=self.client_name, endpoints=endpoints)
         pane.editor.fill(self.editor.draft)
         targets = [(other.name, model) for other in (own, *endpoints.values()) for model in other.models]
         name, model = next((target for target in targets if target not in taken), self.target)

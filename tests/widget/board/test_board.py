@@ -94,7 +94,8 @@ def test_settings_that_no_request_can_have_are_refused_before_any_call(client: f
         Board(client, given)
 
 
-def test_what_is_no_client_is_refused(client: famnb.Client):
+def test_without_variants_two_models_are_compared_and_what_is_no_client_is_refused(client: famnb.Client):
+    assert Board(client).labels == ("fam-2-5-pro", "fam-2-5-mini")
     with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got 7"):
         Board(7, MIXED)
 

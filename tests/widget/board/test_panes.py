@@ -18,10 +18,6 @@ def asked(board: Board) -> list[Any]:
     return [reply.request.body() for reply in board.wait(60).values()]
 
 
-def test_without_variants_two_models_of_one_endpoint_are_compared(client: famnb.Client):
-    assert Board(client).labels == ("fam-2-5-pro", "fam-2-5-mini")
-
-
 def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
     board = Board(client, {**PAIR, "lost": {"endpoint": "responses", "previous_response_id": "resp_of_nobody"}})
     board.say("First?")

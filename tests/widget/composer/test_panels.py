@@ -76,10 +76,6 @@ def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
     assert composer.request.body()["messages"][-1]["content"] == "Rivers"
     assert client.ledger.call(rows[0].key).reply.text.splitlines()[0].strip("# ") in opened.transcript
     assert opened.call == rows[0].key
-
-
-def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
-    composer = Composer(client)
     receive(composer, "show_call", call="nothing")
     assert "nothing" in error_of(composer)
 
