@@ -29,7 +29,7 @@ from famnb.widget.inspector import CallPages, CallTool, CallView
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
-from famnb.widget.tables import ColumnView, RowsView, RowView
+from famnb.widget.tables import ColumnView, Order, RowsView, RowView
 
 WHOLE, UNSHOWN = 65_534, 65_535
 """The far end of the axes, and a place that is not shown, where places are sent as 16 bits."""
@@ -159,8 +159,8 @@ class Explorer(CallTool):
         self._spans: tuple[Span, Span] | None = None
         """The brushed parts of x and y, in the units of the axes."""
         self._hidden: tuple[int, ...] = ()
-        self._sorted_by, self._is_descending = "", True
-        """The column that the list is sorted by; the latest first unless one is chosen."""
+        self._order = Order()
+        """How the list is sorted; the latest first unless a column is chosen."""
         self._opened: int | None = None
         self._width_px = 0
         """How wide the page is; 0 until it says so."""
@@ -255,9 +255,7 @@ class Explorer(CallTool):
     @intent
     def sort_rows(self, column: int) -> None:
         """Sort the list by a column, the largest first, and the other way round the second time."""
-        name = self._list_columns()[column]
-        self._is_descending = name != self._sorted_by or not self._is_descending
-        self._sorted_by = name
+        self._order = self._order.toggle(self._list_columns()[column])
         self._choose()
 
     def _choose(self) -> None:
@@ -265,18 +263,15 @@ class Explorer(CallTool):
         x, y = self._spans or (None, None)
         self._chosen = self.points.within(x, y, self._hidden)
         rows = np.flatnonzero(self._chosen)[::-1]
-        if self._sorted_by:
-            values = self.points.frame[self._sorted_by].iloc[rows].reset_index(drop=True)
-            if values.dtype == object:  # which may be of several types, that have no order among them
-                values = values.where(values.isna(), values.map(str))
-            rows = rows[values.sort_values(ascending=not self._is_descending, kind="stable").index]
+        if self._order.column:
+            rows = rows[self._order.positions(self.points.frame[self._order.column].iloc[rows])]
         rows = rows[:LIST_LENGTH]
         total, count = len(self._chosen), int(self._chosen.sum())
         title = f"{count:,} of {format_count(total, 'row')} chosen" if count < total else format_count(total, "row")
         columns = self._list_columns()
         cells = [tuple(self._format_cell(row, column) for column in columns) for row in rows.tolist()]
         if count > LIST_LENGTH:
-            title = f"{title}; the {'first' if self._sorted_by else 'last'} {LIST_LENGTH}"
+            title = f"{title}; the {'first' if self._order.column else 'last'} {LIST_LENGTH}"
         self._list = RowsView(
             title=title,
             columns=tuple(self._view_column(column) for column in columns),
@@ -372,8 +367,8 @@ class Explorer(CallTool):
         is_word = column in (*HEAD_COLUMNS, "started_at")
         kind: Any = "word" if is_word else "number"
         kind = "text" if column in TEXT_COLUMNS else "status" if column == "status" else kind
-        order: Any = "" if column != self._sorted_by else "descending" if self._is_descending else "ascending"
-        return ColumnView(name=_short_name(column), kind=kind, is_minor=column in ("endpoint", "status"), order=order)
+        is_minor, order = column in ("endpoint", "status"), self._order.direction(column)
+        return ColumnView(name=_short_name(column), kind=kind, is_minor=is_minor, order=order)
 
     def _list_columns(self) -> list[str]:
         """Return the columns of the list: when, what, the two that are drawn, cost, and what was said."""

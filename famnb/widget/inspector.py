@@ -52,12 +52,6 @@ class CallView(View, frozen=True):
     timeline: TimelineView | None
 
 
-class InspectorView(View, frozen=True):
-    """The inspector."""
-
-    call: CallView
-
-
 CallPart: TypeAlias = Literal["request", "response", "events"]
 
 
@@ -67,10 +61,13 @@ class CallPages:
     def __init__(self, call: RecordedCall) -> None:
         self.call = call
         (request_lines, request), (response_lines, response) = _describe_request(call), _describe_response(call)
-        events = _describe_events(call)
+        reads = call.reads if _is_event_stream(call) else ()
+        arrivals = [(read.t_ns / 1e9, data.decode(errors="replace")) for read in reads for data in read.data]
+        lines = [f"{t_s:.6f}\t{sanitize.visible(data)}".replace("\n", "␊") for t_s, data in arrivals]
+        events = [f"{number}\t{line}" for number, line in enumerate(lines, start=1)]
         self.texts: dict[CallPart, str] = {"request": request, "response": response, "events": "\n".join(events)}
-        """The whole texts; those of events a line each: its number, when it arrived, its data."""
-        self._view = CallView(
+        """The whole texts; those of events a line each: its number, seconds from sending the request, its data."""
+        self.view = CallView(
             id=call.call_id,
             transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
             request=RawView(lines=request_lines, text=images.shorten_image_data(request)),
@@ -78,10 +75,7 @@ class CallPages:
             event_count=len(events),
             timeline=None,
         )
-
-    def view(self) -> CallView:
-        """Return what the page shows."""
-        return self._view
+        """What the page shows."""
 
     def draw_timeline(self, *, dark: bool) -> None:
         """Draw the timeline for a light or a dark page."""
@@ -91,7 +85,7 @@ class CallPages:
         figure: Any = plot.timeline(self.call.reply)
         figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
         url = figure.to_uri(dark=dark)
-        self._view = msgspec.structs.replace(self._view, timeline=TimelineView(url=url, alt=figure.alt))
+        self.view = msgspec.structs.replace(self.view, timeline=TimelineView(url=url, alt=figure.alt))
 
 
 class CallTool(BaseTool):
@@ -102,7 +96,7 @@ class CallTool(BaseTool):
 
     def view_call(self) -> CallView | None:
         """Return what the page shows of the call."""
-        return None if self.pages is None else self.pages.view()
+        return None if self.pages is None else self.pages.view
 
     @intent
     def read_part(self, part: CallPart) -> str:
@@ -142,8 +136,8 @@ class Inspector(CallTool):
         """The call that is shown."""
         return self._pages.call
 
-    def view(self) -> InspectorView:
-        return InspectorView(call=self._pages.view())
+    def view(self) -> CallView:
+        return self._pages.view
 
     def saved(self) -> Bundle:
         return call_bundle(self.call)
@@ -179,14 +173,6 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
         raise UnknownName(f"{error}; of another file, pass `ledger=famnb.Ledger(path)`") from None
 
 
-def _describe_events(call: RecordedCall) -> list[str]:
-    """Return the events of a stream, a line each: its number, seconds from sending the request, its data."""
-    reads = call.reads if _is_event_stream(call) else ()
-    arrivals = [(read.t_ns / 1e9, data.decode(errors="replace")) for read in reads for data in read.data]
-    texts = [f"{t_s:.6f}\t{sanitize.visible(data)}".replace("\n", "␊") for t_s, data in arrivals]
-    return [f"{number}\t{text}" for number, text in enumerate(texts, start=1)]
-
-
 def _describe_request(call: RecordedCall) -> tuple[tuple[str, ...], str]:
     """Return what to know about the request, a line each, and its head and body as they were sent, without the key."""
     summary = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -210,7 +196,7 @@ def _describe_response(call: RecordedCall) -> tuple[tuple[str, ...], str]:
     summary = "No response came" if status is None else f"Status {status}"
     error = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
     head = [] if status is None else [f"HTTP {status}"]
-    head += [f"{name}: {value}" for name, value in _response_headers(call)]
+    head += [f"{name}: {value}" for name, value in json.loads(call.row["response_headers"] or "[]")]
     body = ""
     if not _is_event_stream(call):
         data = b"".join(data for read in call.reads for data in read.data)
@@ -224,14 +210,10 @@ def _describe_response(call: RecordedCall) -> tuple[tuple[str, ...], str]:
     return tuple(filter(None, lines)), _http_message(head, body)
 
 
-def _response_headers(call: RecordedCall) -> list[tuple[str, str]]:
-    """Return the response's headers, as many as are recorded."""
-    return [(name, value) for name, value in json.loads(call.row["response_headers"] or "[]")]
-
-
 def _is_event_stream(call: RecordedCall) -> bool:
     """Return whether the response is an event stream; an error is none, even if a stream was asked for."""
-    types = [value for name, value in _response_headers(call) if name.lower() == "content-type"]
+    headers = json.loads(call.row["response_headers"] or "[]")
+    types = [value for name, value in headers if name.lower() == "content-type"]
     # Calls recorded without headers say only whether their body was read as a stream.
     return any("event-stream" in value for value in types) if types else bool(call.row["streamed"])
 

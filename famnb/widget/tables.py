@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from famnb.widget.runtime.view import View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Direction: TypeAlias = Literal["", "ascending", "descending"]
 
 
 class FigureView(View, frozen=True):
@@ -25,7 +30,7 @@ class ColumnView(View, frozen=True):
     """Words are set left, numbers right; a text takes the room that is left."""
     is_minor: bool = False
     """Whether it goes first where room is scarce."""
-    order: Literal["", "ascending", "descending"] = ""
+    order: Direction = ""
     """How rows are sorted by it."""
 
 
@@ -45,3 +50,25 @@ class RowsView(View, frozen=True):
     title: str
     columns: tuple[ColumnView, ...]
     rows: tuple[RowView, ...]
+
+
+class Order(NamedTuple):
+    """The column that a list is sorted by; none until one is chosen."""
+
+    column: str = ""
+    is_descending: bool = True
+
+    def toggle(self, column: str) -> Self:
+        """Sort by a column, the largest first, and the other way round the second time."""
+        return type(self)(column, column != self.column or not self.is_descending)
+
+    def direction(self, column: str) -> Direction:
+        """Return how rows are sorted by a column."""
+        return "" if column != self.column else "descending" if self.is_descending else "ascending"
+
+    def positions(self, values: pd.Series[Any]) -> pd.Index[int]:
+        """Return the positions of values in this order, what is missing last."""
+        values = values.reset_index(drop=True)
+        if values.dtype in (object, "category"):  # values of several types have no order among them
+            values = values.astype(object).where(values.isna(), values.astype(str))
+        return values.sort_values(ascending=not self.is_descending, kind="stable").index

@@ -26,7 +26,7 @@ def ask(inspector: Inspector, name: str, **args: object) -> Any:
 def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server):
     reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
     inspector = Inspector(reply, client.ledger)
-    call = inspector.view().call
+    call = inspector.view()
     assert "Why is the sky blue?" in call.transcript
     assert "/v1/messages" in call.request.text
     assert "Bearer ••••••" in call.request.text
@@ -44,7 +44,7 @@ def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server)
     pictures = set()
     for is_dark in (False, True):
         ask(inspector, "draw_timeline", dark=is_dark)
-        timeline = inspector.view().call.timeline
+        timeline = inspector.view().timeline
         assert timeline.url.startswith("data:image/png;base64,")
         pictures.add(timeline.url)
     assert len(pictures) == 2
@@ -53,7 +53,7 @@ def test_an_inspector_lays_everything_open(client: famnb.Client, server: Server)
 def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client):
     with pytest.raises(famnb.BadRequestError) as caught:
         client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
-    call = Inspector(caught.value.reply, client.ledger).view().call
+    call = Inspector(caught.value.reply, client.ledger).view()
     assert '"code": "previous_response_not_found"' in call.response.text
     assert "Status 400" in call.response.lines
     assert call.event_count == 0
@@ -108,7 +108,7 @@ def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: s
         ) as client,
     ):
         reply = client.ask("Hi", stream=False)
-        text = Inspector(reply, client.ledger).view().call.request.text
+        text = Inspector(reply, client.ledger).view().request.text
     head, _, _ = text.partition("\n\n")
     assert head.splitlines()[1:] == [*lines, "content-type: application/json"]
     assert server.key not in text

@@ -131,6 +131,14 @@ class Dashboard(CallTool):
         self._update()
 
     @intent
+    def sort_rows(self, column: int) -> None:
+        """Sort the list by a column, the largest first, and the other way round the second time."""
+        if isinstance(self._shown, OverviewView):
+            order = self._filters.order.toggle(self._shown.calls.columns[column].name)
+            self._filters = dataclasses.replace(self._filters, order=order)
+            self._update()
+
+    @intent
     def set_price(self, model: str, input: str, output: str) -> None:
         """Set a model's price, in USD for a million tokens; the next look at the ledger shows what calls cost by it."""
         prices.set(model, input=input, output=output)
@@ -139,10 +147,10 @@ class Dashboard(CallTool):
 
     def view(self) -> DashboardView:
         overview = self._shown if isinstance(self._shown, OverviewView) else None
-        values, choices = dataclasses.asdict(self._filters), self._choices()
+        choices = self._choices()
         return DashboardView(
             filters=tuple(
-                FilterView(key=name, label=label, value=values[name], choices=choices[name])
+                FilterView(key=name, label=label, value=getattr(self._filters, name), choices=choices[name])
                 for name, label in LABELS.items()
             ),
             is_reading=self._shown == _READING,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import psutil
 
 from famnb.record.filters import parse_moment
+from famnb.widget.tables import Order
 
 SESSION, YESTERDAY, ALL = "this session", "yesterday", "all calls"
 RANGES = (SESSION, "last 15 minutes", "last hour", "last 24 hours", "last 7 days", "today", YESTERDAY, ALL)
@@ -23,6 +24,8 @@ class DashboardFilters:
     endpoint: str = ""
     by: str = "model"
     """What the calls are grouped by."""
+    order: Order = Order()
+    """How the list is sorted; the latest first unless a column is chosen."""
 
     @property
     def is_moving(self) -> bool:

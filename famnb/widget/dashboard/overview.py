@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import replace
 
 from famnb import stats
 from famnb.endpoints import ENDPOINTS
@@ -27,17 +28,17 @@ from famnb.widget.dashboard.views import CallGroupView, OverviewView
 from famnb.widget.html import sanitize
 from famnb.widget.tables import ColumnView, FigureView, RowsView, RowView
 
-COLUMNS = (
-    ColumnView(name="started", kind="word"),
-    ColumnView(name="endpoint", kind="word", is_minor=True),
-    ColumnView(name="model", kind="word"),
-    ColumnView(name="status", kind="status"),
-    ColumnView(name="took", kind="number"),
-    ColumnView(name="tokens out", kind="number", is_minor=True),
-    ColumnView(name="cost", kind="number"),
-    ColumnView(name="prompt", kind="text"),
-)
-"""The columns of the list of calls."""
+COLUMNS = {
+    "started_at": ColumnView(name="started", kind="word"),
+    "endpoint": ColumnView(name="endpoint", kind="word", is_minor=True),
+    "model": ColumnView(name="model", kind="word"),
+    "status": ColumnView(name="status", kind="status"),
+    "e2e_s": ColumnView(name="took", kind="number"),
+    "output_tokens": ColumnView(name="tokens out", kind="number", is_minor=True),
+    "cost_usd": ColumnView(name="cost", kind="number"),
+    "prompt": ColumnView(name="prompt", kind="text"),
+}
+"""The columns of the list of calls, by the column of the frame that they show and are sorted by."""
 LIST_LENGTH = 100
 """Calls in the list."""
 READ_COLUMNS = (
@@ -46,10 +47,7 @@ READ_COLUMNS = (
     *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
 )
 """What figures are made of; prompts are not among them, being most of the bytes."""
-_LIST_COLUMNS = (
-    *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt"),
-    *("e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd", "output_tokens"),
-)
+_LIST_COLUMNS = ("call_id", *COLUMNS, "error", "cost_low_usd", "cost_high_usd")
 
 
 class Overview:
@@ -111,21 +109,27 @@ class Overview:
         return f"No calls yet. They appear here as soon as they start.{earlier}"
 
     def _list_calls(self, filters: DashboardFilters, since: datetime | None) -> RowsView:
-        """Return the latest calls, those that run first."""
+        """Return the latest calls, those that run first, or the first of all as they are sorted."""
+        order = filters.order
         frame = calls(
             self._ledger,
             since=since,
             until=filters.until,
             model=filters.model or None,
             endpoint=filters.endpoint or None,
-            limit=LIST_LENGTH,
+            limit=None if order.column else LIST_LENGTH,
             columns=_LIST_COLUMNS,
         )
         latest = frame.iloc[::-1]
         is_running = latest["status"] == "running"
-        rows = [_view_row(row) for _, row in pd.concat([latest[is_running], latest[~is_running]]).iterrows()]
-        title = f"Latest {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else "Latest calls"
-        return RowsView(title=title, columns=COLUMNS, rows=tuple(rows))
+        shown, title = pd.concat([latest[is_running], latest[~is_running]]), "Latest"
+        if order.column:
+            column = next(name for name, column in COLUMNS.items() if column.name == order.column)
+            shown, title = latest.iloc[order.positions(latest[column])], "First"
+        rows = tuple(_view_row(row) for _, row in shown.iloc[:LIST_LENGTH].iterrows())
+        columns = (replace(column, order=order.direction(column.name)) for column in COLUMNS.values())
+        title = f"{title} {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else f"{title} calls"
+        return RowsView(title=title, columns=tuple(columns), rows=rows)
 
 
 def _view_row(row: Any) -> RowView:

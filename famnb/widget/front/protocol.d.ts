@@ -202,10 +202,6 @@ export interface HistoryView {
   transcript: SafeHtml;
 }
 
-export interface InspectorView {
-  call: CallView;
-}
-
 export interface MatrixCellView {
   key: string;
   status: string;
@@ -468,6 +464,7 @@ export interface DashboardIntents {
   set_filter: { name: "range" | "model" | "endpoint" | "by"; value: string };
   set_price: { model: string; input: string; output: string };
   show_call: { callId: string };
+  sort_rows: { column: number };
 }
 
 export interface ExplorerIntents {

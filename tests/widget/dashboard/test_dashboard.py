@@ -156,6 +156,21 @@ def test_a_time_range_leaves_other_calls_out(dashboard: Dashboard, client: famnb
     assert prompts_of(dashboard) == ["one"]
 
 
+def test_calls_are_sorted_by_duration_cost_and_time(dashboard: Dashboard, client: famnb.Client):
+    for number, prompt in enumerate(("one", "two two", "three"), start=1):
+        client.ask(prompt, model="fam-mini", endpoint="chat", max_tokens=5 * (number % 3) + 5)
+    dashboard.poll()
+    frame = famnb.calls(client.ledger)
+    names = [column.name for column in overview_of(dashboard).calls.columns]
+    for name, column in (("took", "e2e_s"), ("cost", "cost_usd"), ("started", "started_at")):
+        for is_ascending in (False, True):
+            ask(dashboard, "sort_rows", column=names.index(name))
+            ids = [row.key for row in overview_of(dashboard).calls.rows]
+            assert ids == frame.sort_values(column, ascending=is_ascending)["call_id"].tolist()
+    assert overview_of(dashboard).calls.columns[0].order == "ascending"
+    assert overview_of(dashboard).calls.title == "First calls"
+
+
 def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: famnb.Client):
     for model, endpoint in (("fam-mini", "chat"), ("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages")):
         client.ask("Hi", model=model, endpoint=endpoint, stream=False)
@@ -275,7 +290,7 @@ def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Cli
     reply = client.ask(HOSTILE, model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.poll()
     inspector = Inspector(reply, client.ledger)
-    pages = [inspector.view().call.transcript, inspector.saved()["text/html"], dashboard.saved()["text/html"]]
+    pages = [inspector.view().transcript, inspector.saved()["text/html"], dashboard.saved()["text/html"]]
     assert not any("<img" in page or "<script" in page for page in pages)
     traits = {name: value for name, value in dashboard.get_state().items() if name not in ("_esm", "_css")}
     assert "alert" not in json.dumps(traits)

@@ -1,6 +1,7 @@
 // Headline figures, and lists of rows.
 
 import { html, useRef, useState } from "../vendor/preact.js";
+import { useTool } from "../runtime/tool.js";
 
 /** Headline figures. @param {{figures: import("../protocol.js").FigureView[]}} props */
 export function Headline({ figures }) {
@@ -14,12 +15,12 @@ export function Headline({ figures }) {
 }
 
 /**
- * A list of rows: arrows move through them, and Enter or a click opens one.
+ * A list of rows: arrows move through them, Enter or a click opens one, and the head of a column sorts them by it.
  * @param {{name: string, list: import("../protocol.js").RowsView, opened: string | null, open: (key: string) => void,
- *   sort?: (column: number) => void, children?: any}} props `name` is what the list is called, `sort` sorts it by a
- *   column; `children` stand above it, beside its title
+ *   children?: any}} props `name` is what the list is called; `children` stand above it, beside its title
  */
-export function Rows({ name, list: { title, columns, rows }, opened, open, sort, children }) {
+export function Rows({ name, list: { title, columns, rows }, opened, open, children }) {
+  const { outbox } = useTool();
   const [reached, setReached] = useState("");
   const body = useRef(/** @type {any} */ (null));
   const pressed = useRef("");
@@ -44,12 +45,13 @@ export function Rows({ name, list: { title, columns, rows }, opened, open, sort,
   const keyOf = ({ target }) => target.closest("tr")?.dataset.key;
   // Where rows have moved under the mouse since it was pressed, the click is the table's, and the pressed row is meant.
   const onClick = (event) => choose(event.detail ? pressed.current : keyOf(event));
+  const sort = (column) => outbox.press("sort_rows", { column }, String(column));
   const cell = ({ kind, isMinor }) => ({ "data-kind": kind, class: isMinor ? "famnb-minor" : undefined });
   return html`<div>
     <div class="famnb-bar"><strong role="status">${title}</strong>${children}</div>
     <div class="famnb-scrolling">
       <table class="famnb-grid famnb-rows" role="grid" aria-label=${name}>
-        <thead><tr>${columns.map((column, index) => html`<th scope="col" ...${cell(column)} aria-sort=${column.order || undefined}>${sort ? html`<button type="button" class="famnb-sort" onClick=${() => sort(index)}>${column.name}</button>` : column.name}</th>`)}</tr></thead>
+        <thead><tr>${columns.map((column, index) => html`<th scope="col" ...${cell(column)} aria-sort=${column.order || undefined}><button type="button" class="famnb-sort" onClick=${() => sort(index)}>${column.name}</button></th>`)}</tr></thead>
         <tbody ref=${body} onKeyDown=${onKeyDown} onPointerDown=${(event) => (pressed.current = keyOf(event))} onClick=${onClick}>
           ${rows.map(
             ({ key, cells, label, isFailed }) => html`<tr

@@ -42,7 +42,7 @@ function Plot({ view, plot }) {
       described=${view.pointed}
     />
     ${plot.notes.map((note) => html`<p class="famnb-help">${note}</p>`)}
-    <${Rows} name="Rows" list=${view.chosen} opened=${view.opened} open=${(row) => outbox.press("show_row", { row: Number(row) }, row)} sort=${(column) => outbox.press("sort_rows", { column }, String(column))}>
+    <${Rows} name="Rows" list=${view.chosen} opened=${view.opened} open=${(row) => outbox.press("show_row", { row: Number(row) }, row)}>
       ${spans && html`<${Button} class="famnb-small" label="Choose all" keys="Esc" press=${() => brush(null)} />${zoom("Zoom in")}`}
       ${plot.zooms.map(zoom)}
       ${plot.scales.map(({ key, isLog }) => html`<${IntentButton} key=${key} class="famnb-small" label=${`Logarithmic ${key}`} aria-pressed=${String(isLog)} intent="toggle_log" args=${{ axis: key }} lock=${key} />`)}

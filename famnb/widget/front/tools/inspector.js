@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { CallPages } from "../parts/call.js";
 import { defineTool } from "../runtime/tool.js";
 
-/** @param {{view: import("../protocol.js").InspectorView}} props */
-const Inspector = ({ view }) => html`<${CallPages} call=${view.call} />`;
+/** @param {{view: import("../protocol.js").CallView}} props */
+const Inspector = ({ view }) => html`<${CallPages} call=${view} />`;
 
 export default defineTool("Inspector", Inspector, "famnb-card");
