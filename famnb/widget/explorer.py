@@ -284,12 +284,17 @@ class Explorer(CallTool):
     # What is shown
 
     def view(self) -> ExplorerView:
+        spans = None
+        if self._spans is not None:
+            axes = zip((self.points.x, self.points.y), self._spans, self._ends, strict=True)
+            x, y = (axis.shares(span, ends).tolist() for axis, span, ends in axes)
+            spans = tuple(x), tuple(y)
         return ExplorerView(
             title=sanitize.visible(self.points.title),
             empty=self.points.empty,
             plot=self._plot,
             pointed=self._pointed,
-            spans=None if self._spans is None else self._place_spans(self._spans),
+            spans=spans,
             hidden=self._hidden,
             chosen=self._list,
             opened=str(self._opened) if self.pages else None,
@@ -315,10 +320,18 @@ class Explorer(CallTool):
             page_style(slot) if colour is None else {"colour": colour, "cycle": 0}
             for slot, colour in zip(looks["slots"], looks["colours"], strict=True)
         ]
-        xs, ys = self._encode_places()
+        axes = (("x", points.x), ("y", points.y))
+        x, y = (axis.shares(axis.values, ends) for (_, axis), ends in zip(axes, self._ends, strict=True))
+        is_shown = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1) & ~np.isin(points.codes, self._hidden)
+        xs, ys = (np.where(is_shown, np.rint(shares * WHOLE), UNSHOWN).astype("<u2").tobytes() for shares in (x, y))
+        picture = None
+        if self._width_px:
+            width_in = self._width_px / DPI
+            figure, (left, top, width, height) = draw_axes(points, self._ends, hidden=self._hidden, width_in=width_in)
+            url = figure.to_uri(dark=self._is_dark)
+            picture = AxesView(url=url, left=left, top=top, width=width, height=height)
         more: tuple[Zoom, ...] = ("Show outliers",) if self._ends == self._bulk else ("Zoom out",)
         less: tuple[Zoom, ...] = ("Hide outliers",) if self._bulk != self._whole else ()
-        axes = (("x", points.x), ("y", points.y))
         self._plot = PlotView(
             label=sanitize.visible(f"{points.y.label} against {points.x.label}"),
             by=points.by,
@@ -327,7 +340,7 @@ class Explorer(CallTool):
                 for group, size, style in zip(points.groups, sizes, styles, strict=True)
             ),
             notes=tuple(points.notes),
-            picture=self._draw_picture(),
+            picture=picture,
             xs=xs,
             ys=ys,
             zooms=more if self._ends != self._whole else less,
@@ -337,27 +350,6 @@ class Explorer(CallTool):
                 if axis.kind == "number" and (axis.values > 0).any()
             ),
         )
-
-    def _draw_picture(self) -> AxesView | None:
-        if not self._width_px:
-            return None
-        width_in = self._width_px / DPI
-        figure, (left, top, width, height) = draw_axes(self.points, self._ends, hidden=self._hidden, width_in=width_in)
-        url = figure.to_uri(dark=self._is_dark)
-        return AxesView(url=url, left=left, top=top, width=width, height=height)
-
-    def _encode_places(self) -> tuple[bytes, bytes]:
-        """Return where the points lie from the left and from the top of the axes."""
-        axes = zip((self.points.x, self.points.y), self._ends, strict=True)
-        x, y = (axis.shares(axis.values, ends) for axis, ends in axes)
-        is_shown = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1) & ~np.isin(self.points.codes, self._hidden)
-        xs, ys = (np.where(is_shown, np.rint(shares * WHOLE), UNSHOWN).astype("<u2").tobytes() for shares in (x, y))
-        return xs, ys
-
-    def _place_spans(self, spans: tuple[Span, Span]) -> tuple[Span, Span]:
-        axes = zip((self.points.x, self.points.y), spans, self._ends, strict=True)
-        x, y = (axis.shares(span, ends).tolist() for axis, span, ends in axes)
-        return tuple(x), tuple(y)
 
     @property
     def _text_columns(self) -> list[str]:
@@ -389,7 +381,10 @@ class Explorer(CallTool):
             return f"{value:%Y-%m-%d %H:%M:%S}"
         if isinstance(value, int | float | np.number) and not isinstance(value, bool):
             return format_metric(column, float(value))
-        return _write_word(value)
+        if isinstance(value, bool | np.bool_):
+            return "yes" if value else "no"
+        # Cut before it is cleaned, since a prompt may be long, with room for spaces that will be one.
+        return shorten(" ".join(sanitize.visible(str(value)[: 2 * PROMPT_CHARS]).split()), PROMPT_CHARS)
 
     # What is saved
 
@@ -402,14 +397,6 @@ class Explorer(CallTool):
 
     def __repr__(self) -> str:
         return f"<Explorer {self.points.title}: {format_count(len(self.points.frame), 'row')}>"
-
-
-def _write_word(value: object) -> str:
-    """Return a value that is neither number nor time in a line of some characters."""
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    # Cut before it is cleaned, since a prompt may be long, with room for spaces that will be one.
-    return shorten(" ".join(sanitize.visible(str(value)[: 2 * PROMPT_CHARS]).split()), PROMPT_CHARS)
 
 
 def _short_name(column: str) -> str:

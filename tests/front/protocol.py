@@ -36,11 +36,12 @@ NAMES: dict[Any, str] = {
     Growing: "Growing<any>",
 }
 
+for module in pkgutil.walk_packages(famnb.widget.__path__, "famnb.widget."):
+    importlib.import_module(module.name)
+
 
 def write_protocol() -> str:
     """Return the text of protocol.d.ts."""
-    for module in pkgutil.walk_packages(famnb.widget.__path__, "famnb.widget."):
-        importlib.import_module(module.name)
     views = sorted(subclasses(View), key=lambda view: view.__name__)
     tools = sorted((tool for tool in subclasses(BaseTool) if "entry" in vars(tool)), key=lambda tool: tool.__name__)
     return "\n".join([HEAD, *map(write_view, views), *map(write_intents, tools)])

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 from famnb.widget.runtime.front_end import FRONT, read_loader, read_modules
+from famnb.widget.runtime.tool import BaseTool
+from famnb.widget.runtime.view import View
 from tests.front.protocol import TARGET, subclasses, write_protocol
 
 HERE = Path(__file__).parent
@@ -53,7 +55,12 @@ def test_where_modules_are_not_shared_the_loader_has_them():
     assert "const MODULES = [[" in read_loader("tools/live.js")
 
 
-def test_every_view_is_frozen():
-    from famnb.widget.runtime.view import View
+def test_no_tool_has_a_synced_trait_that_could_hold_a_text():
+    """Widget state may be saved in the notebook, in clear."""
+    own = [set(tool.class_traits(sync=True)) - set(BaseTool.class_traits(sync=True)) for tool in subclasses(BaseTool)]
+    assert own
+    assert not any(own)
 
+
+def test_every_view_is_frozen():
     assert all(view.__struct_config__.frozen for view in subclasses(View))

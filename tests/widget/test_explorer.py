@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 
 import numpy as np
 import PIL.Image
@@ -89,12 +88,6 @@ def test_far_outliers_are_shown_when_they_are_asked_for_and_what_is_brushed_alon
     assert (left, right) == pytest.approx((0, 1))
     ask(explorer, "zoom", to="Zoom out")
     assert count_points()[0] == 10
-
-
-def test_no_place_and_no_prompt_is_widget_state():
-    explorer = famnb.plot.explore(calls(model=["a"], e2e_s=[0.5], prompt=["a secret of mine"]))
-    traits = {name: value for name, value in explorer.get_state().items() if name not in ("_esm", "_css")}
-    assert "secret" not in json.dumps(traits, default=str)
 
 
 def test_a_point_says_what_its_row_has():

@@ -70,13 +70,6 @@ def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client):
     assert bundle["text/plain"].endswith("A famnb.Inspector: run this cell to use it.")
 
 
-def test_no_text_of_a_call_is_widget_state(client: famnb.Client):
-    reply = client.ask("A secret of mine", model="fam-mini", endpoint="chat", stream=False)
-    inspector = Inspector(reply, client.ledger)
-    traits = {name: value for name, value in inspector.get_state().items() if name not in ("_esm", "_css")}
-    assert "secret" not in json.dumps(traits)
-
-
 def test_a_reply_is_found_in_the_ledger_of_the_connected_client(server, tmp_path, monkeypatch):
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as client:
         monkeypatch.setattr("famnb.client.connected.client", client)

@@ -56,7 +56,7 @@ from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import EndedStream, StreamLike, edit_reply
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
@@ -248,7 +248,7 @@ class Board(FormTool):
             self._box.system = system_text(request)
             self.form_changed()
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self, pane: str | None = None) -> None:
         """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
         # The page names an answer by its key.

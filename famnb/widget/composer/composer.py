@@ -55,7 +55,7 @@ from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import edit_reply
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
 
@@ -283,7 +283,7 @@ class Composer(FormTool):
                 )
         return self.reply
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self) -> None:
         """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
         self._runner.stop()

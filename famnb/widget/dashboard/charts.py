@@ -76,8 +76,18 @@ class Timeline:
         return start, start + self.step
 
     def words(self) -> tuple[str, ...]:
-        """Return each span in words."""
-        return tuple(describe_span(*self.span(index)) for index in range(self.count))
+        """Return each span in words: `10:05 to 10:10`, with the day where it is not today."""
+        today = datetime.now().astimezone().date()
+        words = []
+        for start, end in map(self.span, range(self.count)):
+            if self.step >= timedelta(days=1):
+                last = end - timedelta(days=1)
+                words.append(f"{start:%d %b}" if last.date() <= start.date() else f"{start:%d %b} to {last:%d %b}")
+                continue
+            form = "%H:%M:%S" if self.step < timedelta(minutes=1) else "%H:%M"
+            day = "" if start.date() == today else f"{start:%d %b} "
+            words.append(f"{day}{start:{form}} to {end:{form}}")
+        return tuple(words)
 
     def ticks(self) -> tuple[tuple[int, str], ...]:
         """Return a few spans and the times at which they begin."""
@@ -89,16 +99,6 @@ class Timeline:
             form = "%H:%M" if self.count * self.step <= timedelta(days=1) else "%d %b %H:%M"
         indexes = range(0, self.count, max(math.ceil(self.count / X_TICKS), 1))
         return tuple((index, f"{self.span(index)[0]:{form}}") for index in indexes)
-
-
-def describe_span(start: datetime, end: datetime) -> str:
-    """Return a span of time in words: `10:05 to 10:10`, with the day where it is not today."""
-    if end - start >= timedelta(days=1):
-        last = end - timedelta(days=1)
-        return f"{start:%d %b}" if last.date() <= start.date() else f"{start:%d %b} to {last:%d %b}"
-    form = "%H:%M:%S" if end - start < timedelta(minutes=1) else "%H:%M"
-    day = "" if start.date() == datetime.now().astimezone().date() else f"{start:%d %b} "
-    return f"{day}{start:{form}} to {end:{form}}"
 
 
 @dataclasses.dataclass(frozen=True)

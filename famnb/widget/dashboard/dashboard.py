@@ -12,7 +12,7 @@ import dataclasses
 import threading
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidArgument
@@ -90,7 +90,12 @@ class Dashboard(CallTool):
                     ):
                         self._overview = overview
                         self._update()
-                    self._follow_call()
+                    # Until it has ended, the pages have the call that is open as it was when it was opened.
+                    if self.pages is not None and self.pages.call.status == "running":
+                        call = self._ledger.call(self.pages.call.call_id)
+                        if call.status != "running":
+                            self.pages = CallPages(call)
+                            self.refresh()
                     if self._is_unreadable:
                         self._is_unreadable = False
                         self.show_error(None)
@@ -125,7 +130,8 @@ class Dashboard(CallTool):
         """Choose which calls are shown, or what they are grouped by; "" is any."""
         if value not in self._choices()[name]:
             raise InvalidArgument(f"{LABELS[name]}: no calls are known of {value!r}; choose again")
-        self._filters = dataclasses.replace(self._filters, **{name: value})
+        change: dict[str, Any] = {name: value}
+        self._filters = dataclasses.replace(self._filters, **change)
         if name == "range" and self._overview is not None:
             self._overview = self._read(self._filters)
         self._update()
@@ -183,14 +189,6 @@ class Dashboard(CallTool):
         from famnb.widget.dashboard.overview import Overview
 
         return Overview(self._ledger, filters)
-
-    def _follow_call(self) -> None:
-        """Show the open call again once it has ended: until then the pages have it as it was when it was opened."""
-        if self.pages is not None and self.pages.call.status == "running":
-            call = self._ledger.call(self.pages.call.call_id)
-            if call.status != "running":
-                self.pages = CallPages(call)
-                self.refresh()
 
     def _watch(self) -> None:
         # How long this takes says nothing of later looks: it loads pandas.

@@ -24,7 +24,7 @@ class DashboardFilters:
     endpoint: str = ""
     by: str = "model"
     """What the calls are grouped by."""
-    order: Order = Order()
+    order: Order = dataclasses.field(default_factory=Order)
     """How the list is sorted; the latest first unless a column is chosen."""
 
     @property

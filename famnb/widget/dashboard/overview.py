@@ -69,7 +69,11 @@ class Overview:
             if value:
                 chosen = chosen[chosen[column] == value]
         if not len(chosen):
-            return self._explain_nothing(len(self.frame))
+            if others := len(self.frame):
+                subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
+                return f"{subject} of this model and endpoint. Choose “all” to see them."
+            earlier = f" Earlier ones are under “{ALL}”." if len(self._ledger) else ""
+            return f"No calls yet. They appear here as soon as they start.{earlier}"
         started_at = chosen["started_at"]
         if filters.is_moving and since is not None:
             timeline = Timeline.over(since, datetime.now(UTC))
@@ -99,14 +103,6 @@ class Overview:
             ),
             calls=self._list_calls(filters, since),
         )
-
-    def _explain_nothing(self, others: int) -> str:
-        """Return why there is nothing to show, when model and endpoint leave out `others` calls."""
-        if others:
-            subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
-            return f"{subject} of this model and endpoint. Choose “all” to see them."
-        earlier = f" Earlier ones are under “{ALL}”." if len(self._ledger) else ""
-        return f"No calls yet. They appear here as soon as they start.{earlier}"
 
     def _list_calls(self, filters: DashboardFilters, since: datetime | None) -> RowsView:
         """Return the latest calls, those that run first, or the first of all as they are sorted."""
@@ -163,16 +159,31 @@ UNKNOWN = "–"
 
 def headlines(frame: pd.DataFrame) -> tuple[FigureView, ...]:
     """Return spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
-    spend, note = format_spend(frame)
+    spend, spend_note = format_spend(frame)
     counts = frame["status"].value_counts()
     others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
+    failed = frame[frame["status"] == "failed"]
+    ended = int((frame["status"] != "running").sum())
+    errors = f"of {format_count(ended, 'ended call')}"
+    if len(failed):
+        kinds = failed["error"].fillna("unknown").value_counts()
+        most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
+        rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
+        errors = f"{format_percent(len(failed) / ended, decimals=1)} of {ended:,} ended: {most}{rest}"
+    sums, unknown = {}, 0
+    for side in ("output", "input"):
+        tokens = read_bounds(frame, f"{side}_tokens")
+        value, low, high = (ends.sum(min_count=1) for ends in (tokens.value, tokens.low, tokens.high))
+        sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
+        unknown = max(unknown, int(tokens.value.isna().sum()))
+    rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
     return (
-        FigureView(key="spend", value=spend, note=note),
+        FigureView(key="spend", value=spend, note=spend_note),
         FigureView(key="calls", value=f"{len(frame):,}", note=", ".join(others) or "all completed"),
         _latency_figure(frame, "ttft_s", "time to first token"),
         _latency_figure(frame, "e2e_s", "time to whole reply"),
-        _errors_figure(frame),
-        _tokens_figure(frame),
+        FigureView(key="errors", value=f"{len(failed):,}", note=errors),
+        FigureView(key="tokens", value=f"{sums['output']} out", note=f"{sums['input']} in{rest}"),
     )
 
 
@@ -208,26 +219,3 @@ def _latency_figure(frame: pd.DataFrame, column: str, name: str) -> FigureView:
     left_out = len(frame) - median.n
     rest = f"; {left_out:,} without an answer left out" if left_out else ""
     return FigureView(key=name, value=format_duration(median.value), note=f"median of {median.n:,}{tail}{rest}")
-
-
-def _errors_figure(frame: pd.DataFrame) -> FigureView:
-    failed = frame[frame["status"] == "failed"]
-    ended = int((frame["status"] != "running").sum())
-    if not len(failed):
-        return FigureView(key="errors", value="0", note=f"of {format_count(ended, 'ended call')}")
-    share = format_percent(len(failed) / ended, decimals=1)
-    kinds = failed["error"].fillna("unknown").value_counts()
-    most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
-    rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
-    return FigureView(key="errors", value=f"{len(failed):,}", note=f"{share} of {ended:,} ended: {most}{rest}")
-
-
-def _tokens_figure(frame: pd.DataFrame) -> FigureView:
-    sums, unknown = {}, 0
-    for side in ("output", "input"):
-        counts = read_bounds(frame, f"{side}_tokens")
-        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
-        sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
-        unknown = max(unknown, int(counts.value.isna().sum()))
-    rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
-    return FigureView(key="tokens", value=f"{sums['output']} out", note=f"{sums['input']} in{rest}")

@@ -16,7 +16,6 @@ from famnb.experiment.votes import EQUAL, JUDGE_PREFIX, ranking_sentences, shuff
 from famnb.formatting import format_count, format_percent
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
-from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -205,7 +204,8 @@ class Ballot(BaseTool):
         if pair is None:
             self.results()
             return
-        left, right = (transcript.answer_html(self._reply(cell)) for cell in pair)
+        calls = (self._experiment.ledger.call(self._calls[cell.key]) for cell in pair)
+        left, right = (transcript.answer_html(call.reply) for call in calls)
         prompt = transcript.render([transcript.Section("prompt", pair[0].prompt.text, "user")])
         self._pair = PairView(prompt=SafeHtml(prompt["text/html"]), left=left, right=right)
         self.refresh()
@@ -222,9 +222,6 @@ class Ballot(BaseTool):
     def _latest_vote(self) -> RecordedVote | None:
         votes = [self._votes[_pair_key(pair)] for pair in self._pairs if _pair_key(pair) in self._votes]
         return max(votes, key=lambda vote: vote.at, default=None)
-
-    def _reply(self, cell: Cell) -> Reply:
-        return self._experiment.ledger.call(self._calls[cell.key]).reply
 
 
 def _pair_key(pair: tuple[Cell, Cell] | RecordedVote) -> frozenset[str]:

@@ -26,7 +26,7 @@ from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import BaseTool
 from famnb.widget.runtime.view import View
 
@@ -99,7 +99,14 @@ class Matrix(BaseTool):
         self.experiment, self._code = experiment, code
         places = {prompt.id: place for place, prompt in enumerate(experiment.prompts)}
         cells = sorted(experiment.cells, key=lambda cell: (places[cell.prompt.id], cell.repeat))
-        self._cells = {(_row_key(cell), cell.variant.label): cell for cell in cells if not cell.warmup}
+        self._cells = {
+            (
+                f"{cell.prompt.id} · repeat {cell.repeat + 1}" if cell.repeat else cell.prompt.id,
+                cell.variant.label,
+            ): cell
+            for cell in cells
+            if not cell.warmup
+        }
         """The planned cells by row and variant, in the order of the prompts."""
         self._filter: Filter = "all"
         self._run: Run | None = None
@@ -135,7 +142,7 @@ class Matrix(BaseTool):
         with self.lock:
             self._read()
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self) -> None:
         """Stop the run; what has come is kept."""
         self.experiment.stop()
@@ -231,16 +238,12 @@ class Matrix(BaseTool):
         }
         self._notes = {row["id"]: row["note"] for row in rows.values() if row["note"]}
 
-    def _find_row(self, row: str | int) -> str:
-        keys = list(dict.fromkeys(key for key, _ in self._cells))
-        if isinstance(row, int) and -len(keys) <= row < len(keys):
-            return keys[row]
-        if row not in keys:
-            raise UnknownName(f"row: there is no {row!r}; there are {', '.join(map(repr, keys))}")
-        return str(row)
-
     def _find_call(self, row: str | int, variant: str) -> RecordedCall:
-        cell = self._cells.get((self._find_row(row), variant))
+        keys = list(dict.fromkeys(key for key, _ in self._cells))
+        key = keys[row] if isinstance(row, int) and -len(keys) <= row < len(keys) else row
+        if key not in keys:
+            raise UnknownName(f"row: there is no {row!r}; there are {', '.join(map(repr, keys))}")
+        cell = self._cells.get((str(key), variant))
         call = self._answers.get(cell.key) if cell else None
         if call is None:
             labels = ", ".join(repr(variant.label) for variant in self.experiment.variants)
@@ -329,7 +332,6 @@ class Matrix(BaseTool):
         if not self._answers:
             return transcript.render([Section("note", f"{view.title}: nothing is answered yet.")])
         head = ["", *(" · ".join(filter(None, (column.key, column.grades))) for column in view.columns)]
-        texts = [[row.label, *(self._describe_cell(row.key, cell) for cell in row.cells)] for row in view.rows]
         cells = SafeHtml('<td style="vertical-align:top;text-align:left;overflow-wrap:anywhere">{}{}</td>')
         mark = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
         lines = [
@@ -345,14 +347,13 @@ class Matrix(BaseTool):
             )
             for row in view.rows
         ]
-        names = SafeHtml().join(SafeHtml("<th style='text-align:left'>{}</th>").format(name) for name in head)
+        names = SafeHtml().join(map(SafeHtml("<th style='text-align:left'>{}</th>").format, head))
+        texts = [[row.label, *(self._describe_cell(row.key, cell) for cell in row.cells)] for row in view.rows]
         table = SafeHtml('<table style="width:100%;table-layout:fixed"><tbody><tr>{}</tr>{}</tbody></table>')
         line = SafeHtml('<tr style="background-color:transparent">{}</tr>')
-        return {
-            "text/html": table.format(names, SafeHtml().join(map(line.format, lines))),
-            "text/markdown": sanitize.markdown_table([head, *texts]),
-            "text/plain": "\n".join(sanitize.visible(" | ".join(texts_of_row)) for texts_of_row in [head, *texts]),
-        }
+        html = table.format(names, SafeHtml().join(map(line.format, lines)))
+        plain = "\n".join(sanitize.visible(" | ".join(cells)) for cells in [head, *texts])
+        return {"text/html": html, "text/markdown": sanitize.markdown_table([head, *texts]), "text/plain": plain}
 
     def _describe_cell(self, row: str, cell: MatrixCellView) -> str:
         call = self._answers.get(self._cells[row, cell.key].key)
@@ -361,10 +362,6 @@ class Matrix(BaseTool):
 
     def __repr__(self) -> str:
         return f"<Matrix {self.experiment.name}: {len(self._answers):,} of {len(self._cells):,} answers>"
-
-
-def _row_key(cell: Cell) -> str:
-    return cell.prompt.id if cell.repeat == 0 else f"{cell.prompt.id} · repeat {cell.repeat + 1}"
 
 
 def _value_of(text: str) -> float:

@@ -19,7 +19,7 @@ from famnb.formatting import format_duration
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import urgent_intent
 from famnb.widget.runtime.output import Output
 from famnb.widget.runtime.tool import RELOADED, BaseTool, keep_ended
 from famnb.widget.runtime.view import View
@@ -103,7 +103,7 @@ class RunView(BaseTool):
             report=SafeHtml(self.saved()["text/html"]) + (_PARAGRAPH.format(note) if note else ""),
         )
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self) -> None:
         """Stop the run; what has come is kept."""
         self._is_stopping = True

@@ -78,10 +78,8 @@ def badges(reply: Reply) -> list[Badge]:
             seconds = reply.timing.e2e_s
             after = "" if seconds is None else f" after {format_duration(seconds, brief=True)}"
             badges.append(Badge(f"stopped{after}", "warn"))
-        case "interrupted":
-            badges.append(Badge("interrupted", "error"))
-        case "failed":
-            badges.append(Badge("failed", "error"))
+        case "interrupted" | "failed":
+            badges.append(Badge(reply.status, "error"))
         case _:
             assert_never(reply.status)
     # Only `[DONE]` came, which is no evidence that the answer is whole.
@@ -94,19 +92,15 @@ def failure(reply: Reply) -> str | None:
     """Return what went wrong, as the error or the service says it; None if nothing did."""
     # The error of a cancelled reply says that it was stopped, which its badge says already.
     if reply.error is not None and reply.status in ("failed", "interrupted"):
-        return f"{type(reply.error).__name__}: {reply.error}{_what_to_do(reply.error)}"
+        what_to_do = ""
+        if isinstance(reply.error, AuthenticationError):
+            # A call that was recorded does not say.
+            variable = reply.error.key_variable or f"{VARIABLE} (with a profile: from its vendor's variable)"
+            what_to_do = f". The client reads the key from {variable}, or takes api_key="
+        return f"{type(reply.error).__name__}: {reply.error}{what_to_do}"
     if reply.fault is not None:
         return ": ".join(text for text in (reply.fault.code or reply.fault.type, reply.fault.message) if text)
     return None
-
-
-def _what_to_do(error: Exception) -> str:
-    """Return what mends an error of which the service says only what is wrong."""
-    if not isinstance(error, AuthenticationError):
-        return ""
-    # A call that was recorded does not say.
-    variable = error.key_variable or f"{VARIABLE} (with a profile: from its vendor's variable)"
-    return f". The client reads the key from {variable}, or takes api_key="
 
 
 def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:

@@ -99,8 +99,10 @@ def page_html(
     With `data`, the foot says how the file is opened again.
     """
     again = " famnb.open(…) opens it again." if data else ""
-    anchors = [f"s{number}" for number in range(1, len(sections) + 1)]
-    anchored = list(zip(anchors, sections, strict=True))
+    json = data.decode()
+    for character in "<>&":
+        json = json.replace(character, f"\\u{ord(character):04x}")
+    anchored = [(f"s{number}", section) for number, section in enumerate(sections, start=1)]
     return _PAGE.format(
         title=title,
         style=SafeHtml(_STYLE),
@@ -110,15 +112,8 @@ def page_html(
             _SECTION.format(anchor=anchor, title=section.title, html=section.html) for anchor, section in anchored
         ),
         foot=f"{foot} This file is complete in itself: it loads nothing and runs nothing.{again}",
-        data=_DATA.format(SafeHtml(_escape_json(data))) if data else "",
+        data=_DATA.format(SafeHtml(json)) if data else "",
     )
-
-
-def _escape_json(data: bytes) -> str:
-    text = data.decode()
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def write_page(path: str | os.PathLike[str], page: SafeHtml) -> Path:

@@ -72,11 +72,6 @@ class SafeHtml(Markup):
         return cls(re.sub(_FORMULA_START, r"<span>\g<0></span>", escape_characters(visible(str(value)))))
 
 
-def escape(text: str) -> SafeHtml:
-    """Return HTML that shows exactly this text."""
-    return SafeHtml.escape(text)
-
-
 _FORMULA_PATTERN = (
     r"\$\$[^$`]+\$\$(?![\d$])"
     r"|\$(?=[^\s$])[^$`\n]*(?<=[^\s$])\$(?![\d$])"
@@ -259,20 +254,14 @@ _UNSAFE_LINK = re.compile(r"\](?=[(:]\s*(?!https?://|mailto:)[^\s)]{0,40}[:&\\])
 def defuse_markdown(text: str) -> str:
     """Return Markdown without raw HTML, images and script links, whichever viewer shows it."""
     safe = _TAG_START.sub("&lt;", visible(text)).replace("![", "!\\[")
-    return _UNSAFE_LINK.sub("]\\\\", safe) + _missing_fence(safe)
-
-
-def _missing_fence(text: str) -> str:
-    """Return the fence that an open code block at the end of the text needs, or "": what follows is not part of it."""
-    tokens = _BLOCKS.parse(text)
-    if not tokens or tokens[-1].type != "fence" or not tokens[-1].map:
-        return ""
-    first, end = tokens[-1].map
-    lines = text.split("\n")[first:end]
-    # markdown-it does not say whether a fence was closed or ended with the text.
-    if len(lines) > 1 and lines[-1].strip().startswith(tokens[-1].markup):
-        return ""
-    return f"\n{tokens[-1].markup}"
+    # An open code block at the end needs its fence, since what follows is not part of it.
+    last, missing_fence = next(reversed(_BLOCKS.parse(safe)), None), ""
+    if last is not None and last.type == "fence" and last.map:
+        lines = safe.split("\n")[slice(*last.map)]
+        # markdown-it does not say whether a fence was closed or ended with the text.
+        if len(lines) == 1 or not lines[-1].strip().startswith(last.markup):
+            missing_fence = f"\n{last.markup}"
+    return _UNSAFE_LINK.sub("]\\\\", safe) + missing_fence
 
 
 _MARKDOWN_CHARACTER = re.compile(r"([\\`*_{}\[\]>()#+!|~&$])")

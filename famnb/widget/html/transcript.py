@@ -9,7 +9,6 @@ Reply ── sections ──┬── text/html      inline styles only; semanti
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 
-from famnb.client.ask import Result, Round
+from famnb.client.ask import Result
 from famnb.client.conversation import Turn
 from famnb.formatting import format_size, format_table, html_table, shorten
 from famnb.reply import Block, Reply
@@ -117,8 +116,7 @@ def answer_html(reply: Reply) -> SafeHtml:
 
 def conversation_bundle(turns: Sequence[Turn]) -> Bundle:
     """Return turns that follow one another as one output: each prompt with its tool calls and its answer."""
-    empty = render([Section("note", "Nothing has been said yet.")])
-    return join_bundles([turn_bundle(turn) for turn in turns] or [empty])
+    return join_bundles(list(map(turn_bundle, turns)) or [render([Section("note", "Nothing has been said yet.")])])
 
 
 def turn_bundle(turn: Turn) -> Bundle:
@@ -132,7 +130,15 @@ def turn_bundle(turn: Turn) -> Bundle:
     content = turn.prompt if isinstance(turn.prompt, str) else json.dumps(turn.prompt, ensure_ascii=False)
     prompt = prompt_sections(request, whole=turn.before is None) or [Section("prompt", content, "user")]
     head, *answer = [section for section in sections(turn.reply) if section.kind != "prompt"]
-    rounds = [section for tool_round in turn.reply.rounds for section in _round_sections(tool_round)]
+    rounds: list[Section] = []
+    for tool_round in turn.reply.rounds:
+        results = iter(tool_round.results)
+        for block in tool_round.reply.blocks:
+            rounds.append(block_section(block, tool_round.reply))
+            # Results are in the order of the calls. The last calls have none if the turn was stopped before them.
+            if block.kind == "tool_call" and (result := next(results, None)) is not None:
+                rounds.append(result_section(result))
+        rounds.append(Section("figures", facts.figures(tool_round.reply)))
     # A reply may be without its request, as one made by hand is.
     losses = [Section("note", loss) for loss in getattr(request, "losses", ())]
     return render([head, *prompt, *losses, *rounds, *answer])
@@ -192,17 +198,6 @@ def sections(reply: Reply) -> list[Section]:
     return [*transcript, Section("figures", facts.figures(reply))]
 
 
-def _round_sections(tool_round: Round) -> list[Section]:
-    """Return a reply that called tools, each call followed by what it returned."""
-    results, transcript = iter(tool_round.results), []
-    for block in tool_round.reply.blocks:
-        transcript.append(block_section(block, tool_round.reply))
-        if block.kind == "tool_call":
-            # The results are in the order of the calls. The last calls have none if the turn was stopped before them.
-            transcript += [result_section(result) for result in itertools.islice(results, 1)]
-    return [*transcript, Section("figures", facts.figures(tool_round.reply))]
-
-
 def result_section(result: Result) -> Section:
     """Return what a tool call returned, or what the model is told in its place."""
     name = result.call.name
@@ -258,7 +253,7 @@ def _html(section: Section) -> SafeHtml:
         case "prompt":
             role = SafeHtml() if label == "user" else _ROLE.format(label)
             # <br> for viewers that strip styles: without white-space:pre-wrap they would join the lines.
-            return _PROMPT.format(role, sanitize.escape(text).replace("\n", SafeHtml("<br>")))
+            return _PROMPT.format(role, SafeHtml.escape(text).replace("\n", SafeHtml("<br>")))
         case "thinking":
             return _THINKING.format(label, sanitize.render_markdown(text))
         case "text":

@@ -12,7 +12,7 @@ from famnb.client.live_call import Stream
 from famnb.widget.html import facts, transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import urgent_intent
 from famnb.widget.runtime.output import Output, mark_as_shown
 from famnb.widget.runtime.tool import RELOADED, BaseTool, Flusher, keep_ended
 from famnb.widget.runtime.view import View
@@ -58,7 +58,7 @@ class ReplyView(BaseTool):
         # The output that took the place of a hidden view is not on the new page.
         self._is_hidden = False
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self, pane: str = "") -> None:  # noqa: ARG002 - there is but one
         """End the call and keep what has arrived."""
         self._pane.stream.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -41,22 +41,18 @@ class Intent:
         return self.method(tool, **msgspec.structs.asdict(values))
 
 
-@overload
-def intent(method: MethodT, /) -> MethodT: ...
-@overload
-def intent(*, is_urgent: bool) -> Callable[[MethodT], MethodT]: ...
-def intent(method: Any = None, /, *, is_urgent: bool = False) -> Any:
+def intent(method: MethodT, *, is_urgent: bool = False) -> MethodT:
     """Mark a method that the page may ask for; what it returns, as JSON, is the answer.
 
-    It is called with the tool's lock, one at a time, and the view is sent before the answer. An urgent one, such as
-    Stop, is called without the lock, since whoever holds it may be waiting for what is to be stopped.
+    It is called with the tool's lock, one at a time, and the view is sent before the answer.
     """
+    method.__intent__ = is_urgent  # type: ignore[attr-defined]
+    return method
 
-    def mark(method: MethodT) -> MethodT:
-        method.__intent__ = is_urgent  # type: ignore[attr-defined]
-        return method
 
-    return mark if method is None else mark(method)
+def urgent_intent(method: MethodT) -> MethodT:
+    """Mark a method, such as Stop, that is called without the lock: who holds it may wait for what is to be stopped."""
+    return intent(method, is_urgent=True)
 
 
 def find_intents(kind: type) -> dict[str, Intent]:

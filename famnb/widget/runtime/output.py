@@ -65,7 +65,7 @@ def install(shell: Any) -> None:
     # Of IPython's formatters only this one can show nothing, which a reply needs that the cell has shown already.
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Reply, _show)
-    formatter.for_type(Conversation, _show_conversation)
+    formatter.for_type(Conversation, lambda talk: _display(transcript.conversation_bundle(talk.turns), raw=True))
 
 
 def mark_as_shown(reply: Reply) -> None:
@@ -79,18 +79,13 @@ def mark_as_shown(reply: Reply) -> None:
 
 
 def _show(reply: Reply) -> None:
-    if _running_cell() == _shown_in and any(_is_same_call(reply, other) for other in _shown_replies):
+    # Each addition to a reply, such as `parsed`, makes a new object.
+    is_shown = any(
+        reply is other or (reply.call_id is not None and reply.call_id == other.call_id) for other in _shown_replies
+    )
+    if _running_cell() == _shown_in and is_shown:
         return
     _display(transcript.reply_bundle(reply), raw=True)
-
-
-def _is_same_call(reply: Reply, other: Reply) -> bool:
-    """Return whether two replies are of one call; each addition to a reply, such as `parsed`, makes a new object."""
-    return reply is other or (reply.call_id is not None and reply.call_id == other.call_id)
-
-
-def _show_conversation(conversation: Conversation[Any]) -> None:
-    _display(transcript.conversation_bundle(conversation.turns), raw=True)
 
 
 def _running_cell() -> object:

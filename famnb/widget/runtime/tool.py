@@ -148,13 +148,17 @@ class BaseTool(anywidget.AnyWidget):
         """The output that holds what is saved; None before the tool is shown."""
         # With an IPython kernel there is Jupyter's widget manager: in JupyterLab, Notebook, VS Code, Colab, and where
         # their saved state is shown. marimo has none, and loads once by itself what is the same in several widgets.
-        if getattr(get_ipython(), "kernel", None) is not None:
+        shell = get_ipython()
+        if getattr(shell, "kernel", None) is not None:
             shared = {"_modules": share_text(read_modules(self.entry)), "_style": share_text(read_style())}
             traits |= {**shared, "_esm": read_loader(), "_css": ""}
         else:
             traits |= {"_esm": read_loader(self.entry), "_css": read_style()}
         super().__init__(**traits)
-        self.set_trait("kernel_id", _kernel_id())
+        # The server's id of a kernel is in the name of its connection file.
+        path = str(shell.config.get("IPKernelApp", {}).get("connection_file", "")) if shell else ""
+        match = re.search(r"kernel-(.+)\.json$", path)
+        self.set_trait("kernel_id", match[1] if match else "")
         self.on_msg(lambda _widget, message, _buffers: self.receive(message))
 
     # What a tool defines
@@ -494,11 +498,3 @@ FLUSHER = Flusher()
 def _error_text(error: Exception) -> str:
     # A message of famnb says what was wrong and what to do; that of another library may be as short as a key.
     return str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
-
-
-def _kernel_id() -> str:
-    """Return the server's id of the kernel, which is in the name of its connection file; "" if unknown."""
-    shell = get_ipython()
-    path = str(shell.config.get("IPKernelApp", {}).get("connection_file", "")) if shell else ""
-    match = re.search(r"kernel-(.+)\.json$", path)
-    return match[1] if match else ""

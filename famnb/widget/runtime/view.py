@@ -12,6 +12,7 @@ into, so a view is cheap to compare if its parts are made anew only when they ch
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -93,17 +94,15 @@ class Encoder:
                     if (delta := self.diff(getattr(old, name), getattr(new, name))) is not None:
                         changes[wire] = delta
             case tuple() if _is_keyed(old) and _is_keyed(new):
-                return self._diff_items({item.key: item for item in old}, {item.key: item for item in new})
+                items = {item.key: item for item in old}
+                if list(items) != [item.key for item in new]:
+                    changes["$"] = [item.key for item in new]
+                for item in new:
+                    delta = self.diff(items[item.key], item) if item.key in items else [self.encode(item)]
+                    if delta is not None:
+                        changes[item.key] = delta
             case _:
                 return None if old == new else [self.encode(new)]
-        return changes or None
-
-    def _diff_items(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Delta | None:
-        changes: dict[str, Any] = {} if list(old) == list(new) else {"$": list(new)}
-        for key, item in new.items():
-            delta = self.diff(old[key], item) if key in old else [self.encode(item)]
-            if delta is not None:
-                changes[key] = delta
         return changes or None
 
 
@@ -111,11 +110,7 @@ def _is_keyed(items: tuple[Any, ...]) -> bool:
     return bool(items) and isinstance(items[0], View) and "key" in items[0].__struct_fields__
 
 
-_names_by_type: dict[type[View], tuple[tuple[str, str], ...]] = {}
-
-
+@functools.cache
 def _names(kind: type[View]) -> tuple[tuple[str, str], ...]:
     """Return the fields of a struct with their names on the wire."""
-    if kind not in _names_by_type:
-        _names_by_type[kind] = tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    return _names_by_type[kind]
+    return tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))

@@ -6,19 +6,17 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
-import ipywidgets
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from ipywidgets import HBox, Output
 
-import famnb
 from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.plan import Cell, plan_cells
 from famnb.experiment.progress import SIMULATED, RunReport
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
-from famnb.service import Server
 from famnb.widget.experiment import run_view
 from famnb.widget.experiment.run_view import RunView, ShownRun
 from tests.support.waiting import wait_until
@@ -108,7 +106,8 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     wait_until(lambda: run.progress.failed == 1 and len(script.open) == 2)
-    view, report = RunView(run).view(), run_view.run_bundle(run)["text/plain"]
+    assert HBox([run.view]).children == (run.view,)
+    view, report = run.view.view(), run_view.run_bundle(run)["text/plain"]
     assert (view.name, view.percent) == ("trip", 70.0)
     assert view.progress.startswith("7 of 10 · 1 failed · $1.00")
     assert "1 × BadRequestError" in view.report
@@ -174,7 +173,7 @@ def test_every_view_gives_way_to_ordinary_output(started, script, shell):
 
 def test_inside_an_output_widget_the_view_shows_the_end_itself(started, script, shell):
     """Such a widget never hears that something is to be replaced."""
-    run, box = started(), ipywidgets.Output()
+    run, box = started(), Output()
     box.msg_id = "what a kernel sets inside `with box:`"
     run._ipython_display_()
     box.msg_id = ""
@@ -194,15 +193,6 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(started: Callable[..
     send_message(run.view, kind="ready", page="2")
     send_message(run.view, kind="ready", page="3")
     assert run.view.view().report.count("was reloaded") == 1
-
-
-def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch):
-    run = started()
-    view = RunView(run)
-    monkeypatch.setattr(run, "stop", lambda: 1 / 0)
-    press_stop(view)
-    monkeypatch.undo()
-    assert view.error == "ZeroDivisionError: division by zero"
 
 
 def test_closing_the_view_ends_the_looking_and_not_the_run(started, script, shell):
@@ -245,21 +235,3 @@ def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRu
     with pytest.raises(NotImplementedError):
         run._ipython_display_()
     assert repr(run).startswith("<Run trip: 4 of 10")
-
-
-def test_an_experiments_run_shows_itself(server: Server):
-    with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        exp = famnb.Experiment(["Hi"], [{"model": "fam-mini"}], name="shown", client=client, max_tokens=16)
-        run = exp.run(wait=False)
-        assert isinstance(run, ShownRun)
-        run.wait()
-        assert "1 of 1" in run_view.run_bundle(run)["text/plain"]
-        assert exp.run().completed == 0
-
-
-def test_the_view_of_a_run_can_stand_in_a_box(started: Callable[..., ShownRun]):
-    run = started()
-    box = ipywidgets.HBox([run.view])
-    assert box.children == (run.view,)
-    bundle, _ = run.view._repr_mimebundle_()
-    assert "of 10 planned" in bundle["text/html"]

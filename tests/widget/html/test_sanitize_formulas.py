@@ -47,4 +47,4 @@ def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
 
 
 def test_an_escaped_text_is_never_typeset():
-    assert sanitize.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"
+    assert sanitize.SafeHtml.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"

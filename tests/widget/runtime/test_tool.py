@@ -7,7 +7,7 @@ import pytest
 
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import Markdown
-from famnb.widget.runtime.intent import intent
+from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import UNHEARD_FLUSHES, BaseTool, Flusher
 from famnb.widget.runtime.view import View
 
@@ -46,7 +46,7 @@ class Counter(BaseTool):
         """Count back."""
         self.count //= by
 
-    @intent(is_urgent=True)
+    @urgent_intent
     def stop(self) -> None:
         """Count a stop."""
         self.stops += 1

@@ -8,9 +8,7 @@ import { SafeHtml } from "./html.js";
 
 const MAX_EVENTS = 1000; // that are shown at once: more would take the browser a while
 
-/**
- * @typedef {import("../protocol.js").CallView} CallView
- */
+/** @typedef {import("../protocol.js").CallView} CallView */
 
 // The whole text stays in Python until it is copied.
 function CopyPart({ part }) {

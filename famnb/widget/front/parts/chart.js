@@ -6,9 +6,7 @@ import { memo } from "../runtime/tool.js";
 
 const BAR_PX = 48; // a bar that is wider looks like an area
 
-/**
- * @typedef {import("../protocol.js").ChartView} ChartView
- */
+/** @typedef {import("../protocol.js").ChartView} ChartView */
 
 const percent = (share) => `${100 * share}%`;
 
