@@ -12,18 +12,12 @@ const grow = (whole, ...changes) => {
   return growing.value;
 };
 
-test("a text is appended to the tail", () => {
+test("a text is appended to the tail, a draft takes the place of the one before, and freezing drops it", () => {
   assert.deepEqual(grow({ html: "", tail: "a" }, "b", [["text", "c"]]), { html: "", tail: "abc" });
-});
-
-test("a draft takes the place of the one before", () => {
-  const value = grow({ html: "", tail: "" }, [["draft", "<p>on</p>", "on"]], [["draft", "<p>one</p>", "e"]]);
-  assert.deepEqual(value, { html: "", tail: "one", draft: "<p>one</p>", draftLength: 3 });
-});
-
-test("freezing drops the draft", () => {
-  const value = grow({ html: "<h1>", tail: "a" }, [["draft", "<p>a</p>", ""]], [["freeze", "<p>a!</p>", "b"]]);
-  assert.deepEqual(value, { html: "<h1><p>a!</p>", tail: "b" });
+  const draft = grow({ html: "", tail: "" }, [["draft", "<p>on</p>", "on"]], [["draft", "<p>one</p>", "e"]]);
+  assert.deepEqual(draft, { html: "", tail: "one", draft: "<p>one</p>", draftLength: 3 });
+  const frozen = grow({ html: "<h1>", tail: "a" }, [["draft", "<p>a</p>", ""]], [["freeze", "<p>a!</p>", "b"]]);
+  assert.deepEqual(frozen, { html: "<h1><p>a!</p>", tail: "b" });
 });
 
 test("listeners are called after each change", () => {

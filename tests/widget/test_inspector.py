@@ -70,13 +70,6 @@ def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client):
     assert bundle["text/plain"].endswith("A famnb.Inspector: run this cell to use it.")
 
 
-def test_a_reply_is_found_in_the_ledger_of_the_connected_client(server, tmp_path, monkeypatch):
-    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as client:
-        monkeypatch.setattr("famnb.client.connected.client", client)
-        reply = client.ask("Hi", model="fam-mini", endpoint="chat", stream=False)
-        assert Inspector(reply).call.call_id == reply.call_id
-
-
 def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client):
     with pytest.raises(ValueError, match="was not recorded"):
         Inspector(famnb.Reply())
@@ -107,9 +100,12 @@ def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: s
     assert server.key not in text
 
 
-def test_a_reply_is_found_in_the_ledger_of_its_own_client(server: Server, tmp_path: Path):
+def test_a_reply_is_found_in_the_ledger_of_the_connected_client_or_of_its_own(server, tmp_path, monkeypatch):
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as other:
         reply = other.ask("Hi", max_tokens=8)
+        with monkeypatch.context() as patch:
+            patch.setattr("famnb.client.connected.client", other)
+            assert Inspector(reply).call.call_id == reply.call_id
     assert Inspector(reply).call.reply.call_id == reply.call_id
     assert famnb.Inspector(reply.call_id).call.reply.text == reply.text
     with pytest.raises(KeyError, match="pass `ledger="):

@@ -134,9 +134,8 @@ def _view_row(row: Any) -> RowView:
     is_today = started_at.date() == datetime.now().astimezone().date()
     time = f"{started_at:%H:%M:%S}" if is_today else f"{started_at:%Y-%m-%d %H:%M}"
     model = sanitize.visible(row["model"])
-    error = "" if pd.isna(row["error"]) else f"{row['error']}: "
     prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
-    text = f"{error}{prompt:.120}"
+    text = ("" if pd.isna(row["error"]) else f"{row['error']}: ") + prompt[:120]
     costs = (row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"])
     cells = (
         time,

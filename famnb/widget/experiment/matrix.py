@@ -258,13 +258,18 @@ class Matrix(BaseTool):
         answered = sum(not cell.status for row in rows for cell in row.cells)
         graded = sum(bool(cell.grade) for row in rows for cell in row.cells)
         status = f"{answered:,} of {format_count(len(self._cells), 'answer')}, {graded:,} graded"
+        columns = []
+        for index, variant in enumerate(self.experiment.variants):
+            grades, words = [row.cells[index].grade for row in rows if row.cells[index].grade], ""
+            if grades and set(grades) <= {*_GRADES}:
+                words = f"{grades.count('pass'):,} of {len(grades):,} pass"
+            elif grades:
+                words = f"{sum(map(_value_of, grades)) / len(grades):.2f} on average of {len(grades):,}"
+            columns.append(MatrixColumnView(key=variant.label, grades=words))
         status += f"; {len(shown):,} of {format_count(len(rows), 'row')} shown" if len(shown) < len(rows) else ""
         return MatrixTableView(
             title=sanitize.visible(self.experiment.name),
-            columns=tuple(
-                MatrixColumnView(key=variant.label, grades=self._describe_grades(rows, index))
-                for index, variant in enumerate(self.experiment.variants)
-            ),
+            columns=tuple(columns),
             rows=shown,
             filter=self._filter,
             filters=get_args(Filter),
@@ -316,16 +321,6 @@ class Matrix(BaseTool):
                 return call is not None and call.status not in (*ANSWERED, "running")
             case _:
                 return cell.grade == self._filter
-
-    def _describe_grades(self, rows: list[MatrixRowView], column: int) -> str:
-        """Return what came of a variant's grades in a few words."""
-        grades = [row.cells[column].grade for row in rows if row.cells[column].grade]
-        if not grades:
-            return ""
-        if set(grades) <= {*_GRADES}:
-            return f"{grades.count('pass'):,} of {len(grades):,} pass"
-        mean = sum(map(_value_of, grades)) / len(grades)
-        return f"{mean:.2f} on average of {len(grades):,}"
 
     def saved(self) -> Bundle:
         view = self.view()

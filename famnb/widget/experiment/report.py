@@ -157,20 +157,16 @@ def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame) -> SafeH
     samples: list[SafeHtml] = []
     for prompt in experiment.prompts[:MAX_SAMPLES]:
         rows = answered[(answered["prompt_id"] == prompt.id) & (answered["repeat"] == 0)].sort_values("variant")
-        answers = [
-            _ANSWER.format(name, _answer_html(experiment, call_id))
-            for name, call_id in zip(rows["variant"], rows["call_id"], strict=True)
-        ]
+        answers = []
+        for name, call_id in zip(rows["variant"], rows["call_id"], strict=True):
+            answer = _SOFT.format(f"{call_id} cannot be read.")
+            with contextlib.suppress(KeyError, LedgerError):
+                answer = SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
+            answers.append(_ANSWER.format(name, answer))
         title = f"{prompt.id} · {shorten(' '.join(prompt.text.split()), MAX_TITLE_CHARS)}"
         fold = _SAMPLE.format(open="" if samples else " open", title=title, answers=SafeHtml().join(answers))
         samples += [fold] if answers else []
     return SafeHtml().join(samples)
-
-
-def _answer_html(experiment: BaseExperiment, call_id: str) -> SafeHtml:
-    with contextlib.suppress(KeyError, LedgerError):
-        return SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
-    return _SOFT.format(f"{call_id} cannot be read.")
 
 
 def _setup(experiment: BaseExperiment) -> SafeHtml:

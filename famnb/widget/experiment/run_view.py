@@ -30,7 +30,6 @@ PERIOD_S = 0.5
 # With this limit the view fits a window, however large the experiment is.
 MAX_VARIANTS = 12
 """Variants in the table; the others are counted."""
-_PARAGRAPH = SafeHtml("<p>{}</p>")
 
 
 class RunStateView(View, frozen=True):
@@ -100,7 +99,7 @@ class RunView(BaseTool):
             progress=sanitize.visible(str(report)) if is_running else "",
             percent=round(100 * report.done / max(report.planned, 1), 1),
             is_stopping=self._is_stopping,
-            report=SafeHtml(self.saved()["text/html"]) + (_PARAGRAPH.format(note) if note else ""),
+            report=SafeHtml(self.saved()["text/html"]) + (SafeHtml("<p>{}</p>").format(note) if note else ""),
         )
 
     @urgent_intent

@@ -194,14 +194,11 @@ def test_indented_json_keeps_every_value_as_it_was_written():
     )
 
 
-@pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
-def test_an_empty_answer_is_said_to_be_empty(blocks: tuple[Block, ...]):
-    assert "The answer is empty." in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
-
-
-def test_a_tool_call_is_no_empty_answer():
-    call = dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="tool_call", name="now"),))
-    assert "is empty" not in transcript.reply_bundle(call)["text/plain"]
+@pytest.mark.parametrize(("kind", "is_empty"), [("", True), ("text", True), ("tool_call", False)])
+def test_an_empty_answer_is_said_to_be_empty_and_a_tool_call_is_none(kind: str, is_empty: bool):
+    blocks = (Block(at=(0, 0), kind=kind, text="", name="now"),) if kind else ()
+    text = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
+    assert ("The answer is empty." in text) is is_empty
 
 
 # Conversations

@@ -9,7 +9,6 @@ from ipywidgets import Widget
 
 from famnb.widget.live.reply_view import ReplyView
 from famnb.widget.runtime import tool
-from famnb.widget.runtime.front_end import FRONT
 from tests.support.scripted_stream import ScriptedStream
 
 
@@ -59,8 +58,3 @@ def test_messages_of_the_page_are_received_in_the_subshell_of_the_page(stream: S
 def test_the_kernel_still_remembers_subshells():
     """Once ipykernel has no such attribute, `BaseTool._send` can go."""
     assert "_reply_subshell_id" in inspect.getsource(comm.BaseComm)
-
-
-def test_the_front_end_copies_in_one_way():
-    users = [path.name for path in FRONT.rglob("*.js") if "navigator.clipboard" in path.read_text()]
-    assert set(users) == {"clipboard.js"}
