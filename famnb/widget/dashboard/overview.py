@@ -118,13 +118,14 @@ class Overview:
         )
         latest = frame.iloc[::-1]
         is_running = latest["status"] == "running"
-        shown, title = pd.concat([latest[is_running], latest[~is_running]]), "Latest"
+        shown, title = pd.concat([latest[is_running], latest[~is_running]]), "Latest calls"
         if order.column:
             column = next(name for name, column in COLUMNS.items() if column.name == order.column)
-            shown, title = latest.iloc[order.positions(latest[column])], "First"
+            shown, title = latest.iloc[order.positions(latest[column])], "All calls"
         rows = tuple(_view_row(row) for _, row in shown.iloc[:LIST_LENGTH].iterrows())
         columns = (replace(column, order=order.direction(column.name)) for column in COLUMNS.values())
-        title = f"{title} {LIST_LENGTH} calls" if len(rows) == LIST_LENGTH else f"{title} calls"
+        if len(rows) == LIST_LENGTH:
+            title = f"{'First' if order.column else 'Latest'} {LIST_LENGTH} calls"
         return RowsView(title=title, columns=tuple(columns), rows=rows)
 
 

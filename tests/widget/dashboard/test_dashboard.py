@@ -167,7 +167,7 @@ def test_calls_are_sorted_by_duration_cost_and_time(dashboard: Dashboard, client
             ids = [row.key for row in overview_of(dashboard).calls.rows]
             assert ids == frame.sort_values(column, ascending=is_ascending)["call_id"].tolist()
     assert overview_of(dashboard).calls.columns[0].order == "ascending"
-    assert overview_of(dashboard).calls.title == "First calls"
+    assert overview_of(dashboard).calls.title == "All calls"
 
 
 def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: famnb.Client):
