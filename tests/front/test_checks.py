@@ -57,9 +57,10 @@ def test_where_modules_are_not_shared_the_loader_has_them():
 
 def test_no_tool_has_a_synced_trait_that_could_hold_a_text():
     """Widget state may be saved in the notebook, in clear."""
-    own = [set(tool.class_traits(sync=True)) - set(BaseTool.class_traits(sync=True)) for tool in subclasses(BaseTool)]
-    assert own
-    assert not any(own)
+    # Each anywidget makes a class of its own, with traits for its modules.
+    tools = [tool for tool in subclasses(BaseTool) if "entry" in vars(tool)]
+    assert len(tools) > 5
+    assert {name for tool in tools for name in tool.class_traits(sync=True)} == set(BaseTool.class_traits(sync=True))
 
 
 def test_every_view_is_frozen():
