@@ -359,12 +359,12 @@ def _table(columns: Sequence[_Column], size: int) -> SafeHtml:
             width=100 // size,
             label=column.label,
             star=_STAR if column.is_winner else "",
-            facts=line_break.join(map(sanitize.escape, column.facts)),
+            facts=line_break.join(map(SafeHtml.escape, column.facts)),
         )
         for column in columns
     ]
     answers = [_CELL.format(SafeHtml(column.body["text/html"])) for column in columns]
-    figures = [_FIGURE_CELL.format(line_break.join(map(sanitize.escape, column.figures))) for column in columns]
+    figures = [_FIGURE_CELL.format(line_break.join(map(SafeHtml.escape, column.figures))) for column in columns]
     rows = [[*cells, *empty] for cells in (heads, answers, figures)]
     return _TABLE.format(SafeHtml().join(_ROW.format(SafeHtml().join(row)) for row in rows))
 
