@@ -36,7 +36,7 @@ from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.service.local_models import MODELS, check_engine
-from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, variables_of
+from famnb.service.process import KEY_VARIABLE, MODELS_VARIABLE, SERVICE_URL, announce
 
 T = TypeVar("T")
 _embedded: service.Server | None = None
@@ -257,9 +257,16 @@ class AsyncClient(BaseClient):
             lambda steps: arun_steps(steps, self._send_in_view), endpoint, endpoints=self.endpoints, **settings
         )
 
-    async def send_many(self, requests: Iterable[Request], **options: Any) -> list[Reply]:
-        """`Client.send_many`, awaited, with its options."""
-        return await self.engine.start_batch(requests, **options).areplies()
+    async def send_many(
+        self,
+        requests: Iterable[Request],
+        *,
+        concurrency: int = CONCURRENCY,
+        labels: Labels | None = None,
+        progress: bool | None = None,
+    ) -> list[Reply]:
+        """`Client.send_many`, awaited."""
+        return await self.engine.start_batch(requests, concurrency, labels, progress=progress).areplies()
 
     async def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
         """`Client.fetch`, awaited."""
@@ -371,7 +378,7 @@ def embedded() -> tuple[str, str]:
     with _embedding:
         if _embedded is None or not _answers(_embedded.url):
             _embedded = service.serve()
-            os.environ.update(variables_of(_embedded))
+            announce(_embedded)
         return _embedded.url, _embedded.key
 
 

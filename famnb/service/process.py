@@ -217,6 +217,12 @@ def variables_of(server: Server) -> dict[str, str]:
     return {SERVICE_URL: server.url, KEY_VARIABLE: server.key, MODELS_VARIABLE: ",".join(server.models)}
 
 
+# Here, and not in the line of a user's call: a verbose traceback shows the values of the names in its lines.
+def announce(server: Server) -> None:
+    """Name a service in the environment, for child processes and for what finds the service by it."""
+    os.environ.update(variables_of(server))
+
+
 def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
     """Start a child process with additional environment variables; returns the OSError if it cannot be started.
 

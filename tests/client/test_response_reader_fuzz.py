@@ -102,7 +102,7 @@ def use_everything(reply: Reply) -> None:
     assert isinstance(reply.raw, list) or not reply.streamed
     assert all(call.valid or call.arguments is None for call in reply.tool_calls)
     assert serialize.outcome_columns(reply)["status"] == reply.status
-    assert serialize.unpack_reads([serialize.pack_reads(reply.reads)]) == reply.reads
+    assert serialize.read_pieces("call", [serialize.pack_reads(reply.reads)]) == reply.reads
 
 
 def test_no_answer_crashes_the_client():
