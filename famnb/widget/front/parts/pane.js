@@ -4,6 +4,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { LOST, memo, useFollowEnd, useStop, useTool } from "../runtime/tool.js";
 import { Button, CopyButton } from "./button.js";
+import { Help } from "./html.js";
 import { Markdown } from "./markdown.js";
 
 /**
@@ -86,7 +87,7 @@ export function PaneHead({ pane, label = pane.head, target = "" }) {
 /** What went wrong, and remarks. @param {{pane: PaneView}} props */
 export function PaneNotes({ pane }) {
   return html`${pane.failure && html`<p class="famnb-failure">${pane.failure}</p>`}
-    ${pane.notes.map((note) => html`<p class="famnb-note">${note}</p>`)}`;
+    ${pane.notes.map((note) => html`<p class="famnb-note"><${Help} text=${note} /></p>`)}`;
 }
 
 /** The class of a pane's element. @param {PaneView} pane */
