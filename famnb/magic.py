@@ -33,7 +33,7 @@ from famnb.reply import Reply
 _SHELL_WORD = re.compile(r"""(?:[^\s"']+|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 """A word of a shell's command line, quoted or not."""
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
-"""A variable in a prompt; where there is none of that name, it stays as it is."""
+"""A variable in a prompt; if the notebook has none of that name, it stays as it is."""
 FIELDS = dict.fromkeys(
     name for endpoint in ENDPOINTS.values() for name in endpoint.request.model_fields if name != "stream"
 )

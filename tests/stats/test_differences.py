@@ -169,7 +169,7 @@ def test_too_few_pairs_give_no_interval() -> None:
 
 
 def test_holm_adjusts_as_statsmodels_does_and_counts_tests_not_gaps() -> None:
-    """A missing p-value stays missing and makes the others no larger; what is no probability is refused."""
+    """A missing p-value stays missing and makes the others no larger; a number beyond 0 and 1 is refused."""
     raw = [0.04, 0.001, 0.03, 0.2]
     assert stats.holm(raw) == pytest.approx(multipletests(raw, method="holm")[1])
     assert stats.holm([0.01, math.nan, 0.04]) == pytest.approx([0.02, math.nan, 0.04], nan_ok=True)

@@ -34,7 +34,7 @@ STOPPED, CAPPED, COUNT = Ended("stop", "end_turn"), Ended("length", "max_tokens"
 INCOMPLETE = [Closed(AT), Ended("length", "max_output_tokens"), Usage(12, 1, total_tokens=13), Done()]
 
 
-def failed(stop_reason: str | None = None, **fault: str) -> list[Event]:
+def failure(stop_reason: str | None = None, **fault: str) -> list[Event]:
     """The end of a stream that failed; `fault` is what the dialect says of it."""
     return [Ended("error", stop_reason, fault=Fault(FAULT.message, **fault), status="failed"), Done()]
 
@@ -45,11 +45,11 @@ STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
     "web_failure": (chat, {}, [WEB, *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
     "responses": (responses, {}, [RESPONSE, *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
     "responses_incomplete": (responses, {}, [RESPONSE, *CUT_OFF, *INCOMPLETE]),
-    "responses_failure": (responses, {}, [RESPONSE, *CUT_OFF, Closed(AT), *failed("failed", code="engine_stopped")]),
+    "responses_failure": (responses, {}, [RESPONSE, *CUT_OFF, Closed(AT), *failure("failed", code="engine_stopped")]),
     "messages": (messages, {}, [MESSAGE, *THOUGHT, STOPPED, COUNT, Done()]),
     "messages_without_thinking": (messages, {}, [MESSAGE, *HELLO, CAPPED, COUNT, Done()]),
     "messages_named": (messages, {"named": True}, [MESSAGE, *HELLO, CAPPED, COUNT, Done()]),
-    "messages_failure": (messages, {}, [MESSAGE, *CUT_OFF, *failed(type="api_error")]),
+    "messages_failure": (messages, {}, [MESSAGE, *CUT_OFF, *failure(type="api_error")]),
 }
 
 

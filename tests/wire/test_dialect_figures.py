@@ -30,7 +30,7 @@ YES_BLOCK = {"type": "text", "text": "Yes."}
 YES_DELTA = block_delta(0, "text_delta", text="Yes.")
 
 
-def counted(usage: Any) -> Reply:
+def read_usage(usage: Any) -> Reply:
     """A whole chat completion with this usage."""
     return fold_whole(chat, completion(YES, usage=usage))
 
@@ -62,7 +62,7 @@ ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 @pytest.mark.parametrize(
     "reply",
     [
-        counted(ZERO),
+        read_usage(ZERO),
         fold_stream(chat, chunk(YES), chunk({}, "stop", usage=ZERO)),
         fold_whole(messages, message(YES_BLOCK, usage={"input_tokens": 0, "output_tokens": 0})),
         fold_whole(responses, response(text_item(), usage={"input_tokens": 0, "output_tokens": 0, "total_tokens": 0})),
@@ -81,7 +81,7 @@ def test_a_reported_zero_is_a_zero_and_leaves_the_cost_open(reply: Reply):
 
 def test_a_total_that_contradicts_its_parts_is_a_warning_and_widens_the_cost():
     """3 + 5 are not 20: the output may be 17, the input 15."""
-    reply = counted({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 20})
+    reply = read_usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 20})
     assert "3 tokens of input and 5 of output are not the 20 in all" in reply.warnings[0]
     book = PriceBook()
     book.set("m", input=1, output=10)
@@ -97,10 +97,13 @@ CACHE = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 2}
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (counted({"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 4}}), {"cache_write_tokens": 4}),
-        (counted({"prompt_tokens": 9, "completion_tokens": 5, "thinking_tokens": 3}), {"reasoning_tokens": 3}),
-        (counted({"prompt_tokens": 3, "completion_tokens": "x"}), {"input_tokens": 3, "output_tokens": None}),
-        (counted(None), {"input_tokens": None, "total_tokens": None}),
+        (
+            read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 4}}),
+            {"cache_write_tokens": 4},
+        ),
+        (read_usage({"prompt_tokens": 9, "completion_tokens": 5, "thinking_tokens": 3}), {"reasoning_tokens": 3}),
+        (read_usage({"prompt_tokens": 3, "completion_tokens": "x"}), {"input_tokens": 3, "output_tokens": None}),
+        (read_usage(None), {"input_tokens": None, "total_tokens": None}),
         (
             fold_stream(chat, chunk(YES), {"choices": [], "x_groq": {"usage": {"prompt_tokens": 9}}}),
             {"input_tokens": 9},
@@ -145,7 +148,7 @@ def test_counts_are_found_where_servers_put_them(reply: Reply, expected: dict[st
     ],
 )
 def test_the_cost_that_a_service_reports_is_the_cost(usage: dict[str, Any], usd: float | None):
-    reply = counted({"prompt_tokens": 3, "completion_tokens": 5, **usage})
+    reply = read_usage({"prompt_tokens": 3, "completion_tokens": 5, **usage})
     assert reply.usage.cost_usd == usd
     cost = PriceBook().cost("nobody knows its price", reply.usage)
     assert (cost and (cost.usd, cost.exact)) == (usd and (Decimal(str(usd)), True))

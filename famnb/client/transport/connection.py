@@ -34,7 +34,7 @@ _is_value = re.compile(rb"(?:[^\0\s]+(?:[ \t]+[^\0\s]+)*)?").fullmatch
 
 
 def encode_head(method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of a request as it is sent. Raises httpx.LocalProtocolError for what is no request."""
+    """Return the head of a request as it is sent. Raises httpx.LocalProtocolError if it would not be one."""
     # A line end in any of them would add a header, or a request.
     if not _is_token(method):
         raise httpx.LocalProtocolError(f"the method {method!r:.80} is not a word")
