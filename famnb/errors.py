@@ -3,7 +3,7 @@
 FamnbError
 ├── InvalidRequest              refused before sending: a field or an argument is wrong (also a ValueError)
 │   ├── InvalidArgument         an argument of a wrong type (also a TypeError)
-│   └── UnknownName             a call, a column, a pane or an attribute that there is not (also a KeyError)
+│   └── UnknownName             an unknown call, column, pane or attribute (also a KeyError)
 ├── CredentialError             refused before sending: the key is unset or malformed (also a ValueError)
 ├── APIStatusError              the service answered with an error status
 │   ├── BadRequestError         400

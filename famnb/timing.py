@@ -25,7 +25,7 @@ from famnb.formatting import format_duration, format_number, html_table
 # Which gaps are unknown is no accident: what came while a cell kept the interpreter is merged. So a figure is not taken
 # from the others as if nothing were missing; it is given only where it would be the same, whatever they were.
 MAX_DEVIATION = 0.05
-"""By how much of itself a figure of the gaps between chunks may be wrong for what is not known of some."""
+"""The share by which a figure of the gaps between chunks may be off because some times are unknown."""
 # Below it no figure could be that good; and a stream in bulk, thousands of chunks in a read, is not looked at further.
 MIN_EXACT = 0.5
 """The share of all gaps between chunks that must be exact for there to be any figure of them."""

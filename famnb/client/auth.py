@@ -45,7 +45,7 @@ class Credential:
         """`header` carries the key, and `variable` is the one to name where it is unset; `headers` are further headers,
         `query` what follows every address.
 
-        An empty `variable` has the key be left out where there is none.
+        With an empty `variable` no key is sent unless one is given.
         """
         self.variable = variable
         """The environment variable to name where the key is at fault; empty where none is needed."""
@@ -147,7 +147,7 @@ def _find_mapping_fault(setting: str, texts: object) -> str:
         return f"{setting}: expected texts by name, got a {type(texts).__name__}"
     for name, value in texts.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            return f"{setting}: expected texts by name; that of {name!r:.80} is none"
+            return f"{setting}: expected texts by name; the value of {name!r:.80} is not a text"
         if setting == "headers" and not _HEADER_NAME.fullmatch(name):
             return f"headers: {name!r:.80} is no name of a header"
         if setting == "headers" and not (value.isascii() and value.isprintable()):

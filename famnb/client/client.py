@@ -133,7 +133,7 @@ class BaseClient:
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early.
 
-        Raises InvalidRequest for what is not a request; iterating the stream raises the call's own error.
+        Raises InvalidRequest if `request` is not a request; iterating the stream raises the call's own error.
         """
         check_request(request)
         return self.engine.start(request if request.streams else request.replace(stream=True), labels=labels)

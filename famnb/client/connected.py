@@ -22,5 +22,5 @@ def default_client() -> BaseClient:
     if client is not None:
         return client
     if connect is None:
-        raise InvalidArgument("client: there is none yet; give one, or call famnb.connect() first")
+        raise InvalidArgument("client: no client is connected yet; give one, or call famnb.connect() first")
     return connect()

@@ -365,7 +365,7 @@ class CallEngine:
     def make_exchange(self, request: Request, *, labels: Mapping[str, str] | None = None) -> Exchange:
         """The record of a call that is about to be made: its address, its labels, and how its secrets are masked.
 
-        Raises InvalidRequest for what is not a request of one of its endpoints.
+        Raises InvalidRequest if `request` is not a request of one of its endpoints.
         """
         check_request(request)
         name, declared = request.endpoint, self.profile.endpoints
@@ -395,7 +395,7 @@ class CallEngine:
         """Send a request as it is, whole or streamed, and return at once with a handle on the call.
 
         With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
-        `retries` are the client's unless given. Raises InvalidRequest for what is not a request.
+        `retries` are the client's unless given. Raises InvalidRequest if `request` is not a request.
         """
         exchange = self.make_exchange(request, labels=labels)
         call = LiveCall(

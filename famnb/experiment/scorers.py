@@ -236,7 +236,7 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
 
 
 def _make_validator(schema: Mapping[str, Any]) -> Any:
-    """Return what finds the faults of a value by a JSON Schema. Raises InvalidRequest if it is none."""
+    """Return what finds the faults of a value by a JSON Schema. Raises InvalidRequest if the schema is invalid."""
     try:
         return jsonschema_rs.validator_for(dict(schema), retriever=_refuse_to_fetch)
     except ValueError as error:

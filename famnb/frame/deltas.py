@@ -32,7 +32,7 @@ class WireEvent(NamedTuple):
     read: Read
     """What completed it, and when."""
     body: Any
-    """The decoded JSON; None for the terminator and for what is not JSON."""
+    """The decoded JSON; None for the terminator and for data that is not JSON."""
     type: str
     """As the column `type` has it."""
     events: Sequence[Event]

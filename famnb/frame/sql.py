@@ -129,7 +129,7 @@ def _or_empty(connection: sqlite3.Connection | None) -> Iterator[sqlite3.Connect
 
 
 def _explain(error: str) -> str:
-    """Return what SQLite says of a query, with what there is in place of what there is not."""
+    """Return SQLite's error for a query, with the tables and columns that exist."""
     if match := re.match(r"no such (column|table): (\S+)", error):
         columns = {column for view in _VIEWS.values() for column in view} if match[1] == "column" else ()
         similar = difflib.get_close_matches(match[2].rpartition(".")[2], columns, 3)

@@ -53,7 +53,7 @@ def draw_effect(
 
 
 def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str, Any]:
-    """The style of the mark of a group: filled, or hollow for what is not clear."""
+    """The style of the mark of a group: filled, or hollow if its difference is not clear."""
     colour = canvas.palette.line_style(index)["color"]
     return {
         "marker": canvas.palette.marker(index),

@@ -59,7 +59,7 @@ _registered: dict[str, Profile] = {}
 def register(profile: Profile) -> Profile:
     """Make a profile known by its name in this process, in place of one that was registered by it; return it.
 
-    Raises InvalidRequest for what is not a profile, and for the name of one of famnb's own.
+    Raises InvalidRequest if it is not a profile, or if its name is that of a built-in one.
     """
     if not isinstance(profile, Profile):
         raise InvalidRequest(f"register: expected a famnb.profiles.Profile, got {profile!r:.80}")

@@ -71,7 +71,7 @@ def where(filters: Filters) -> tuple[str, list[Any]]:
 
 
 def parse_moment(name: str, moment: Moment) -> datetime:
-    """Return a moment as a datetime with a time zone. Raises InvalidRequest if it is none."""
+    """Return a moment as a datetime with a time zone. Raises InvalidRequest if it is not a moment."""
     try:
         # NumPy's own times have an `item`, which is a datetime to the microsecond; nanoseconds would be an integer.
         value: Any = moment.astype("M8[us]").item() if hasattr(moment, "astype") else moment

@@ -61,7 +61,7 @@ def parse(text: str, kind: Any) -> Any:
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    """Return what checks values by a JSON Schema; raises InvalidRequest if it is none."""
+    """Return the validator of a JSON Schema; raises InvalidRequest if the schema is invalid."""
     try:
         return jsonschema_rs.validator_for(dict(schema))
     except (ValueError, jsonschema_rs.ReferencingError) as error:

@@ -194,7 +194,7 @@ def _quantile(level: float, clusters: int) -> float:
 
 
 def _check_vote(vote: Any) -> Vote:
-    """Return the vote. Raises ValueError if it is none."""
+    """Return the vote. Raises ValueError if it is not a vote."""
     match vote:
         case (str(first), str(second), str() | None as winner):
             if first == second:
