@@ -105,7 +105,7 @@ def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyP
         ({"headers": "x"}, "headers: expected texts by name, got a str"),
         ({"headers": {"a b": "c"}}, "'a b' is no name of a header"),
         ({"headers": {"x-secret": "one\r\ntwo"}}, "the value of 'x-secret' is not a text of printable ASCII$"),
-        ({"query": {"key": 5}}, "query: expected texts by name; that of 'key' is none$"),
+        ({"query": {"key": 5}}, "query: expected texts by name; the value of 'key' is not a text$"),
         ({"query": KEY}, "query: expected texts by name, got a str$"),
         ({"verify": 3}, "verify: expected True, False, a file"),
         ({"verify": "/nowhere.pem"}, "verify: no certificates can be read from '/nowhere.pem'"),
