@@ -7,6 +7,7 @@ text, which is decoded once for all calls of a chunk that have the same.
 
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
 import itertools
@@ -61,7 +62,10 @@ def read_columns(
     names = [name for name in kinds if name not in words]
     # A word that is new takes the next number.
     codes = {name: collections.defaultdict[Any, int](itertools.count().__next__, {None: -1}) for name in words}
-    pieces: dict[str, list[Any]] = {name: [] for name in kinds}
+    # Numbers and codes grow in one piece each: many small ones would leave as much memory to the process once they are
+    # joined as the frame takes.
+    numbers = {name: array.array("i" if kind == "word" else "d") for name, kind in kinds.items() if kind != "text"}
+    texts_in_chunks: dict[str, list[Any]] = {name: [] for name, kind in kinds.items() if kind == "text"}
     calls = f"({ledger.CALLS_WITH_STANDING}) WHERE {condition}"
     query = f"SELECT json_array({', '.join(words)}), {', '.join(names)} FROM {calls}"  # noqa: S608 - values are bound
     values = list(values)
@@ -77,27 +81,29 @@ def read_columns(
             while rows := cursor.fetchmany(CHUNK):
                 texts, *cells_of_names = zip(*rows, strict=True)
                 for name, cells in zip(names, cells_of_names, strict=True):
-                    is_text = kinds[name] == "text"
-                    array = np.array(cells, object if is_text else float)
-                    # Texts take a fraction of the memory there that they take as objects.
-                    pieces[name].append(pd.array(array, dtype="string") if is_text else array)
+                    if kinds[name] == "text":
+                        # Texts take a fraction of the memory there that they take as objects.
+                        texts_in_chunks[name].append(pd.Series(np.array(cells, object), dtype="string"))
+                    else:
+                        numbers[name].frombytes(np.array(cells, float).tobytes())
                 distinct = dict(zip(dict.fromkeys(texts), itertools.count(), strict=False))
                 places = np.fromiter(map(distinct.__getitem__, texts), np.intp, len(texts))
                 decoded = msgspec.json.decode(f"[{','.join(distinct)}]")
                 for name, cells in zip(words, zip(*decoded, strict=True), strict=True):
-                    pieces[name].append(np.fromiter(map(codes[name].__getitem__, cells), np.int32)[places])
+                    word_codes = np.fromiter(map(codes[name].__getitem__, cells), np.int32)
+                    numbers[name].frombytes(word_codes[places].tobytes())
     arrays: ColumnArrays = {}
     for name, kind in kinds.items():
-        # Popped, so that few columns are in memory twice.
-        parts = pieces.pop(name)
         match kind:
             case "number":
-                arrays[name] = np.concatenate([np.empty(0), *parts])
+                arrays[name] = np.asarray(numbers[name])
             case "text":
-                arrays[name] = pd.concat([pd.Series(dtype="string"), *map(pd.Series, parts)]).array
+                # Popped, so that few columns are in memory twice.
+                chunks = texts_in_chunks.pop(name)
+                arrays[name] = pd.concat([pd.Series(dtype="string"), *chunks]).array
             case "word":
                 categories = pd.Index([*codes[name]][1:], dtype=object)
-                arrays[name] = pd.Categorical.from_codes(np.concatenate([np.empty(0, int), *parts]), categories)
+                arrays[name] = pd.Categorical.from_codes(np.asarray(numbers.pop(name)), categories)
     # Sorted here: in SQLite's sorter each row would pass with all its columns. Calls of one microsecond stay as they
     # were written.
     if (np.diff(arrays["started_us"]) < 0).any():
