@@ -86,8 +86,8 @@ def save(name: str, text: str, *, note: str = "", ledger: LedgerSource = None) -
     text = str(check_text("text", text, expected="the prompt as a text"))
     if kinds := [kind for kind, _ in find_keys(f"{name}\n{text}\n{note}", known_keys())]:
         raise InvalidRequest(f"text: it holds what looks like a key ({kinds[0]}); take it out first")
-    kept = _ledger(ledger)
-    latest = next(reversed(_read(kept, name)), None)
+    store = _ledger(ledger)
+    latest = next(reversed(_read(store, name)), None)
     if latest == text and note in ("", latest.note):
         return latest
     at_us = serialize.microseconds(datetime.now(UTC))
@@ -100,24 +100,24 @@ def save(name: str, text: str, *, note: str = "", ledger: LedgerSource = None) -
             "INSERT INTO prompts SELECT ?1, IFNULL(MAX(version), 0) + 1, ?2, ?3, ?4 FROM prompts WHERE name = ?1"
         )
         values = (name, text, note, at_us)
-    _write(kept, statement, values)
-    saved = next((version for version in reversed(_read(kept, name)) if version == text), None)
+    _write(store, statement, values)
+    saved = next((version for version in reversed(_read(store, name)) if version == text), None)
     if saved is None or note not in ("", saved.note):
         raise LedgerError(
-            f"the prompt could not be written to {kept.path}: make room or unlock the file, and try again"
+            f"the prompt could not be written to {store.path}: make room or unlock the file, and try again"
         )
     return saved
 
 
 def get(name: str, version: int | None = None, *, ledger: LedgerSource = None) -> SavedPrompt:
     """Return a version of a prompt, the latest one by default. Raises UnknownName if there is none."""
-    kept = _ledger(ledger)
-    versions = _read(kept, name)
+    store = _ledger(ledger)
+    versions = _read(store, name)
     if not versions:
-        names = [*dict.fromkeys(prompt.name for prompt in _read(kept))]
+        names = [*dict.fromkeys(prompt.name for prompt in _read(store))]
         similar = difflib.get_close_matches(str(name), names, 1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(map(repr, names)) or 'none'}"
-        raise UnknownName(f"no prompt {name!r} is saved in {kept.path}; {hint}")
+        raise UnknownName(f"no prompt {name!r} is saved in {store.path}; {hint}")
     if version is None:
         return versions[-1]
     found = next((prompt for prompt in versions if prompt.version == version), None)

@@ -32,7 +32,7 @@ _BINARY_TYPE = re.compile(r"(?:image/(?!svg)|audio/|video/|font/|application/(?:
 class Finding:
     """One key that was found, described without showing it."""
 
-    place: str
+    location: str
     """Where it stood: the cell, counted from 1, and the part of it."""
     kind: str
     """The variable whose value it is, or the shape it has."""
@@ -40,7 +40,7 @@ class Finding:
     """Its characters."""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.kind}, {self.length} characters"
+        return f"{self.location}: {self.kind}, {self.length} characters"
 
 
 def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None, write: bool = True) -> list[Finding]:
@@ -108,8 +108,9 @@ def _mask_tree(value: Any, keys: Mapping[str, str]) -> tuple[Any, list[Finding]]
             matches = secret_patterns.find_keys(separator.join(lines), keys)
             if not matches:
                 break
-            place = _describe(path)
-            findings.extend(Finding(place, kind, sum(end - start for start, end in spans)) for kind, spans in matches)
+            location = _describe(path)
+            lengths = [(kind, sum(end - start for start, end in spans)) for kind, spans in matches]
+            findings.extend(Finding(location, kind, length) for kind, length in lengths)
             lines = secret_patterns.mask_spans(lines, [spans for _, spans in matches], gap=len(separator))
         return lines
 

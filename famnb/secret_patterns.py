@@ -110,11 +110,11 @@ class _CutText:
     """A text without what `cut` matches; `spans` leads back to the places in the whole text."""
 
     def __init__(self, text: str, cut: re.Pattern[str]) -> None:
-        kept, position = [], 0
+        spans, position = [], 0
         for match in cut.finditer(text):
-            kept.append((position, match.start()))
+            spans.append((position, match.start()))
             position = match.end()
-        self._kept = [(start, end) for start, end in [*kept, (position, len(text))] if start < end]
+        self._kept = [(start, end) for start, end in [*spans, (position, len(text))] if start < end]
         self._starts = [0, *itertools.accumulate(end - start for start, end in self._kept)]
         self.text = "".join(text[start:end] for start, end in self._kept)
 

@@ -175,9 +175,9 @@ def _explain(
     metric: Metric, interval: stats.Interval, bound: str, limit: float, outcome: Outcome, gaps: list[str]
 ) -> str:
     title = f"{metric.figure} {metric.title}" if metric.figure in ("mean", "median") else metric.title
-    asked = f"{'at most' if bound == 'max' else 'at least'} {metric.format_value(limit)} asked"
+    limit_text = f"{'at most' if bound == 'max' else 'at least'} {metric.format_value(limit)} asked"
     if math.isnan(interval.value):
-        return f"{title} not known (n = {interval.n:,}); {asked}: unknown"
+        return f"{title} not known (n = {interval.n:,}); {limit_text}: unknown"
     figure = format_interval(interval, metric.format_value)
     reasons = list(gaps) if outcome == "unknown" else []
     if math.isinf(interval.high):
@@ -187,4 +187,4 @@ def _explain(
     elif outcome == "unknown" and not gaps:
         reasons.append(f"the limit is within the {format_level(interval.level)} interval")
     because = f", since {' and '.join(reasons)}" if reasons else ""
-    return f"{title} {figure}, {asked}: {outcome}{because}"
+    return f"{title} {figure}, {limit_text}: {outcome}{because}"

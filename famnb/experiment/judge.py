@@ -195,7 +195,7 @@ def judge(
             pass
         case _:
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
-    made = Judge(
+    judge = Judge(
         name=name,
         model=model,
         endpoint=endpoint or "",
@@ -207,8 +207,8 @@ def judge(
     )
     if client is None and is_foreign(model):
         # The experiment's client decides.
-        return made
-    return made.bind(ENDPOINTS if client is None else client.endpoints)
+        return judge
+    return judge.bind(ENDPOINTS if client is None else client.endpoints)
 
 
 def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:

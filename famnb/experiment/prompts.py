@@ -149,11 +149,11 @@ def parse_prompts(source: Source, *, template: str | None = None, keep: str | It
     """
     if not isinstance(template, str | None):
         raise InvalidRequest(f"template: expected a text with slots such as {{question}}, got {template!r:.80}")
-    kept = {EXPECTED_SLOT, keep} if isinstance(keep, str) else {EXPECTED_SLOT, *keep}
+    tag_names = {EXPECTED_SLOT, keep} if isinstance(keep, str) else {EXPECTED_SLOT, *keep}
     prompts: list[Prompt] = []
     locations: dict[str, str] = {}
     for number, (location, row) in enumerate(_rows(source), 1):
-        prompt = _make_prompt(location, row, number, template, kept)
+        prompt = _make_prompt(location, row, number, template, tag_names)
         if not prompt.text.strip():
             raise InvalidRequest(f"{location}: the prompt is empty")
         try:
@@ -202,7 +202,7 @@ def _rows(source: object) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _make_prompt(location: str, item: Any, number: int, template: str | None, kept: set[str]) -> Prompt:
+def _make_prompt(location: str, item: Any, number: int, template: str | None, tag_names: set[str]) -> Prompt:
     """Return the prompt of a text or a row. Raises InvalidRequest if it makes none."""
     match item:
         case Prompt():
@@ -231,7 +231,7 @@ def _make_prompt(location: str, item: Any, number: int, template: str | None, ke
         raise InvalidRequest(f"{location}: has no `prompt`, and there is no template=; its columns are {columns}")
     if not isinstance(text, str):
         raise InvalidRequest(f"{location}: `prompt` should be a text, got {text!r:.80}")
-    must_use = set(row) - kept - ({"id", "prompt"} if template is None else {"id"})
+    must_use = set(row) - tag_names - ({"id", "prompt"} if template is None else {"id"})
     # Without a template and without values, braces in the prompt are text.
     if must_use or template is not None:
         used = set(SLOT_PATTERN.findall(text))
@@ -246,5 +246,5 @@ def _make_prompt(location: str, item: Any, number: int, template: str | None, ke
                 f"the value out, or keep it for scorers with keep=[{unused[0]!r}]"
             )
         text = SLOT_PATTERN.sub(lambda match: str(values[match[1]]), text)
-    tags = {name: value for name, value in values.items() if name in kept and name != EXPECTED_SLOT}
+    tags = {name: value for name, value in values.items() if name in tag_names and name != EXPECTED_SLOT}
     return Prompt(prompt_id, text, MappingProxyType(values), MappingProxyType(tags))

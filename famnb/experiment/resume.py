@@ -183,9 +183,9 @@ def join_calls(
     that no service took do not count: `attrs["refused"]` has their requests, by the cell's key. `replayed` is the id
     of the recorded call that answered a cell without a row of its own, by the cell's key.
     """
-    made = read_calls(ledger, name, columns=columns)
-    recorded = _drop_unavailable(made)
-    refused = made.drop(recorded.index).groupby("cell")["attempts"].sum().to_dict()
+    frame = read_calls(ledger, name, columns=columns)
+    recorded = _drop_unavailable(frame)
+    refused = frame.drop(recorded.index).groupby("cell")["attempts"].sum().to_dict()
     if replayed:
         by_id = calls(ledger, columns=columns).set_index("call_id", drop=False)
         found = {cell: call_id for cell, call_id in replayed.items() if call_id in by_id.index}

@@ -110,9 +110,9 @@ class LoadReport:
         """What they say, one claim each."""
         lines = []
         if self.objective:
-            kept = [step for step in self.steps if step.verdict == "met"]
+            passed = [step for step in self.steps if step.verdict == "met"]
             missed = [step for step in self.steps if step.verdict in ("missed", "growing")]
-            best = max(kept, key=lambda step: step.amount, default=None)
+            best = max(passed, key=lambda step: step.amount, default=None)
             worst = min(missed, key=lambda step: step.amount, default=None)
             lines += [
                 f"{best.label} keeps {self.objective}." if best else f"No step keeps {self.objective} for certain."
@@ -401,12 +401,12 @@ class Load:
         requests, trace, words = self.requests, self.trace, FILLER.split()
         count = CLOSED_LENGTHS if step.due is None else len(step.due)
         rng = np.random.default_rng([self.seed, round(step.amount * 1000), 1])
-        drawn = {
+        lengths = {
             name: None if source is None else draw_lengths(name, source, count, rng)
             for name, source in self._lengths.items()
         }
-        inputs = drawn["input_tokens"] if trace is None else trace.input_tokens
-        outputs = drawn["output_tokens"] if trace is None else trace.output_tokens
+        inputs = lengths["input_tokens"] if trace is None else trace.input_tokens
+        outputs = lengths["output_tokens"] if trace is None else trace.output_tokens
         talks = 1 if self.turns == 1 else TALKS
 
         def find_turn(number: int) -> tuple[int, int]:
