@@ -69,6 +69,10 @@ COLUMNS = {
     "statistic": "string",
     "first_value": "Float64",
     "second_value": "Float64",
+    "first_least": "Float64",
+    "first_most": "Float64",
+    "second_least": "Float64",
+    "second_most": "Float64",
     "estimated": "boolean",
     "comparisons": "Int64",
     "caution": "string",
@@ -147,7 +151,8 @@ def judge(records: Sequence[dict[str, Any]], level: float, *, exploratory: bool 
     the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
     why; `share` and `share_more` are the shares of prompts in which the second has less and more) or the difference of
     shares of calls; `low` and `high` are the ends of its interval, `first_value`
-    and `second_value` what it is the difference of. `ratio` is the geometric mean over prompts of second / first; of
+    and `second_value` what it is the difference of, each with every estimate at its low (`_least`) and at its high end
+    (`_most`). `ratio` is the geometric mean over prompts of second / first; of
     costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
     as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
     of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together: those of the
@@ -215,8 +220,8 @@ def compare_two(
             statistic = MEDIAN
             difference = dataclasses.replace(typical, ratio=difference.ratio, caution=difference.caution)
     both = first.index.intersection(second.index)
-    shared = [side["value"][side.index.isin(both)] for side in (first, second)]
-    values = [_locate(side, statistic) for side in shared]
+    shared = [side[side.index.isin(both)] for side in (first, second)]
+    values, least, most = ([_locate(side[end], statistic) for side in shared] for end in ("value", "low", "high"))
     if runs is not None:
         assumed_sd = RUN_NOISE * max(map(abs, values)) if metric.is_speed else math.nan
         difference = stats.widen_for_runs(difference, *_run_values(runs, statistic), assumed_sd=assumed_sd)
@@ -240,6 +245,10 @@ def compare_two(
         "statistic": statistic,
         "first_value": values[0],
         "second_value": values[1],
+        "first_least": least[0],
+        "first_most": most[0],
+        "second_least": least[1],
+        "second_most": most[1],
         "estimated": not difference.exact,
         "caution": judged.caution,
         "share": difference.share,

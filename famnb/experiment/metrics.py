@@ -399,8 +399,9 @@ def _share_costs(rows: pd.DataFrame, share: pd.Series[bool], *, by: str) -> Meas
         unit = rows[by].astype(object).map(by_group[end]).astype(float) / per_share
         is_finite = np.isfinite(unit) | unit.isna()
         columns[end] = (unit + (ends[end] - unit * counted) / per_share).where(is_finite, math.inf)
+    # The means of the ends enclose that of the value; in a single row they may stand the other way round.
     spans = pd.DataFrame(columns).where(ends["value"].notna())
-    return Measured(spans["value"], spans.min(axis=1, skipna=False), spans.max(axis=1, skipna=False))
+    return Measured(spans["value"], spans["low"], spans["high"])
 
 
 def read_bounds(rows: pd.DataFrame, column: str) -> Measured:

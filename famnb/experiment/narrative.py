@@ -11,7 +11,7 @@ import pandas as pd
 
 from famnb import stats
 from famnb.experiment.comparison import MAX_APART_S, NOTABLE, RUN_NOISE
-from famnb.experiment.metrics import COST, MEAN, MEDIAN, RATIO, SUCCESS, Failed, find_metric
+from famnb.experiment.metrics import COST, MEAN, MEDIAN, RATIO, SHARE, SUCCESS, Failed, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
     ESTIMATE_MARK,
@@ -20,6 +20,7 @@ from famnb.formatting import (
     format_about,
     format_count,
     format_duration,
+    format_estimate,
     format_level,
     format_percent,
     format_range,
@@ -38,28 +39,34 @@ MAX_SPAN_S = 3600.0
 """Calls of a longer time are of different hours."""
 MANY_TIMES = 5
 """A call that takes more than this many times the median of its variant is slow by itself."""
+MAX_SLOW = 0.03
+"""Share of slow calls of a variant above which the first sentence says so."""
 MAX_REFUSED = 0.1
 """From this share of refused requests on, the first sentence says so: the service was not well."""
 MAX_UNREPORTED = 0.1
 """Share of calls without reported tokens above which the first sentence says so: no cost is compared then."""
 MAX_WORDS = 29
 """Words of the first sentence: what somebody can repeat."""
+MAX_NAMED = 3
+"""Variants beside the baseline of which the first sentence says what each gains and loses."""
 MAX_NAME_CHARS = 40
 """Characters of a variant's name in a sentence."""
 _FRACTIONS = {
     0.1: "a tenth as much",
+    0.125: "an eighth as much",
     0.2: "a fifth as much",
     0.25: "a quarter as much",
     1 / 3: "a third as much",
     0.5: "half as much",
     2: "twice as much",
+    3: "three times as much",
 }
 _ABOUT = 0.03
 """A ratio this close to a fraction, as a share of it, is called by it."""
 _PHRASES = {
     "ttft_s": ("starts {size} sooner", "starts {size} later", "is faster"),
     "ttfa_s": ("shows its first words {size} sooner", "shows its first words {size} later", "is faster"),
-    "e2e_s": ("answers {size} sooner", "answers {size} later", "is faster"),
+    "e2e_s": ("finishes {size} sooner", "finishes {size} later", "is faster"),
     "output_tokens": ("writes {size} tokens fewer", "writes {size} tokens more", ""),
     SUCCESS: ("fails {size} more often", "fails {size} less often", "fails more"),
     COST: ("costs {size} less a call", "costs {size} more a call", "is cheaper"),
@@ -107,11 +114,13 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
             "cost of the answers."
         )
     # A frame that was read from a file may lack them.
-    if "output_tokens_source" in rows and (unreported := int((rows["output_tokens_source"] == "estimated").sum())):
-        yield (
-            f"{unreported:,} of {len(rows):,} calls did not report their tokens; what they may have reasoned unseen is "
-            f"limited by their cap alone. {USAGE_HINT}."
-        )
+    if "output_tokens_source" in rows:
+        for name, part in find_unreported(rows).items():
+            if part.any():
+                yield (
+                    f"{int(part.sum()):,} of {len(part):,} answers of {quote(name)} did not report their tokens; they "
+                    f"may hold reasoning that nobody saw, up to their cap. {USAGE_HINT}."
+                )
     lacks_price = is_unpriced(rows) & rows["output_tokens"].notna()
     if lacks_price.any():
         share = f"{int(lacks_price.sum()):,} of {len(rows):,} calls"
@@ -152,14 +161,26 @@ def troubles(rows: pd.DataFrame, primary: str) -> Iterator[str]:
     if find_metric(primary).is_speed and (slow := find_slow_calls(rows)):
         counts = sorted(((len(times), name) for name, (times, _) in slow.items()), reverse=True)
         most, name = counts[0]
-        # Where others have about as many, it is the prompts.
-        if most > 2 * counts[-1][0]:
+        # A few of many are chance; and where others have about as many, it is the prompts.
+        if most > max(2 * counts[-1][0], MAX_SLOW * slow[name][1]):
             yield f"{most} of {slow[name][1]} calls of {quote(name)} took over {MANY_TIMES} times its median"
     # Of a cost that is compared, the sentence says so itself.
     if (find_metric(primary).is_score or find_metric(primary).is_speed) and "output_tokens_source" in rows:
-        unreported = int((rows["output_tokens_source"] == "estimated").sum())
-        if unreported > MAX_UNREPORTED * len(rows):
-            yield f"{unreported:,} of {len(rows):,} calls did not report their tokens"
+        shares = [(name, int(part.sum()), len(part)) for name, part in find_unreported(rows).items()]
+        most_of = [(name, count, of) for name, count, of in shares if count > MAX_UNREPORTED * of]
+        if len(most_of) == 1:
+            name, count, of = most_of[0]
+            yield f"{quote(name)} did not report the tokens of {count:,} of {of:,} calls, so its cost is uncertain"
+        elif most_of:
+            count, of = sum(count for _, count, _ in shares), sum(of for *_, of in shares)
+            yield f"{count:,} of {of:,} calls did not report their tokens, so costs are uncertain"
+
+
+def find_unreported(rows: pd.DataFrame) -> dict[str, pd.Series[bool]]:
+    """Whether the tokens of each variant's answers were not reported; of calls that broke off nobody expects it."""
+    is_unreported = (rows["output_tokens_source"] == "estimated")[rows["status"].isin(ANSWERED)].fillna(False)
+    groups = is_unreported.groupby(rows["variant"], observed=True)
+    return {str(name): part.astype(bool) for name, part in groups}
 
 
 def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: float) -> Iterator[str]:
@@ -259,55 +280,117 @@ def describe_pairs(rows: Sequence[Row], *, level: float) -> tuple[list[str], ...
     return tuple([PairFinding(row, level).sentence() for row in part] for part in (verdict, others))
 
 
-def headline(rows: Sequence[Row], troubles: Iterable[str], *, level: float, exploratory: bool = False) -> str:
+def headline(
+    rows: Sequence[Row],
+    troubles: Iterable[str],
+    *,
+    level: float,
+    exploratory: bool = False,
+    failed: Failed = "zero",
+) -> str:
     """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `comparison.judge`.
 
-    The first of `troubles` stands at its end.
+    The first of `troubles` stands at its end; `failed` says how failed calls count in scores.
     """
-    primary = [PairFinding(row, level) for row in rows if row["primary"]]
+    findings = [PairFinding(row, level, failed) for row in rows]
+    primary = [finding for finding in findings if finding.row["primary"]]
     counts = [int(finding.row["n"]) for finding in primary]
     if not any(counts):
         return "No prompt is answered by two variants: there is nothing to compare."
     if max(counts) == 1:
-        return "One prompt is answered by both variants: n = 1 cannot show how they differ."
+        return "Only one prompt was compared: n = 1 cannot show how the variants differ."
     prefix = "Exploratory: " if exploratory else ""
+    options = []
     if len(primary) == 1:
-        pair = [PairFinding(row, level) for row in rows]
-        options = [_trade_off(pair, primary[0], most, size) for most in (3, 2, 1) for size in (True, False)]
-    else:
-        options = [_rank(primary, *parts) for parts in itertools.product((True, False), repeat=3)]
+        options = [_trade_off(findings, most, has_size=size) for most in (3, 2, 1) for size in (True, False)]
+    elif len(primary) <= MAX_NAMED and all(finding.row["baseline"] for finding in primary):
+        by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
+        options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in ("long", "whole", "brief")]
+    if len(primary) > 1:
+        options += [_rank(primary, *parts) for parts in itertools.product((True, False), repeat=3)]
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
-    return next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
+    sentence = next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
+    whole = f"{sentence[:-1]}; no score judges the answers."
+    has_claim = any(row["clear"] for row in rows) and not any(finding.metric.is_score for finding in findings)
+    return whole if has_claim and len(whole.split()) <= MAX_WORDS else sentence
 
 
-def _trade_off(findings: Sequence[PairFinding], primary: PairFinding, most: int, has_size: bool) -> str:
-    """What the second of two variants gains and loses, `most` clauses, and what is not known of the primary metric.
+def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_size: bool) -> str:
+    """What the second of two variants clearly gains and loses, `most` clauses; empty if nothing is clear.
 
-    With `has_size` it says of what value the first loss or gain is, and how much more prompts would show.
+    With `has_first` it says than which, and with `has_size` of what value the first of them is.
     """
     scores = [finding.metric.name for finding in findings if finding.metric.is_score]
-    order = [primary.metric.name, SUCCESS, *scores, "cost_usd", "e2e_s", "ttft_s"]
+    primary = [finding.metric.name for finding in findings if finding.row["primary"]]
+    # Where no score judges the answers, how long they are says why they cost less.
+    order = [*primary, SUCCESS, *scores, COST, "e2e_s", "ttft_s", *([] if scores else ["output_tokens"])]
     by_name = {finding.metric.name: finding for finding in findings if finding.row["clear"]}
     clear = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
-    if any(finding.metric.name == "e2e_s" for finding in clear):
+    if "e2e_s" in by_name:
         # The first token says the same again.
-        clear = [finding for finding in clear if finding.metric.name != "ttft_s" or finding is primary]
+        clear = [finding for finding in clear if finding.metric.name != "ttft_s" or finding.row["primary"]]
     # What fails more often stands first: all else is of what was answered.
     clear = sorted(clear[:most], key=lambda finding: finding.metric.name != SUCCESS)
     text = ""
     for index, finding in enumerate(clear):
-        on = f" on {finding.metric.title.removeprefix('score ')}" if finding.metric.is_score and scores[1:] else ""
-        than = f" {finding.conjunction} {finding.first}" if not index else ""
-        if than and has_size and finding.metric.name != SUCCESS and not (finding.is_ratio or finding.row["estimated"]):
-            than += f" ({finding.metric.format_value(finding.row['first_value'])})"
         is_turn = index and (finding.better == finding.second) != (clear[index - 1].better == finding.second)
+        is_turn = is_turn and finding.metric.better != "neither"
         joint = "" if not index else ", but " if is_turn else ", " if index < len(clear) - 1 else " and "
-        text += f"{joint}{finding.claim()}{on}{than}"
-    text = f"{primary.second} {text}" if clear else ""
+        if finding.metric.name == SUCCESS:
+            share, of_first = (format_percent(1 - finding.row[f"{side}_value"]) for side in ("second", "first"))
+            text += f"{joint}fails in {share} of calls ({finding.first}: {of_first})"
+            continue
+        text += f"{joint}{finding.claim()}"
+        if finding.metric.is_score and scores[1:]:
+            text += f" on {finding.metric.title.removeprefix('score ')}"
+        if has_first and not index:
+            text += f" {finding.conjunction} {finding.first}"
+            if has_size and not (finding.is_ratio or finding.row["estimated"]):
+                text += f" ({finding.metric.format_value(finding.row['first_value'])})"
+        if finding.metric.is_score and finding.failed == "zero" and clear[0].metric.name == SUCCESS:
+            text += ", counting those as 0"
+    return text
+
+
+def _trade_off(findings: Sequence[PairFinding], most: int, *, has_size: bool) -> str:
+    """What the second of two variants gains and loses, and what is not known of the primary metric.
+
+    With `has_size` it says of what value the first loss or gain is, and how many more prompts would show.
+    """
+    primary = next(finding for finding in findings if finding.row["primary"])
+    gains = _gains(findings, most, has_first=True, has_size=has_size)
+    text = f"{primary.second} {gains}" if gains else ""
     if primary.row["clear"]:
         return text
-    doubt = primary.doubt(alone=not clear, has_size=has_size)
-    return f"{text}; {doubt}" if clear else doubt
+    doubt = primary.doubt(alone=not gains, has_size=has_size)
+    return f"{text}; {doubt}" if gains else doubt
+
+
+def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str) -> str:
+    """What each of a few variants gains and loses beside the baseline, and of which the primary metric is not known.
+
+    `doubt` is how long that is to be: with the number of prompts that would show it ("long"), "whole" or "brief".
+    """
+    parts: list[str] = []
+    for findings in pairs:
+        if gains := _gains(findings, most, has_first=not parts, has_size=False):
+            parts.append(f"{findings[0].second} {gains}")
+    unclear = [finding for findings in pairs for finding in findings if finding.row["primary"] and not finding.better]
+    apart_count = sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear)
+    if apart_count:
+        parts.append(f"{apart_count} of {len(pairs)} pairs were asked at different times")
+    elif unclear:
+        names, title = _list([finding.second for finding in unclear]), unclear[0].metric.title
+        if doubt == "brief" and parts:
+            parts.append(f"{title} of {names} is not clear")
+        else:
+            count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
+            verb = "differs" if len(unclear) == 1 else "differ"
+            text = f"{count} cannot tell whether {names} {verb} from {unclear[0].first} in {title}"
+            open_pairs = [finding for finding in unclear if finding.row["needed"] > finding.row["n"]]
+            widest = max(open_pairs, key=lambda finding: int(finding.row["needed"]), default=None)
+            parts.append(f"{text}: {widest.effort()}" if widest and doubt == "long" else text)
+    return "; ".join(parts)
 
 
 def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool, has_title: bool) -> str:
@@ -346,7 +429,7 @@ def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool, has_
             what = f"{others} from {base if has_names else 'it'}"
         else:
             what = f"{format_count(len(rest), 'variant')} from {base}"
-        on = f" on {title}" if not parts or (has_title and not any(title in part for part in parts)) else ""
+        on = f" by {title}" if not parts or (has_title and not any(title in part for part in parts)) else ""
         parts.append(f"{count} cannot tell {what}{on}{would}")
     return "; ".join(parts)
 
@@ -356,18 +439,19 @@ def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     pairs = list(dict.fromkeys((row["first"], row["second"]) for row in rows))
     is_one = len(pairs) == 1
     lines = []
-    for row in rows:
+    # What fails more often stands first: all else is of what was answered.
+    for row in sorted(rows, key=lambda row: not (row["metric"] == SUCCESS and row["clear"])):
         metric = find_metric(row["metric"])
         if not row["n"] or not (is_one or row["primary"] or metric.name in ("cost_usd", "e2e_s", SUCCESS)):
             continue
         finding = PairFinding(row, 0.95)
-        mark = ESTIMATE_MARK * bool(row["estimated"])
-        is_guess = row["estimated"] and finding.effect.high > MAX_FACTOR * finding.effect.low
-        values = [
-            "–" if is_guess else f"{mark}{metric.format_value(row[f'{side}_value'])}" for side in ("first", "second")
-        ]
+        values = []
+        for side in ("first", "second"):
+            value, least, most = (row[f"{side}_{end}"] for end in ("value", "least", "most"))
+            values.append(format_estimate(value, least, most, metric.format_value, brief=True))
         is_gain = finding.better == finding.second
         result = ("gained" if is_gain else "lost") if finding.better else "not clear"
+        result = f"{result}: {finding.reason}" if finding.reason else result
         if row["clear"] and metric.better == "neither":
             result = "differs"
         if row["standing"] not in ("", "unclear") and not (finding.better and is_gain):
@@ -375,7 +459,8 @@ def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
             result = f"{result} ({within})" if row["clear"] else within
         title = f"{metric.title}{' (primary)' if row['primary'] else ''}"
         names = [] if is_one else [str(row["second"])]
-        lines.append([*names, title, *values, format_difference(row), result])
+        difference = f"{'median ' if row['statistic'] == MEDIAN else ''}{format_difference(row)}"
+        lines.append([*names, title, *values, difference, result])
     if not lines:
         return [], []
     heads = (
@@ -416,7 +501,8 @@ def format_difference(row: Row, format_value: FormatValue | None = None) -> str:
     effect = Effect.of(row, format_value or find_metric(row["metric"]).format_difference)
     if math.isnan(effect.value):
         return "–"
-    if row["estimated"] and row["statistic"] == RATIO and effect.high > MAX_FACTOR * effect.low:
+    is_guess = any(row[f"{side}_most"] > MAX_FACTOR * row[f"{side}_least"] for side in ("first", "second"))
+    if row["estimated"] and (is_guess or (row["statistic"] == RATIO and effect.high > MAX_FACTOR * effect.low)):
         # A middle of ends so far apart would be a guess.
         return f"{ESTIMATE_MARK}{effect.range}"
     sign = "+" if effect.none == 0 < effect.value else ""
@@ -438,8 +524,10 @@ def format_p(p_value: float) -> str:
 class PairFinding:
     """What two variants show of one metric, in words."""
 
-    def __init__(self, row: Row, level: float) -> None:
+    def __init__(self, row: Row, level: float, failed: Failed = "zero") -> None:
         self.row = row
+        self.failed = failed
+        """How failed calls count in scores."""
         self.level = level
         self.first, self.second = quote(row["first"]), quote(row["second"])
         self.metric = find_metric(row["metric"])
@@ -453,6 +541,9 @@ class PairFinding:
             self.size = effect._replace(value=-effect.value, low=-effect.high, high=-effect.low)
         self.is_same = is_same(effect.low, effect.high)
         """Whether the effect is the same in every pair."""
+        is_unchanged = row["statistic"] == SHARE and row["share"] == row["share_more"] == 0
+        self.is_equal = is_unchanged or (self.is_same and effect.low == effect.none)
+        """Whether no pair differs."""
         self.conjunction = "as" if row["metric"] == COST and self.is_ratio else "than"
         name = "score" if self.metric.is_score else self.metric.name
         self.phrases = _PHRASES.get(name, _PHRASES[""])
@@ -475,9 +566,8 @@ class PairFinding:
             interval = f"{format_level(self.level)} interval {self.size.range}"
             interval = "the same in every pair" if self.is_same else interval
         else:
-            is_equal = self.is_same and self.effect.low == self.effect.none
-            statement = f"the same in all {count}" if is_equal else self.doubt(alone=True, has_size=True)
-            interval = "" if is_equal else self._explain_interval()
+            statement = f"the same in all {count}" if self.is_equal else self.doubt(alone=True, has_size=True)
+            interval = "" if self.is_equal and self.is_same else self._explain_interval()
         figures = ", ".join(filter(None, [statistic, interval, p_value, f"n = {count}"]))
         values = ""
         # Estimates have ends of their own, which the table of variants shows.
@@ -527,7 +617,7 @@ class PairFinding:
             return (
                 f"{self.second} and {self.first} were asked {format_duration(row['apart_s'])} apart: nothing is claimed"
             )
-        if self.is_same and self.effect.low == self.effect.none:
+        if self.is_equal:
             title = _capitalize(self.metric.title) if alone else self.metric.title
             return f"{title} is the same in all {format_count(n, 'prompt')}"
         would = ""
@@ -550,7 +640,7 @@ class PairFinding:
         """How many prompts would show how small a difference, or that it is within its margin."""
         row = self.row
         notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
-        return f"{format_about(row['needed'])} would{'' if row['standing'] else f' show {notable}'}"
+        return f"{format_about(row['needed'])}{' would' if row['standing'] else f' could show {notable}'}"
 
     def _explain_interval(self) -> str:
         """The interval of a difference that is not clear, and why it is not."""
@@ -561,15 +651,19 @@ class PairFinding:
         facts = f"{format_level(self.level)} interval {mark}{effect.range}"
         if self.is_same:
             facts = f"{effect.format_value(effect.low)} in every pair"
+        return f"{facts}, but {self.reason}" if self.reason else facts
+
+    @property
+    def reason(self) -> str:
+        """Why a difference is not clear though its interval leaves out none; empty otherwise."""
+        row, effect = self.row, self.effect
         excludes_none = effect.low > effect.none or effect.high < effect.none
-        if row["estimated"] or row["apart_s"] > MAX_APART_S:
-            return facts
-        if excludes_none and row["p_value"] >= 1 - self.level:
-            # The interval of few yes and no is an approximation, the p-value is exact.
-            return f"{facts}, but {format_p(row['p_value'])} by itself"
-        if excludes_none and row["comparisons"] > 1:
-            return f"{facts}, not enough for one of {row['comparisons']} comparisons"
-        return facts
+        if row["clear"] or not excludes_none or row["estimated"] or row["apart_s"] > MAX_APART_S:
+            return ""
+        # The interval of few yes and no is an approximation, the p-value is exact.
+        if row["p_value"] >= 1 - self.level:
+            return f"{format_p(row['p_value'])} by itself"
+        return f"not enough for one of {row['comparisons']} comparisons" if row["comparisons"] > 1 else ""
 
 
 def _capitalize(text: str) -> str:

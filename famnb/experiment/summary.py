@@ -106,13 +106,15 @@ class Summary:
     pairs: pd.DataFrame
     """One row a metric and pair of variants; see `famnb.experiment.comparison.judge`."""
     notes: tuple[str, ...]
-    """What the figures leave out, what they are judged by, and reservations about them."""
+    """What the figures leave out, and reservations about them."""
     headline: str
     """The trade-off in one sentence of fewer than 30 words."""
     verdict: tuple[str, ...]
     """What each two variants show of the primary metric and how sure that is; how reliably; and at what cost."""
     findings: tuple[str, ...]
     """The verdict, then what the data say of every other metric."""
+    methods: tuple[str, ...]
+    """How differences are judged."""
     level: float
     """Of every interval by itself; words claim a difference only if it is clear in the sense of `pairs`."""
     baseline: str
@@ -126,8 +128,8 @@ class Summary:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The notes, then the findings."""
-        return *self.notes, *self.findings
+        """The notes, the findings, and how differences are judged."""
+        return *self.notes, *self.findings, *self.methods
 
     @property
     def is_one_prompt(self) -> bool:
@@ -150,7 +152,7 @@ class Summary:
                 value, low, high = (line[name] for name in (column, f"{stem}_low", f"{stem}_high"))
                 interval = stats.Interval(value, low, high, n=0, level=self.level)
                 least, most = line.get(f"{stem}_least", 0), line.get(f"{stem}_most", 0)
-                factor = most / least if least > 0 else 1.0
+                factor = most / least if least > 0 else math.inf if most > least else 1.0
                 cells.append(UNKNOWN if math.isnan(value) else format_interval(interval, format_value, factor=factor))
             return cells
 
@@ -216,7 +218,7 @@ class Summary:
             for part in [[names, *columns[start : start + MAX_COLUMNS]]]
         )
         tables += f'<p style="opacity:0.75;font-size:0.9em">{escape_html(legend)}</p>'
-        rest = tables + html_paragraphs([*self.notes[MAX_NOTES:], *self.findings])
+        rest = tables + html_paragraphs(self.lines[len(self.notes[:MAX_NOTES]) :])
         folded = f"<details><summary>Figures of each variant, and all that was found</summary>{rest}</details>"
         return f"<div>{verdict}{trade_offs}{html_paragraphs(self.notes[:MAX_NOTES])}{folded}</div>"
 
@@ -288,7 +290,6 @@ def summary(
         *left_out,
         *notes,
         *narrative.cautions(reasons, list(dict.fromkeys(medians))),
-        *narrative.judging(compared, why, slo=limits, level=level),
     ]
     # That nothing of it is real comes first.
     all_notes.sort(key=lambda note: not note.startswith("Simulated"))
@@ -300,6 +301,7 @@ def summary(
         headline="",
         verdict=tuple(verdict),
         findings=(*verdict, *others),
+        methods=tuple(narrative.judging(compared, why, slo=limits, level=level)),
         level=level,
         baseline=first,
         primary=main,
@@ -308,7 +310,7 @@ def summary(
     )
     if len(variants) > 1:
         troubles = narrative.troubles(rows, main)
-        sentence = narrative.headline(compared, troubles, level=level, exploratory=exploratory)
+        sentence = narrative.headline(compared, troubles, level=level, exploratory=exploratory, failed=failed)
     else:
         figures = {head: cells[0] for head, cells in result.text_columns().items()}
         answered = figures.pop("answered")

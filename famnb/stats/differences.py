@@ -8,6 +8,7 @@ which means tell nothing.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -179,7 +180,7 @@ def paired_bounds(
     of the three is left out. The interval reaches over those of (second's low − first's high) and (second's high −
     first's low), so it holds the truth at its rate wherever between its bounds each input lies; the p-value is the
     larger of the two, and 1 unless both are on one side of 0: clear is what is clear at both ends. `ratio` likewise.
-    ValueError for bounds that do not enclose their values.
+    ValueError for bounds whose means do not enclose that of the values.
     """
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
@@ -265,7 +266,8 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     if low <= 0 <= high:
         p_value = max(p_value, 1 - level)
     spread = _spread(gaps, of=(means[0], means[1]))
-    return Difference(value, low, high, n, level, _UNKNOWN, p_value, spread)
+    found = Difference(value, low, high, n, level, _UNKNOWN, p_value, spread)
+    return dataclasses.replace(found, share=float((gaps < 0).mean()), share_more=float((gaps > 0).mean()))
 
 
 def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
@@ -311,14 +313,15 @@ def _envelope(first: Difference | Interval, second: Difference | Interval) -> tu
 
 
 def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
-    """The columns of the rows that have low, value and high. Raises ValueError if bounds do not enclose the value."""
+    """The columns of the rows that have low, value and high. Raises ValueError if their means are in another order."""
     missing = {"low", "value", "high"} - set(side.columns)
     if missing:
         raise InvalidRequest(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
     low, value, high = (as_floats(side[column], finite=column != "high") for column in ("low", "value", "high"))
     is_known = ~np.isnan(low + value + high)
-    if not ((low <= value) & (value <= high))[is_known].all():
-        raise InvalidRequest(f"{name}: expected low ≤ value ≤ high in every row")
+    means = [float(end[is_known].mean()) for end in (low, value, high)] if is_known.any() else [0.0]
+    if any(less > more and not math.isclose(less, more, rel_tol=1e-9) for less, more in itertools.pairwise(means)):
+        raise InvalidRequest(f"{name}: expected low ≤ value ≤ high, on average")
     columns, index = {"low": low, "value": value, "high": high}, side.index[is_known]
     return {column: pd.Series(values[is_known], index=index) for column, values in columns.items()}
 

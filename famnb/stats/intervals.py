@@ -192,7 +192,7 @@ def mean(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval:
     # All of n values are common ones with a probability of (1 - share) ** n.
     if (1 - RARE_SHARE) ** n > 1 - level:
         unseen = 1 - (1 - level) ** (1 / n)
-        cautions.append(f"{n} values can miss what is rarer than 1 in {1 / unseen:.0f}")
+        cautions.append(f"{n} values may not include what happens less often than once in {1 / unseen:.0f}")
     if abs(skewness) > MAX_SKEWNESS * math.sqrt(n):
         cautions.append("few values decide them")
     low, high = centre - below * error, centre + above * error

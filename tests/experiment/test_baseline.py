@@ -20,7 +20,7 @@ def test_each_variant_is_compared_with_itself_over_time():
         ["B, before", "B, after", False],
     ]
     assert found.pairs["difference"].tolist() == pytest.approx([0.5, 0], abs=0.05)
-    assert found.findings[0].startswith('Time to the end of the answer: "A, after" typically answers')
+    assert found.findings[0].startswith('Time to the end of the answer: "A, after" typically finishes')
     assert 'cannot tell whether "B, after" is faster than "B, before"' in found.findings[1]
 
 

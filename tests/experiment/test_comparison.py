@@ -26,7 +26,7 @@ def test_many_repeats_of_one_prompt_are_one_pair_of_which_nothing_else_is_said()
     assert found.pairs["n"].tolist() == [1]
     assert "1 prompt cannot tell whether B is faster than A: 6 are the fewest that could (" in found.verdict[0]
     assert found.table["e2e_s_n"].tolist() == [50, 50]
-    assert repr(found) == "One prompt is answered by both variants: n = 1 cannot show how they differ."
+    assert repr(found) == "Only one prompt was compared: n = 1 cannot show how the variants differ."
     assert "<table" not in found._repr_html_()
 
 
@@ -150,7 +150,7 @@ def test_unnamed_the_primary_metric_follows_from_what_was_asked_and_not_from_wha
     assert summary(plain).primary == "e2e_s"
     assert summary(plain, slo={"ttft_s": 1}).primary == "goodput"
     assert any(
-        "primary metric is score exact (the first score), judged alone" in note for note in summary(scored).notes
+        "primary metric is score exact (the first score), judged alone" in note for note in summary(scored).methods
     )
 
 

@@ -17,7 +17,7 @@ def test_a_sentence_says_by_how_much_how_sure_and_at_what_cost():
     found = summary(rows)
     speed, money = found.findings
     assert speed == (
-        "Time to the end of the answer: B answers 0.41 s sooner than A (1.62 s against 2.02 s; "
+        "Time to the end of the answer: B finishes 0.41 s sooner than A (1.62 s against 2.02 s; "
         "95% interval 0.38–0.43 s, p < 0.001, n = 60 pairs)."
     )
     assert money.startswith("Cost: B costs 2.1 times as much as A (")
@@ -36,10 +36,10 @@ def test_what_the_pairs_cannot_tell_is_said_with_how_many_would():
     )
     assert not few.pairs["clear"].any()
     assert few.findings[0].startswith("Time to the end of the answer: 4 prompts cannot tell whether B is faster than A")
-    assert few.findings[0].endswith("would show 0.20 s (n = 4 pairs).")
+    assert few.findings[0].endswith("could show 0.20 s (n = 4 pairs).")
     (line,) = many.findings
     assert "20 prompts cannot tell whether B is faster than A: about " in line
-    assert "would show 0.20 s (median of paired differences, 95% interval −" in line
+    assert "could show 0.20 s (median of paired differences, 95% interval −" in line
 
 
 def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so():
@@ -79,7 +79,7 @@ def test_means_that_n_or_tails_do_not_carry_are_not_compared_and_said_to_be_unsu
         for n in (6, 60)
     )
     assert "Medians of time to the end of the answer are compared: too few values decide the means." in few
-    assert "Means of score x may be off: 6 values can miss what is rarer than 1 in 3." in few
+    assert "Means of score x may be off: 6 values may not include what happens less often than once in 3." in few
     assert "Medians" not in many
     assert "may be off" not in many
 
@@ -115,7 +115,7 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
         frame(12, variants=("pro", "mini"), score_exact=right, cost_usd=(cost, cost / 5), e2e_s=(times, times - 1.1))
     )
     assert found.headline.startswith(
-        "mini costs a fifth as much as pro and typically answers 1.10 s sooner; 12 prompts"
+        "mini costs a fifth as much as pro and typically finishes 1.10 s sooner; 12 prompts"
     )
     assert "cannot tell whether its answers are as good: about " in found.headline
     assert len(found.headline.split()) < 30
@@ -130,9 +130,9 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
 
 
 def test_what_more_prompts_would_show_and_of_what_value_a_loss_is_are_in_the_first_sentence():
-    """No number of prompts tells two equal variants apart: it is a difference of some size that they would show."""
+    """No number of prompts tells two equal variants apart: it is a difference of some size that they could show."""
     right = (np.random.default_rng(1).random((2, 40)) < 0.8).astype(float)
-    assert " would show 0.0" in summary(frame(40, score_exact=right)).headline
+    assert " could show 0.0" in summary(frame(40, score_exact=right)).headline
     worse = summary(frame(40, score_exact=([1.0] * 39 + [0.0], [1.0, 0.0] * 20)))
     assert worse.headline == "B scores 0.475 lower than A (0.975)."
 
@@ -149,8 +149,8 @@ def test_rare_slow_calls_that_a_median_passes_over_are_in_the_first_sentence():
     times = spread(40, 1, 0.05, 1)
     times[:2] *= 20
     found = summary(frame(40, e2e_s=(spread(40, 2, 0.1), times)))
-    assert found.headline.startswith("B typically answers 0.99 s sooner than A (")
-    assert found.headline.endswith("; 2 of 40 calls of B took over 5 times its median.")
+    assert found.headline.startswith("B typically finishes 0.99 s sooner than A (")
+    assert "; 2 of 40 calls of B took over 5 times its median; " in found.headline
     assert "more than 5 times the median of their variant: A 0 of 40, B 2 of 40, up to 2" in found.notes[0]
     assert "took over" not in summary(frame(40, e2e_s=(times, times + 1))).headline
 
@@ -180,7 +180,9 @@ def test_at_most_three_reservations_stand_beside_the_first_sentence():
 def test_names_that_read_as_words_of_the_sentence_are_quoted():
     names = ("fam-2-5-pro, web", "fam-2-5-pro, messages")
     found = summary(frame(60, variants=names, e2e_s=(spread(60, 2, 0.1), spread(60, 1, 0.1, 1))))
-    assert found.headline == '"fam-2-5-pro, messages" answers 1.01 s sooner than "fam-2-5-pro, web" (2.01 s).'
+    assert found.headline.startswith(
+        '"fam-2-5-pro, messages" finishes 1.01 s sooner than "fam-2-5-pro, web" (2.01 s); '
+    )
 
 
 def test_a_variant_that_was_asked_a_day_later_is_compared_and_nothing_claimed():
@@ -222,9 +224,9 @@ def test_a_primary_metric_that_was_chosen_afterwards_is_judged_with_all_others()
     ("shift", "standing", "words"),
     [
         (0.0, "equivalent", "is as good on time to the end of the answer as A, within 0.20 s"),
-        (-1.0, "not worse", "B answers 1.00 s sooner than A"),
-        (1.0, "worse", "B answers 1.00 s later than A"),
-        (0.2, "unclear", "B answers 0.20 s later than A"),
+        (-1.0, "not worse", "B finishes 1.00 s sooner than A"),
+        (1.0, "worse", "B finishes 1.00 s later than A"),
+        (0.2, "unclear", "B finishes 0.20 s later than A"),
     ],
 )
 def test_a_margin_says_what_is_as_good_what_is_not_worse_and_what_is(shift, standing, words):
@@ -245,14 +247,36 @@ def test_the_pairs_that_are_needed_for_a_margin_are_planned():
 def test_the_one_that_is_not_known_of_three_is_named():
     times = spread(30, 2, 0.1)
     found = summary(frame(30, variants="ABC", e2e_s=(times, times - 1, times + spread(30, 0, 0.5, 1))))
-    assert "; 30 prompts cannot tell C from A on time to the end of the answer: about " in found.headline
-    assert found.headline.endswith(" would show 0.20 s.")
+    assert found.headline == (
+        "B typically finishes 1.00 s sooner than A; "
+        "30 prompts cannot tell whether C differs from A in time to the end of the answer."
+    )
+
+
+def test_of_three_variants_each_says_what_it_gains_and_loses():
+    columns = {"score_exact": (np.ones(60), np.repeat([0.0, 1.0], [30, 30]), np.repeat([0.0, 1.0], [3, 57]))}
+    columns["e2e_s"] = (spread(60, 2, 0.1), spread(60, 2, 0.1, 1), spread(60, 1, 0.1, 2))
+    found = summary(frame(60, variants=("base", "b", "c, terse"), **columns))
+    assert found.headline == (
+        'b scores 0.5 lower than base; "c, terse" finishes 1.00 s sooner; '
+        '60 prompts cannot tell whether "c, terse" differs from base in score exact.'
+    )
+
+
+def test_without_a_score_the_first_sentence_says_so():
+    found = summary(frame(60, e2e_s=(spread(60, 2, 0.1), spread(60, 1, 0.1, 1))))
+    assert found.headline.endswith("; no score judges the answers.")
 
 
 def test_calls_without_reported_tokens_are_in_the_first_sentence_if_another_metric_decides():
     rows = frame(40, e2e_s=(spread(40, 2, 0.1), spread(40, 1, 0.1, 1)))
     rows["output_tokens_source"] = np.where(rows["variant"] == "B", "estimated", "reported")
-    assert summary(rows).headline.endswith("; 40 of 80 calls did not report their tokens.")
+    named = "; B did not report the tokens of 40 of 40 calls, so its cost is uncertain."
+    assert summary(rows).headline.endswith(named)
+    rows.loc[rows["variant"] == "B", ["status", "error", "e2e_s"]] = ["failed", "StreamInterrupted", np.nan]
+    assert "tokens" not in summary(rows).headline, "nobody expects them of a stream that broke off"
+    rows = frame(40, e2e_s=(spread(40, 2, 0.1), spread(40, 1, 0.1, 1))).assign(output_tokens_source="estimated")
+    assert "; 80 of 80 calls did not report their tokens, so costs are uncertain" in summary(rows).headline
     rows["output_tokens_source"] = "reported"
     assert "tokens" not in summary(rows).headline
 
@@ -261,14 +285,14 @@ def test_of_many_variants_the_first_sentence_says_which_are_better_and_each_has_
     times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2))]
     found = summary(frame(20, variants="ABCDE", e2e_s=times, ttft_s=times[::-1]))
     assert [line.split(": ")[1].split()[0] for line in found.verdict] == ["B", "20", "D", "20"]
-    assert "B typically answers 0.89 s sooner than A (1.05 s against 1.95 s" in found.verdict[0]
+    assert "B typically finishes 0.89 s sooner than A (1.05 s against 1.95 s" in found.verdict[0]
     assert len(found.findings) == 8
     short, long = (
         summary(frame(20, variants=names, e2e_s=times)).headline
         for names in ("ABCDE", [f"fam-2-5, {name}, temperature 0.7" for name in "ABCDE"])
     )
-    assert short.startswith("B typically answers 0.89 s sooner than A; D typically answers 0.9")
-    assert short.endswith("; 20 prompts cannot tell 2 others from A.")
+    assert short.startswith("B typically finishes 0.89 s sooner than A; D typically finishes 0.9")
+    assert "; 20 prompts cannot tell 2 others from A; " in short
     assert long.startswith(
         '1 of 4 is better than "fam-2-5, A, temperature 0.7" on time to the end of the answer; 1 is worse; 20'
     )
@@ -279,4 +303,6 @@ def test_what_fails_more_often_is_said_so_first():
     rows = frame(40, e2e_s=(spread(40, 1, 0.1), spread(40, 1.3, 0.1, 1)))
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin([f"p{number}" for number in range(12)])
     rows.loc[failed, ["status", "error", "e2e_s"]] = ["failed", "ServerError", np.nan]
-    assert summary(rows).headline.startswith("B fails 30 points more often than A and ")
+    headline = summary(rows.assign(score_exact=1.0)).headline
+    assert headline.startswith("B fails in 30% of calls (A: 0%), scores 0.3 lower, counting those as 0")
+    assert summary(rows).trade_offs()[1][0][0] == "success rate"

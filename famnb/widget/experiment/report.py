@@ -125,7 +125,7 @@ def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, wri
 def _figures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) -> Iterator[matplotlib.figure.Figure]:
     """The figures that have something to show."""
     answered = rows[rows["status"].isin(ANSWERED)]
-    if answered.empty:
+    if answered.empty or summary.is_one_prompt:
         return
     if (summary.pairs["baseline"] & (summary.pairs["n"] > 0)).any():
         yield plot.differences(summary)
