@@ -214,7 +214,7 @@ class Client(BaseClient):
         still `running` as far as it has come. The call's record gets the answer; when it was finished is known as no
         later than now. Raises InvalidRequest for a reply that no service keeps, and the errors of `send`.
         """
-        return _result(self.engine.fetch(lambda: self._fetch_reply(reply, wait=wait)))
+        return _result(self._fetch_reply(reply, wait=wait))
 
     def models(self) -> list[str]:
         """The ids of the models that the service lists; raises the errors of `send`."""
@@ -270,7 +270,7 @@ class AsyncClient(BaseClient):
 
     async def fetch(self, reply: Reply, *, wait: bool = True) -> Reply:
         """`Client.fetch`, awaited."""
-        return await asyncio.wrap_future(self.engine.fetch(lambda: self._fetch_reply(reply, wait=wait)))
+        return await asyncio.wrap_future(self._fetch_reply(reply, wait=wait))
 
     async def models(self) -> list[str]:
         """`Client.models`, awaited."""
@@ -298,6 +298,8 @@ def _result(work: Future[T]) -> T:
         return work.result()
     finally:
         work.cancel()
+        # A failure's traceback has this frame, and so would hold itself.
+        del work
 
 
 def connect(

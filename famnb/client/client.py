@@ -7,6 +7,7 @@ import dataclasses
 import ssl
 import weakref
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -117,14 +118,20 @@ class BaseClient:
         target = endpoints.endpoint(endpoint or next(iter(self.endpoints)), self.endpoints)
         return strip_path(self.engine.addresses.url(target), target)
 
-    async def _fetch_reply(self, reply: Reply, *, wait: bool) -> Reply:
+    def _fetch_reply(self, reply: Reply, *, wait: bool) -> Future[Reply]:
+        """Have `Client.fetch` run on the I/O thread. Raises InvalidRequest for another reply."""
         if not (reply.id and reply.call_id and "previous_response_id" in type(reply.request).model_fields):
             raise InvalidRequest(
                 "fetch: expected the reply to a request for responses with `background=True`, which the service keeps; "
                 f"got {reply!r:.80}"
             )
-        call = await asyncio.to_thread(self.ledger.call, reply.call_id)
-        return await self.engine.fetch_reply(dataclasses.replace(call.exchange(), reply=reply), wait=wait)
+        call_id = reply.call_id
+
+        async def fetch() -> Reply:
+            call = await asyncio.to_thread(self.ledger.call, call_id)
+            return await self.engine.fetch_reply(dataclasses.replace(call.exchange(), reply=reply), wait=wait)
+
+        return self.engine.fetch(fetch)
 
     def compose(self, endpoint: str, prompt: str, **fields: Any) -> Request:
         """Return a prompt as a request of one of its endpoints; see `famnb.compose`. Raises InvalidRequest."""

@@ -63,7 +63,7 @@ class CallUpdate:
             )
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, eq=False, repr=False)
 class RunOnWorker:
     """The client that carries a run's calls on this worker, and the calls under way."""
 
@@ -95,8 +95,10 @@ async def make_call(run_id: str, call_id: str, request: Request) -> CallUpdate:
     if call_id in run.calls:
         stream.stop()
     run.calls[call_id] = stream
-    await stream.ended()
-    del run.calls[call_id]
+    try:
+        await stream.ended()
+    finally:
+        del run.calls[call_id]
     exchange = stream.exchange
     error = copy.copy(exchange.reply.error)
     if error is not None:

@@ -297,6 +297,9 @@ class CallEngine:
             return await work()
         except FamnbError as error:
             failure = error
+        except Exception as bug:
+            _log.error("a bug in famnb ended a request", exc_info=bug)
+            failure = FamnbError(self.credential.mask(f"a bug in famnb ended the request ({bug!r}); the log has more"))
         # Without the transport's frames, which hold the key.
         raise failure.with_traceback(None)
 
@@ -336,6 +339,7 @@ class CallEngine:
 
     async def _get(self, endpoint: str, path: str) -> bytes:
         """Return what the service has at a path below an endpoint's version."""
+        self._check_open()
         url = self._urls[endpoint].removesuffix(_path(endpoint)) + path
         limit_s, body = self.deadlines.finite("idle"), None
         with contextlib.suppress(TimeoutError):
@@ -397,7 +401,9 @@ class CallEngine:
         With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
         `retries` are the client's unless given. Raises InvalidRequest if `request` is not a request.
         """
-        exchange = self.make_exchange(request, labels=labels)
+        return self._start(self.make_exchange(request, labels=labels), limiters, retries)
+
+    def _start(self, exchange: Exchange, limiters: ServiceLimiters | None, retries: Retries | None) -> Stream:
         call = LiveCall(
             exchange=exchange,
             # Encoded on the caller's thread: the I/O thread is what all timings depend on.
@@ -413,10 +419,13 @@ class CallEngine:
         io.start(self._run(call))
         return Stream(call, io)
 
-    def _open_io(self) -> IOThread:
-        """The I/O thread, which closes this client's connections when the process ends."""
+    def _check_open(self) -> None:
         if self._closed:
             raise FamnbError("this client is closed; make a new one")
+
+    def _open_io(self) -> IOThread:
+        """The I/O thread, which closes this client's connections when the process ends."""
+        self._check_open()
         io = io_thread()
         if io is not self._io:
             # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
@@ -435,11 +444,10 @@ class CallEngine:
         progress: bool | None = None,
     ) -> Batch:
         """Start the calls of a `send_many`, of which `concurrency` run at a time at each service."""
-        limiters, requests = ServiceLimiters(concurrency), list(requests)
+        limiters = ServiceLimiters(concurrency)
         # All of them before the first is sent: a mistake in the last one should cost nothing.
-        for request in requests:
-            check_request(request)
-        return Batch([self.start(request, labels=labels, limiters=limiters) for request in requests], progress=progress)
+        exchanges = [self.make_exchange(request, labels=labels) for request in requests]
+        return Batch([self._start(exchange, limiters, None) for exchange in exchanges], progress=progress)
 
     def retire(self) -> None:
         """Close once no call is running; from any thread, also from the garbage collector's."""

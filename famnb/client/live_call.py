@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import math
 import threading
 import time
@@ -127,11 +128,14 @@ class DeadlineTimer:
         """While the body runs, a deadline or `stop` ends it, and the error that says why is raised."""
         self._deadlines, self._start = deadlines, time.monotonic()
         try:
-            async with asyncio.timeout(None) as self._timeout:
+            async with asyncio.timeout(None) as timeout:
+                self._timeout = timeout
                 # The total may be over at once, and `stop` may have come before the body.
                 self.expect("total")
                 yield
         except TimeoutError:
+            if not timeout.expired():
+                raise
             raise self._make_error() from None
         finally:
             self._timeout = None
@@ -336,7 +340,7 @@ class Stream:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the call is over and recorded, at most `timeout` seconds; return whether it is."""
-        return self._wait(self._buffer.outcome, timeout)
+        return self._wait(lambda: self._buffer.outcome, timeout)
 
     async def ended(self) -> None:
         """Wait, on any event loop and without blocking it, until the call is over and recorded."""
@@ -344,7 +348,7 @@ class Stream:
 
     def result(self) -> Reply:
         """Wait for the outcome and return it; raises the call's error."""
-        self._wait(self._buffer.outcome)
+        self._wait(lambda: self._buffer.outcome)
         return self._raise_or_return()
 
     def add_done_callback(self, callback: Callable[[Stream], object]) -> None:
@@ -355,7 +359,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Event]:
         seen, events = 0, self.events
-        while self._wait(self._buffer.change(seen)):
+        while self._wait(functools.partial(self._buffer.change, seen)):
             # In this order: once the call is over, the list grows no more.
             if not self.running and seen == len(events):
                 break
@@ -403,10 +407,10 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self.reply!r}>"
 
-    def _wait(self, future: Future[Any], timeout: float | None = None) -> bool:
+    def _wait(self, get_future: Callable[[], Future[Any]], timeout: float | None = None) -> bool:
         """Block until a future is done, and return whether it is; an interrupt of the kernel stops the call."""
         try:
-            return bool(futures.wait([future], timeout).done)
+            return bool(futures.wait([get_future()], timeout).done)
         except KeyboardInterrupt:
             self.stop()
             futures.wait([self._buffer.outcome], GRACE_S)

@@ -1,9 +1,13 @@
 """Replies that the service makes in the background: accepted at once, fetched later, recorded as one call."""
 
 import asyncio
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import famnb
@@ -60,3 +64,29 @@ def test_only_a_reply_that_a_service_keeps_can_be_fetched(tmp_path: Path):
     client = Client(profile="openai", base_url="http://127.0.0.1:9", api_key=KEY, ledger=tmp_path / "l.sqlite")
     with client, pytest.raises(famnb.errors.InvalidRequest, match="background=True"):
         client.fetch(famnb.Reply(id="chatcmpl-1", call_id="call_1", request=client.compose("chat", "Hello")))
+
+
+def test_a_fetch_that_waits_ends_with_its_client(tmp_path: Path):
+    with FaultServer(response("queued"), get=response("in_progress")) as server:
+        client = Client(profile="openai", base_url=server.url, api_key=KEY, ledger=tmp_path / "l.sqlite")
+        reply = client.ask("Think long.", endpoint="responses", background=True, stream=False)
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(client.fetch, reply)
+            # So that it has asked once, most likely; the outcome is the same if not.
+            time.sleep(0.2)
+            client.close()
+            with pytest.raises(famnb.FamnbError, match="this client is closed"):
+                waiting.result(30)
+
+
+class BrokenTransport(httpx.AsyncBaseTransport):
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise RuntimeError(f"cannot send {request.headers['authorization']}")
+
+
+def test_a_bug_while_models_are_listed_shows_no_key():
+    client = Client(profile="openai", base_url="http://127.0.0.1:9", api_key=KEY, transport=BrokenTransport())
+    with client, pytest.raises(famnb.FamnbError, match="a bug in famnb ended the request") as caught:
+        client.models()
+    frames = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert KEY not in frames

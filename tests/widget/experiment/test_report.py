@@ -113,7 +113,8 @@ def test_a_cost_that_lacks_prices_says_how_many_are_missing(experiment, tmp_path
 
 def test_a_report_of_hostile_text_loads_nothing_and_runs_nothing(client, tmp_path):
     variants = {EVIL: {"model": "fam-2-5-pro"}, "plain": {"model": "fam-2-5-mini"}}
-    exp = famnb.Experiment([{"id": EVIL, "prompt": EVIL}], variants, name=EVIL, client=client, system=EVIL)
+    prompts = [{"id": EVIL, "prompt": EVIL}, {"id": f"{EVIL}2", "prompt": f"{EVIL} again"}]
+    exp = famnb.Experiment(prompts, variants, name=EVIL, client=client, system=EVIL)
     exp.run(progress=False)
     page = write_report(exp, tmp_path / "report.html")
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
