@@ -6,11 +6,16 @@ entry here. Nothing else matches on an endpoint's name or request class.
 To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
 here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py`, in `famnb/__init__.py` (under
 `_UNLISTED`, where the names that are listed are 30) and `famnb/__init__.pyi`, and the one that accepts vendors' fields
-in `request/gateway_fields.py`. `tests/test_endpoints.py` names what is missing, and what matches on an endpoint
-elsewhere. Most tests of `tests/service` then try it as well; what they take for granted (turns, images, a system text,
-`top_p`, effort) and it cannot do has to be said there. A request says in its own methods how it carries a text, parts
-and a system text; what it cannot carry goes into `with_losses`. Where its prompt is a plain text alone, it has
-`with_earlier` and `with_content` of its own.
+in `request/gateway_fields.py`; in `_REQUESTS` of `profiles/local.py` if models on this machine have it.
+`tests/test_endpoints.py` names which of these is missing, and what matches on an endpoint elsewhere. Then the tests of
+`request`, `cli`, `service`, `widget/form` and `widget/composer` try it too: its fields go into `CASES` of
+`tests/service/test_field_effects.py`, its stream into `tests/support/wire_payloads.py`, and what tests take for granted
+(turns, images, a system text, tools, effort) and it cannot do has to be said in each of them.
+
+A request says in its own methods how it carries a text, parts and a system text; what it cannot carry, such as the
+roles of earlier turns, goes into `with_losses`. Where its prompt is a plain text alone, it has `with_earlier` and
+`with_content` of its own, which replaces the whole prompt: a system text in it would be lost. A field that no engine
+has is `Annotated[…, UNUSED]`. A dialect that varies chat's overrides `_read` to read and `_render_chunk` to write.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.csv:
         write_csv(frame, sys.stdout)
     elif frame.empty:
-        print("No calls fit these filters." if filters else "No calls are recorded yet. `famnb check` makes eight.")
+        print("No calls fit these filters." if filters else "No calls are recorded yet. `famnb check` makes some.")
     else:
         shown = format_calls(frame.tail(options.n), _COLUMNS)
         # To the second: a terminal has no room to spare.

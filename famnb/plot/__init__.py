@@ -27,9 +27,11 @@ Each figure is in the module of its name. It prepares its rows, opens a `chart.C
 `canvas.Canvas` that the chart gives it.
 
 To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `figsize=`, `width=` and `ax=` that draws on the
-canvas of a `chart.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name goes
-below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd frames, and
-at every size by `pytest -m full -k NAME tests/plot/test_gallery.py`. `notebooks/08-gallery.ipynb` shows it,
+canvas of a `chart.Chart`, whose `notes=` hold `simulation_note(frame)` and whose `details` have its numbers in words.
+Start from `plot/latency.py`, or from `plot/tokens.py` for a bar a group. A figure of measures takes its rows from
+`select_calls(frame)`, which leaves warm-ups out, one of what was used from `select_calls(frame, of_use=True)`. Its name
+goes below, into the table above, and into `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw it from odd frames,
+and at every size by `pytest -m full -k NAME tests/plot/test_gallery.py`. `notebooks/08-gallery.ipynb` shows it,
 `tests/bench/bench_plots.py` times it, and `tests/plot/test_grouping.py` has lists of those that leave warm-ups out and
 of those that show times.
 """

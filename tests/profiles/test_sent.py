@@ -143,6 +143,7 @@ def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
         assert client.send(request).text == '{"city": "Oslo"}'
     server.close()
     [asked] = server.requests
+    assert (name, endpoint) in SENT, f"what {name} sends on {endpoint} is to be added to SENT"
     assert json.loads(asked.body) == SENT[name, endpoint]
     assert asked.path == PATHS[name][endpoint]
     key_headers = {header: asked.headers.get(header) for header in ("authorization", "x-api-key", "api-key")}
