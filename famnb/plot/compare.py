@@ -22,8 +22,8 @@ from famnb.plot.effects import (
     NARROW_IN,
     draw_effect,
     draw_reference,
-    left_out_note,
     mark_style,
+    no_room_note,
     rows_that_fit,
     set_difference_axis,
 )
@@ -140,7 +140,7 @@ def compare(
         title=f"{capitalize(name)} by {by}, {f'paired by {paired_by}' if is_paired else 'not paired'}",
         x=label,
         notes=[
-            *left_out_note(len(groups) - len(shown), "group"),
+            *no_room_note(len(groups) - len(shown), "group"),
             *([missing_note] if missing else []),
             *([f"{who} not paired, for want of {wanted}; no difference is claimed."] if alone else []),
             *left_out,

@@ -19,14 +19,7 @@ from famnb.experiment.summary import Summary
 from famnb.formatting import format_level
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
-from famnb.plot.effects import (
-    draw_effect,
-    draw_reference,
-    left_out_note,
-    mark_style,
-    rows_that_fit,
-    set_difference_axis,
-)
+from famnb.plot.effects import draw_effect, draw_reference, mark_style, no_room_note, rows_that_fit, set_difference_axis
 from famnb.plot.layout import FigureSize, Width
 
 ROW_HEIGHT_IN, VARIANT_HEIGHT_IN = 0.3, 0.17
@@ -55,7 +48,7 @@ def differences(
     difference over the baseline's mean or, of costs, the mean ratio. Shares, and scores from 0 to 1, have axes of
     their own, for the difference itself. Intervals have the level of the summary. Filled is clear in the sense of
     `Summary.pairs`, after Holm's adjustment; hollow is not. ↓ stands where less is better, ↑ where more is. `.caption`
-    has every difference in its unit; into the caller's `ax` go the rows of the primary metric's axes.
+    has every difference in its unit; into the caller's `ax` go those of the primary metric's axes that fit.
     """
     size = FigureSize.choose(figsize, width, ax)
     if not isinstance(summary, Summary):
@@ -66,8 +59,11 @@ def differences(
     variants = [str(name) for name in summary.table.index]
     rows = [row for row in to_records(summary.pairs[summary.pairs["baseline"]]) if row["n"]]
     others = [name for name in variants if name != summary.baseline]
-    described = rows
-    metrics = _choose_metrics(rows, size)
+    described, room = rows, size
+    if ax is not None:
+        rows = [row for row in rows if _is_share(row) == _is_share(rows[0])]
+        room = FigureSize.scale_text(ax.bbox.width / ax.figure.dpi, ax.bbox.height / ax.figure.dpi)
+    metrics = _choose_metrics(rows, room)
     rows = [row for row in rows if row["metric"] in metrics]
     parts = [part for part in ([row for row in rows if _is_share(row) == which] for which in (False, True)) if part]
     # The metric that decides comes first.
@@ -80,7 +76,7 @@ def differences(
         x=_label(rows[0], summary) if rows else "",
         height_in=_height_in(parts[0]) if parts else None,
         notes=[
-            *left_out_note(len({row["metric"] for row in described}) - len(metrics), "metric"),
+            *no_room_note(len({row["metric"] for row in described}) - len(metrics), "metric"),
             *(note for note in summary.notes if note.startswith("Simulated")),
         ],
         ax=ax,
@@ -132,7 +128,7 @@ def _choose_metrics(rows: Sequence[Mapping[str, Any]], size: FigureSize) -> list
 
 def _least_row_in(variants: int, size: FigureSize) -> float:
     """The least height of a metric: of two lines of its name, or of marks that stand close."""
-    return max(ROW_HEIGHT_IN, 0.05 * variants) * size.text_scale
+    return max(ROW_HEIGHT_IN, 0.065 * variants) * size.text_scale
 
 
 def _is_share(row: Mapping[str, Any]) -> bool:

@@ -33,7 +33,7 @@ def rows_that_fit(size: FigureSize, *, row_in: float = 0.0) -> int | None:
     return max(int((size.height_in - AROUND_IN * size.text_scale) / max(row_in, MIN_ROW_IN)), 1)
 
 
-def left_out_note(count: int, noun: str) -> list[str]:
+def no_room_note(count: int, noun: str) -> list[str]:
     """The footnote of what a figure of a given height has no room for."""
     return [f"{NO_ROOM}{format_count(count, noun)}; see `.caption`."] if count > 0 else []
 
@@ -54,14 +54,16 @@ def draw_effect(
 
 def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str, Any]:
     """The style of the mark of a group: filled, or hollow if its difference is not clear."""
-    colour = canvas.palette.line_style(index)["color"]
+    colour, marker = canvas.palette.line_style(index)["color"], canvas.palette.marker(index)
+    # A cross of this size has little that is filled, or hollow.
+    size, edge = 9.5 if marker in "PX" else 7.0, min(canvas.size.text_scale, 1)
     return {
-        "marker": canvas.palette.marker(index),
-        "markersize": 7 * canvas.size.text_scale,
+        "marker": marker,
+        "markersize": size * canvas.size.text_scale,
         "linestyle": "none",
         "markerfacecolor": colour if is_clear else canvas.palette.ground,
         "markeredgecolor": canvas.palette.ground if is_clear else colour,
-        "markeredgewidth": 0.8 if is_clear else 1.6,
+        "markeredgewidth": (0.8 if is_clear else 1.6) * edge,
     }
 
 

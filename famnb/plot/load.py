@@ -15,7 +15,7 @@ from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_number, format_share
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
-from famnb.plot.effects import left_out_note, rows_that_fit
+from famnb.plot.effects import no_room_note, rows_that_fit
 from famnb.plot.grouping import require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import NOTE_PT, FigureSize, Width
@@ -60,7 +60,7 @@ def load(
         x="calls answered a second",
         y="seconds to the end",
         notes=[
-            *left_out_note(3 - parts, "part"),
+            *no_room_note(3 - parts, "part"),
             *([note] if len(drawn) < len(steps) else []),
             *left_out,
             *simulation_note(frame),
@@ -141,16 +141,18 @@ def _draw_goodput(chart: Chart, points: list[dict[str, float]]) -> None:
     if canvas is None:
         return
     axes, most = canvas.axes, float(table["offered"].max())
-    axes.plot([0, most], [0, most], linestyle=":", color=canvas.palette.soft, linewidth=1)
-    axes.plot(table["offered"], table["answered"], marker="o", color=canvas.palette.strong, label="answered")
+    axes.plot([0, most], [0, most], linestyle=":", color=canvas.palette.soft, linewidth=1, label="offered")
+    # Not in the colours of steps. Marks are whole where no call was answered, too.
+    marks: dict[str, Any] = {"markersize": 5 * canvas.size.text_scale, "linewidth": 1.4, "clip_on": False}
+    axes.plot(table["offered"], table["answered"], marker="o", color=canvas.palette.strong, label="answered", **marks)
     if table["kept"].notna().any():
-        kept: dict[str, Any] = {"color": canvas.palette.line_style(0)["color"], "linestyle": "--"}
+        kept: dict[str, Any] = {"color": canvas.palette.soft, "linestyle": "--", **marks}
         axes.plot(table["offered"], table["kept"], marker="s", label="kept the objective", **kept)
     axes.set_xlim(0, most * 1.05)
-    axes.set_ylim(bottom=0)
-    # What was answered lies on the diagonal or below it.
-    style: dict[str, Any] = {"fontsize": canvas.text_pt(NOTE_PT), "labelcolor": canvas.palette.strong}
-    axes.legend(loc="upper left", frameon=False, **style)
+    # What was answered lies on the diagonal or below it; above is room for the legend.
+    axes.set_ylim(0, most * 1.3)
+    style: dict[str, Any] = {"fontsize": canvas.size.text_pt(NOTE_PT), "labelcolor": canvas.palette.strong}
+    axes.legend(loc="upper left", ncols=3, frameon=False, columnspacing=1, borderaxespad=0, **style)
 
 
 def _count_in_flight(

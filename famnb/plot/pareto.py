@@ -133,7 +133,7 @@ def pareto(
     if not score:
         canvas.axes.set_ylim(bottom=0)
     chart.add_legend(
-        entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals are of new prompts"
+        entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals for new prompts"
     )
     return chart.finish()
 

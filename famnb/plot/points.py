@@ -187,8 +187,7 @@ def draw(points: Points) -> matplotlib.figure.Figure:
     if points.empty:
         return chart.finish_empty(points.empty)
     canvas = chart.create_canvas()
-    entries = _paint(canvas, points)
-    chart.add_legend(entries)
+    chart.add_legend(_paint(canvas, points))
     return chart.finish()
 
 

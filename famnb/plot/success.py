@@ -17,7 +17,7 @@ from famnb.experiment.budget import is_failure
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_interval, format_share
 from famnb.plot.chart import Chart, LegendEntry
-from famnb.plot.effects import NARROW_IN, draw_effect, left_out_note, mark_style, rows_that_fit
+from famnb.plot.effects import NARROW_IN, draw_effect, mark_style, no_room_note, rows_that_fit
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, require_columns, select_calls
 from famnb.plot.labels import simulation_note
@@ -79,7 +79,7 @@ def success(
         title=f"Success rate by {by}",
         x="share of calls that were answered",
         notes=[
-            *left_out_note(len(reasons) if shown.empty else 0, "reason"),
+            *no_room_note(len(reasons) if shown.empty else 0, "reason"),
             *([note] if untried else []),
             *left_out,
             *simulation_note(frame),

@@ -179,7 +179,7 @@ def _draw_bars(canvas: Canvas, sums: pd.DataFrame, guessed: pd.DataFrame, texts:
     is_wide = max(canvas.text_width(text, NOTE_PT) for text in full) > MAX_TEXT_SHARE
     shown = brief if is_wide else full
     for y, (end, text) in enumerate(zip(left, shown, strict=True)):
-        style = {"fontsize": canvas.text_pt(NOTE_PT), "color": canvas.palette.soft, "ha": "left", "va": "center"}
+        style = {"fontsize": canvas.size.text_pt(NOTE_PT), "color": canvas.palette.soft, "ha": "left", "va": "center"}
         canvas.annotate(text, at=(end, y), offset_pt=(4, 0), xycoords="data", **style)
     # The axis ends where the text after the longest bar does.
     room = 1 / max(1 - max(canvas.text_width(text, NOTE_PT) for text in shown) - 0.06, 0.3)
