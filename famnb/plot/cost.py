@@ -23,7 +23,7 @@ from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import FigureSize, Width, text_width_in
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
@@ -64,7 +64,10 @@ def cost(
     if interactive:
         return show_points(frame, x="started_at", y="cost_usd", by=by, figsize=figsize, width=width, ax=ax)
     frame, left_out = select_calls(frame, of_use=True)
-    frame = frame.assign(started_at=to_naive_utc(time_column(frame)), is_unknown=is_unpriced(frame))
+    # The counts that a price needs.
+    has_usage = frame[list(COUNT_COLUMNS)].notna().all(axis=1)
+    times, is_unknown = to_naive_utc(time_column(frame)), is_unpriced(frame)
+    frame = frame.assign(started_at=times, is_unknown=is_unknown, has_usage=has_usage)
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
     counted = frame[is_counted & frame["started_at"].notna()]
@@ -85,7 +88,7 @@ def cost(
     # What is not known adds nothing to a sum; the sum says so.
     rows = pd.DataFrame({name: counted[name].to_numpy(dtype=float, na_value=0.0) for name in COST_COLUMNS})
     rows = rows.assign(group=codes, is_unknown=counted["is_unknown"].to_numpy(dtype=bool))
-    rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
+    rows["has_usage"] = counted["has_usage"].to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
     if period:
         times = counted["started_at"]
@@ -131,7 +134,8 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
     entries = []
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        known, style = part[~part["is_unknown"]], canvas.palette.line_style(index)
+        known = part[~part["is_unknown"]]
+        style = {"linewidth": 1.8 * min(canvas.size.text_scale, 1), **canvas.palette.line_style(index)}
         if len(known):
             x = known["x"].to_numpy()
             drawn = np.arange(len(x))
@@ -147,11 +151,11 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
                 canvas.axes.fill_between(times, low, high, step="post", **area)
             # Steps rather than slopes: a sum holds until the next call.
             x, y = np.append(times[:1], times), np.append([0.0], best)
-            canvas.axes.step(x, y, where="post", linewidth=1.8, **style)
+            canvas.axes.step(x, y, where="post", **style)
             # One call alone has no line.
             canvas.axes.vlines(times[-1], low[-1], high[-1], color=style["color"], linewidth=2)
             canvas.axes.plot(times[-1:], best[-1:], marker="o", markersize=4.5, color=style["color"], clip_on=False)
-        entries.append(_legend_entry(Line2D([], [], linewidth=2, **style), group, part))
+        entries.append(_legend_entry(Line2D([], [], **style), group, part))
     return entries
 
 
@@ -176,7 +180,8 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     # As many labels as fit beside each other.
     # A week is named by its first day, of which the second is known.
     names = [str(period).partition("/")[0] for period in periods]
-    label_width = max(map(canvas.text_width, names[:1]), default=0.1) * 1.35
+    tick_pt = axes.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+    label_width = text_width_in(names[0], tick_pt) / canvas.width_in * 1.35 if names else 0.1
     every = max(1, math.ceil(len(periods) * label_width))
     axes.set_xticks(range(0, len(periods), every), names[::every])
     axes.set_xlim(-0.7, len(periods) - 0.3)
@@ -200,7 +205,7 @@ def _format_sum(rows: pd.DataFrame) -> str:
 def _missing_notes(frame: pd.DataFrame) -> list[str]:
     """What is not in the sums, and why."""
     unknown = frame[frame["is_unknown"]]
-    unpriced, uncounted = unknown[_has_usage(unknown)], unknown[~_has_usage(unknown)]
+    unpriced, uncounted = unknown[unknown["has_usage"]], unknown[~unknown["has_usage"]]
     notes = []
     if len(unpriced):
         models = sorted(str(model) for model in unpriced["model"].dropna().unique())
@@ -212,8 +217,3 @@ def _missing_notes(frame: pd.DataFrame) -> list[str]:
     if len(uncounted):
         notes.append(f"Not in the sum: {format_count(len(uncounted), 'call')} whose token counts are not known.")
     return notes
-
-
-def _has_usage(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which calls have the counts that a price needs."""
-    return frame[list(COUNT_COLUMNS)].notna().all(axis=1)

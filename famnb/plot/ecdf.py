@@ -53,13 +53,13 @@ def ascending_values(rows: pd.DataFrame, group: int) -> np.ndarray[Any, Any]:
 
 def draw_ecdf(canvas: Canvas, group: int, values: np.ndarray[Any, Any]) -> Line2D:
     """Draw the share of ascending values up to each x in the style of a group; returns a line for the legend."""
-    style = canvas.palette.line_style(group)
-    handle = Line2D([], [], linewidth=2, **style)
+    style: dict[str, Any] = {"linewidth": 1.8 * min(canvas.size.text_scale, 1), **canvas.palette.line_style(group)}
+    handle = Line2D([], [], **style)
     if not len(values):
         return handle
     x, shares = ecdf_steps(values)
     # The line begins at 0 under the smallest value.
-    canvas.axes.step(np.concatenate([x[:1], x]), np.concatenate([[0.0], shares]), where="post", linewidth=1.8, **style)
+    canvas.axes.step(np.concatenate([x[:1], x]), np.concatenate([[0.0], shares]), where="post", **style)
     if len(values) <= MAX_DOTS:
         canvas.axes.plot(values, shares, marker="o", markersize=4, linestyle="none", color=style["color"])
     return handle

@@ -100,7 +100,10 @@ def latency(
             _draw_hours(canvas, index, len(groups), group, rows[rows["group"] == index].dropna(), scale, format_value)
             for index, group in enumerate(groups)
         ]
-        canvas.axes.set(xticks=range(0, 25, 3), xlim=(-0.3, 24))
+        hours = rows["hour"][rows.notna().all(axis=1)]
+        first, end = (int(hours.min()), int(hours.max()) + 1) if len(hours) else (0, 24)
+        canvas.axes.set_xticks(range(first, end + 1, math.ceil((end - first) / 8)))
+        canvas.axes.set_xlim(first - 0.02 * (end - first), end)
         canvas.axes.set_ylim(bottom=0)
         chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
     else:
@@ -123,8 +126,8 @@ def _draw_hours(
     canvas: Canvas, index: int, groups: int, group: str, rows: pd.DataFrame, scale: float, format_value: FormatValue
 ) -> LegendEntry:
     """Draw a group's median and 95th percentile of each hour."""
-    style = canvas.palette.line_style(index)
-    (handle,) = canvas.axes.plot([], [], marker="o", markersize=4, linewidth=1.4, **style)
+    style, thin = canvas.palette.line_style(index), min(canvas.size.text_scale, 1)
+    (handle,) = canvas.axes.plot([], [], marker="o", markersize=4 * thin, linewidth=1.4, **style)
     # All marks of a kind in one line: matplotlib takes longer to make a line than we do to find where it is. An hour
     # without a value is a gap in it.
     medians, p95s, intervals = (list[tuple[float, float]]() for _ in range(3))
@@ -133,7 +136,7 @@ def _draw_hours(
         # Moved a little, so that groups do not hide each other.
         x = hour + 0.5 + (0.5 * (index - (groups - 1) / 2) / groups)
         if not stats.carries(len(values), 0.5):
-            canvas.axes.plot([x] * len(values), values * scale, marker="x", markersize=4, color=style["color"])
+            canvas.axes.plot([x] * len(values), values * scale, marker="x", markersize=4 * thin, color=style["color"])
             medians.append((x, math.nan))
             continue
         median = stats.percentile(values, 0.5)
@@ -142,9 +145,9 @@ def _draw_hours(
             intervals += [(x, median.low * scale), (x, median.high * scale), (x, math.nan)]
         if stats.carries(len(values), 0.95):
             p95s.append((x, stats.percentile(values, 0.95).value * scale))
-    canvas.axes.plot(*np.reshape(intervals, (-1, 2)).T, color=style["color"], linewidth=1.6)
+    canvas.axes.plot(*np.reshape(intervals, (-1, 2)).T, color=style["color"], linewidth=1.6 * thin)
     marks = hollow_marker(canvas, style["color"], 5)
     canvas.axes.plot(*np.reshape(p95s, (-1, 2)).T, marker="D", linestyle="none", **marks)
-    canvas.axes.plot(*np.transpose(medians), marker="o", markersize=4, linewidth=0.9, **style)
+    canvas.axes.plot(*np.transpose(medians), marker="o", markersize=4 * thin, linewidth=0.9 * thin, **style)
     facts = [f"median {format_value(float(rows['value'].median()))} in all"] if len(rows) > 1 else []
     return LegendEntry(handle, group, facts, f"{len(rows):,}")

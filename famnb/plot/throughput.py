@@ -23,6 +23,8 @@ from famnb.plot.layout import FigureSize, Width
 # One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.
 BINS = (16, 120)
 """The fewest and the most steps that the time is divided into."""
+MIN_STEP_PT = 3.75
+"""The least width of a step: narrower ones are no lines, and bars without a colour."""
 # More lines cross each other too often to be followed; stacked, their sum can be read as well.
 MAX_LINES = 3
 """Up to this many groups each have a line; more are stacked."""
@@ -55,8 +57,6 @@ def throughput(
     known = table.notna().all(axis=1)
     rows = table.assign(group=codes)[known].reset_index(drop=True)
     last = float(rows["end"].max()) if len(rows) else 1.0
-    # Calls that began and ended at one moment span a millisecond: over no time there is no rate.
-    edges = np.linspace(0, last or 1e-3, int(np.clip(len(rows) // 2, *BINS)) + 1)
     unit_s, unit = next(((unit_s, name) for limit, unit_s, name in UNITS_OF_TIME if last <= limit), (86_400.0, "days"))
     missing = len(frame) - len(rows)
     needed = "an output count or an end"
@@ -74,6 +74,9 @@ def throughput(
     if rows.empty:
         return chart.finish_empty(no_rows_reason(frame, needed))
     canvas = chart.create_canvas()
+    bins = int(np.clip(min(len(rows) // 2, canvas.width_in * 72 / MIN_STEP_PT), *BINS))
+    # Calls that began and ended at one moment span a millisecond: over no time there is no rate.
+    edges = np.linspace(0, last or 1e-3, bins + 1)
     entries = _draw_rates(canvas, groups, rows, edges, unit_s)
     stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
     step = format_duration(float(edges[1]))
@@ -110,19 +113,20 @@ def _draw_rates(
     below = np.zeros(len(edges) - 1)
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        line, area = canvas.palette.line_style(index), canvas.palette.area_style(index)
+        line = {"linewidth": 1.6 * min(canvas.size.text_scale, 1), **canvas.palette.line_style(index)}
+        area = canvas.palette.area_style(index)
         rates = np.diff(amount_by(edges, part)) / np.diff(edges)
         if is_stacked:
             axes.stairs(below + rates, edges / unit_s, baseline=below, fill=True, **area)
             below = below + rates
         elif len(part):
-            axes.stairs(rates, edges / unit_s, linewidth=1.6, **line)
+            axes.stairs(rates, edges / unit_s, **line)
             axes.stairs(rates, edges / unit_s, fill=True, alpha=0.1, color=line["color"])
         total = float(part["amount"].sum())
         mean, peak = format_number(total / edges[-1]), format_number(rates.max())
         mark = ESTIMATE_MARK if part["estimated"].any() else ""
         facts = [f"mean {mark}{mean}/s", f"peak {mark}{peak}", f"{mark}{format_count(total)} tokens"]
-        handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
+        handle: Artist = Patch(**area) if is_stacked else Line2D([], [], **line)
         entries.append(LegendEntry(handle, group, facts, f"{len(part):,}"))
     axes.set_xlim(0, edges[-1] / unit_s)
     axes.set_ylim(bottom=0)

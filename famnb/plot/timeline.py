@@ -8,7 +8,7 @@ import matplotlib.figure
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
@@ -53,16 +53,18 @@ def timeline(
         events = deltas(found)
         content = events[(events["chars"] > 0) & events["kind"].isin(KIND_PARTS)]
         return show_points(content, x="t_s", y="chars", by="kind", figsize=figsize, width=width, ax=ax)
-    x, y = "seconds since the request was sent", "characters so far"
     model = found.model or getattr(found.request, "model", "")
     name = " · ".join(name for name in (shorten(model), found.endpoint) if name)
-    chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(found), ax=ax, size=size)
     # One that was cut off has no terminal event, but a last read.
     total = found.timing.e2e_s or (found.reads[-1].t_ns / 1e9 if found.reads else None)
+    unit, scale = ("milliseconds", 1e3) if total is not None and total < 1 else ("seconds", 1.0)
+    title, x = f"One reply: {name}" if name else "One reply", f"{unit} since the request was sent"
+    chart = Chart(title=title, x=x, y="characters so far", notes=_notes(found), ax=ax, size=size)
     if total is None:
         return chart.finish_empty(_empty_reason(found))
     series = _characters_by_kind(found, total)
     canvas = chart.create_canvas()
+    canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda time_s, _: f"{time_s * scale:g}"))
     entries = _draw_characters(canvas, series, total)
     _draw_bands(canvas, found.timing, total, has_thinking="thinking" in series)
     _draw_marks(canvas, found, total)
@@ -94,7 +96,7 @@ def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: b
         canvas.axes.axvspan(start, end, color=colour, alpha=0.1, linewidth=0, zorder=0)
         # Between the ends of the band, and in the room that is left above the lines.
         room = (end - start) / (total * X_MARGIN) * 0.9
-        texts = (f"{part}  {_format_time(end - start)}", part)
+        texts = (f"{part}  {format_duration(end - start, ms_below=1)}", part)
         text = next((text for text in texts if canvas.text_width(text) < room), "")
         canvas.annotate(
             text,
@@ -150,7 +152,7 @@ def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> None:
         left = min(max(across - width / 2, 0), 1 - width)
         row = next((row for row, until in enumerate(filled) if until < left), len(filled))
         filled[row : row + 1] = [left + width + 0.02]
-        above_pt = 3 + canvas.text_pt(TICK_PT) * 1.35 * row
+        above_pt = 3 + canvas.size.text_pt(TICK_PT) * 1.35 * row
         text_colour = canvas.palette.text_colour(colour)
         canvas.annotate(name, at=(left, 1), offset_pt=(0, above_pt), va="bottom", color=text_colour)
     if is_bad_end:
@@ -161,21 +163,17 @@ def _facts(reply: Reply, total: float) -> str:
     timing = reply.timing
     facts = []
     if reply.streamed and timing.ttft_s is not None:
-        facts.append(f"first token {_format_time(timing.ttft_s)}")
+        facts.append(f"first token {format_duration(timing.ttft_s, ms_below=1)}")
     if timing.think_s is not None and timing.ttfa_s is not None:
-        facts.append(f"first answer {_format_time(timing.ttfa_s)}")
-    facts.append(f"{END_NAMES.get(reply.status, 'end')} {_format_time(total)}")
+        facts.append(f"first answer {format_duration(timing.ttfa_s, ms_below=1)}")
+    facts.append(f"{END_NAMES.get(reply.status, 'end')} {format_duration(total, ms_below=1)}")
     if reply.finish_reason and reply.finish_reason not in ("stop", "cancelled", "error"):
         facts.append(f"finish reason {reply.finish_reason}")
     if reply.usage.output_tokens is not None:
         facts.append(f"{format_count(reply.usage.output_tokens)} output tokens")
     if timing.icl_p50_s is not None:
-        facts.append(f"median gap {_format_time(timing.icl_p50_s)}")
+        facts.append(f"median gap {format_duration(timing.icl_p50_s, ms_below=1)}")
     return " · ".join(facts)
-
-
-def _format_time(seconds: float) -> str:
-    return format_duration(seconds, ms_below=1)
 
 
 def _notes(reply: Reply) -> list[str]:

@@ -91,3 +91,8 @@ def test_lines_that_are_apart_already_keep_their_names() -> None:
     assert ", whole" not in figure_text(plot.latency(MIXED, by="streamed"))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.iloc[2:]))
     assert "m (n=2)" in legend_texts(plot.latency(MIXED.assign(ttft_s=MIXED["ttft_s"].mask(~MIXED["streamed"]))))
+
+
+def test_the_hours_of_a_day_are_those_that_have_calls():
+    low, high = plot.latency(many_calls(60), over="hour").axes[0].get_xlim()
+    assert 13.9 < low < 14 < high == 15

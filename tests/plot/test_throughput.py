@@ -30,3 +30,9 @@ def test_rates_of_estimated_tokens_are_marked():
     frame = many_calls(20, models=1).assign(output_tokens_source="estimated")
     assert "mean ≈ " in plot.throughput(frame).alt
     assert "≈" not in plot.throughput(frame.assign(output_tokens_source="reported")).alt
+
+
+def test_no_step_is_narrower_than_a_line():
+    figure = plot.throughput(many_calls(300, models=1), figsize=(3.3, 2.6))
+    (steps,) = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
+    assert steps.get_data().values.size < 60

@@ -6,7 +6,7 @@ import pytest
 
 from famnb import plot
 from famnb.record import Ledger
-from tests.plot.plot_figures import THOUGHTFUL, figure_text
+from tests.plot.plot_figures import REPLIES, THOUGHTFUL, figure_text
 from tests.support.exchanges import exchange
 
 
@@ -33,3 +33,9 @@ def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.Mo
     with Ledger() as ledger:
         ledger.on_close(call).result()
         assert len({plot.timeline(which).alt for which in (call.reply, ledger.call(call.id), call.id)}) == 1
+
+
+def test_the_axis_of_a_timeline_has_the_unit_of_its_times():
+    axes = plot.timeline(REPLIES["one instant"]).axes[0]
+    assert axes.get_xlabel() == "milliseconds since the request was sent"
+    assert axes.xaxis.get_major_formatter()(0.25, 0) == "250"
