@@ -75,19 +75,20 @@ class Canvas:
         if figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         width_in, height_in = (side / figure.dpi for side in axes.bbox.size)
-        size = FigureSize.scale_text(width_in, height_in, FULL_TEXT_AXES_IN)
+        tick = axes.xaxis.get_major_ticks(1)[0].label1
+        # Names and legend are no larger than the caller's own text, whose ticks have 10 points unless styled.
+        most = float(tick.get_fontsize()) / 10
+        size = FigureSize.scale_text(width_in, height_in, FULL_TEXT_AXES_IN, most)
         part: Any = axes.get_figure(root=False)
         grounds = part.get_facecolor(), figure.get_facecolor()
         canvas = cls(figure, axes, palette_over(axes.get_facecolor(), *grounds), False, size, width_in)
         around = palette_over(*grounds)
         for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
             text.set_color(_seen_colour(text.get_color(), around))
-        ticks = axes.xaxis.get_major_ticks(1)[0].label1.get_color()
-        if _seen_colour(ticks, around) != ticks:
+        if _seen_colour(tick.get_color(), around) != tick.get_color():
             axes.tick_params(which="both", colors=around.strong)
         for spine in axes.spines.values():
-            if spine.get_visible():
-                spine.set_edgecolor(_seen_colour(spine.get_edgecolor(), around))
+            spine.set_edgecolor(_seen_colour(spine.get_edgecolor(), around))
         return canvas
 
     @classmethod
@@ -109,17 +110,13 @@ class Canvas:
             spine.set_color(palette.faint)
             spine.set_linewidth(1)
             spine.set_capstyle("round")
-        axes.tick_params(colors=palette.soft, labelsize=self.text_pt(TICK_PT), length=3, width=0.8)
+        axes.tick_params(colors=palette.soft, labelsize=self.size.text_pt(TICK_PT), length=3, width=0.8)
         axes.grid(visible=True, color=palette.faint, linewidth=0.6, alpha=0.7)
         axes.set_axisbelow(True)
 
-    def text_pt(self, points: float) -> float:
-        """The size of a text that has so many points in a figure of the usual size."""
-        return self.size.text_pt(points)
-
     def text_width(self, text: str, points: float = TICK_PT) -> float:
         """Return about which share of the axes' width a text takes."""
-        return text_width_in(text, self.text_pt(points)) / max(self.width_in, 0.1)
+        return text_width_in(text, self.size.text_pt(points)) / max(self.width_in, 0.1)
 
     def set_labels(self, *, x: str = "", y: str = "") -> None:
         """Set the labels of both axes; in the caller's style on the caller's axes."""
@@ -127,7 +124,7 @@ class Canvas:
         height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
         if self.is_own:
             for label in (axes.xaxis.label, axes.yaxis.label):
-                label.set(fontsize=self.text_pt(LABEL_PT), color=self.palette.soft)
+                label.set(fontsize=self.size.text_pt(LABEL_PT), color=self.palette.soft)
         points = float(axes.xaxis.label.get_fontsize())
         axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **PLAIN_TEXT)
         axes.set_ylabel("\n".join(wrap_text(y, max(height_in, 1.0), points)), **PLAIN_TEXT)
@@ -140,7 +137,7 @@ class Canvas:
         for axis, text, room_in in zip((self.axes.xaxis, self.axes.yaxis), self.labels, rooms_in, strict=True):
             label = axis.label
             before = label.get_text()
-            label.set_text("\n".join(wrap_text(text, room_in, self.text_pt(LABEL_PT))))
+            label.set_text("\n".join(wrap_text(text, room_in, self.size.text_pt(LABEL_PT))))
             is_changed |= label.get_text() != before
         return is_changed
 
@@ -159,8 +156,13 @@ class Canvas:
 
         In figures of a given height, and on the caller's axes, the text shrinks until the rows have room for it.
         """
-        points, room_in = self.text_pt(TICK_PT), ROW_NAME_SHARE * self.size.width_in
+        points, room_in = self.size.text_pt(TICK_PT), ROW_NAME_SHARE * self.size.width_in
         lines = min(max(int(row_in * 72 / (points * LINE_SPACING)), 1), 3)
+        if lines == 1:
+            widest_in = max((text_width_in(name, points) for name in names), default=room_in)
+            # Up to a fifth smaller rather than cut.
+            smaller = points * min(room_in / widest_in, 1)
+            points = smaller if smaller >= max(MIN_TEXT_PT, 0.8 * points) else points
         wrapped = [wrap_text(name, room_in, points) for name in names]
         if max(map(len, wrapped), default=1) <= lines:
             shown = ["\n".join(rows) for rows in wrapped]
@@ -208,7 +210,7 @@ class Canvas:
     def annotate(self, text: str, *, at: tuple[float, float], offset_pt: tuple[float, float], **style: Any) -> Text:
         """Add soft text at a position (0 to 1) in the axes, moved by `offset_pt` points."""
         options: dict[str, Any] = {
-            "fontsize": self.text_pt(TICK_PT),
+            "fontsize": self.size.text_pt(TICK_PT),
             "color": self.palette.soft,
             "annotation_clip": False,
             "xycoords": "axes fraction",
@@ -218,9 +220,9 @@ class Canvas:
 
     def add_inside_legend(self, handles: Sequence[Artist], names: Sequence[str]) -> None:
         """Add a legend to the caller's axes, in room that is made for it above the data."""
-        points = self.text_pt(NOTE_PT)
+        points = self.size.text_pt(NOTE_PT)
         room_in = self.width_in - 2 * points / 72
-        handle_in = 3.0 * points / 72
+        handle_in = 3.3 * points / 72
         widest_in = handle_in + max(text_width_in(name, points) for name in names)
         columns = min(max(int(room_in / widest_in), math.ceil(len(names) / MAX_LEGEND_ROWS)), len(names))
         names = fit_names(names, room_in / columns - handle_in, points)
@@ -230,12 +232,12 @@ class Canvas:
             loc="upper left",
             ncols=columns,
             fontsize=points,
-            handlelength=1.6,
+            handlelength=1.9,
             handletextpad=0.5,
             columnspacing=0.9,
             labelspacing=0.3,
             borderaxespad=0.3,
-            framealpha=0.85,
+            framealpha=1.0,
             facecolor=self.palette.ground,
             edgecolor="none",
         )
@@ -247,15 +249,15 @@ class Canvas:
         share = (legend.get_window_extent().height + 0.5 * points / 72 * self.figure.dpi) / self.axes.bbox.height
         low, high = self.axes.get_ylim()
         self.axes.set_ylim(low, low + (high - low) / (1 - min(share, MAX_LEGEND_SHARE)))
+        ticks = [tick for tick in self.axes.get_yticks() if min(low, high) <= tick <= max(low, high)]
+        if len(ticks) > 1:
+            # None beside the legend: no score is 1.4.
+            self.axes.set_yticks(ticks)
 
     def show_message(self, sentence: str) -> None:
         """Show a sentence in place of data: why there is none, and what to do."""
-        self.axes.set_xticks([])
-        self.axes.set_yticks([])
-        self.axes.grid(visible=False)
-        for spine in self.axes.spines.values():
-            spine.set_visible(False)
-        points = self.text_pt(10)
+        self.axes.set_axis_off()
+        points = self.size.text_pt(10)
         text = "\n".join(wrap_text(sentence, self.width_in * 0.95, points))
         self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=points, linespacing=1.5)
 

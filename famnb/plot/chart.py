@@ -11,6 +11,7 @@ go first, then the notes, then names, and a line says so. `figure.caption` has a
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ MESSAGE_HEIGHT_IN = 0.7
 """Height of the axes that only say why they show nothing."""
 MEASURE_IN = 6.0
 """More than ticks, labels, titles and what is around panels take of a height: what a figure is measured with."""
-HANDLE_LINE_EM, HANDLE_EM = 1.7, 2.4
+HANDLE_LINE_EM, HANDLE_EM = 1.9, 2.4
 """Length of a line in the legend, without and with the space after it, in sizes of the text."""
 COLUMN_GAP_EM, NAME_GAP_EM = 0.2, 1.2
 """Between the columns of a legend of facts, whose cells begin with the room of a handle, and of one of names."""
@@ -153,7 +154,7 @@ class Chart:
         self._entries, self.notes, self.x, self.y = [], [], "", ""
         canvas = self.create_canvas()
         canvas.show_message(reason)
-        lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.text_pt(10)))
+        lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.size.text_pt(10)))
         self._heights_in = [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
         text = f"{self.title}: {reason}"
         return self._finish(self.title, "", text, text)
@@ -246,7 +247,9 @@ class Chart:
         left_out = ["numbers of the legend"] if any(entry.facts for entry in entries) else []
         if left_out:
             yield self._add_facts(), list(self.notes), True
-        yield self._add_names(), [*self.notes, *(f"{NO_ROOM}{what}; see `.caption`." for what in left_out)], True
+        whole = [note for note in self.notes if not note.startswith(NO_ROOM)]
+        missing = [note.removeprefix("Simulated. ") for note in self._say_left_out(left_out) if NO_ROOM in note]
+        yield self._add_names(), [*whole, *missing], True
         left_out += [format_count(len(self.notes), "note")] if self.notes else []
         yield self._add_names(), self._say_left_out(left_out), True
         left_out += ["line below the title"] if self._subtitle else []
@@ -268,10 +271,22 @@ class Chart:
         table = [[entry.name, *entry.facts] for entry in self._entries]
         columns = range(max(map(len, table)))
         widths = [max(text_width_in(row[i], points) for row in table if i < len(row)) for i in columns]
-        if sum(widths) + (HANDLE_EM + COLUMN_GAP_EM) * em_in * len(columns) <= room_in:
+        gap_in = (HANDLE_EM + COLUMN_GAP_EM) * em_in
+        row_in = sum(widths) + gap_in * len(columns)
+        if row_in <= room_in:
+            # Of more than four, beside each other as many as fit, with an empty column between.
+            blocks = min(int((room_in + gap_in) / (row_in + gap_in)), math.ceil(len(table) / 4))
+            rows = math.ceil(len(table) / blocks)
+            table += [[]] * (blocks * rows - len(table))
+            columns = range(len(columns) + (blocks > 1))
             # A legend fills column by column, so that is the order of its cells.
-            cells = [(row[i] if i < len(row) else "", i == 0) for i in columns for row in table]
-            return self._make_legend(cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
+            cells = [
+                ("".join(row[i : i + 1]), i == 0 and bool(row))
+                for start in range(0, len(table), rows)
+                for i in columns
+                for row in table[start : start + rows]
+            ]
+            return self._make_legend(cells, columns=blocks * len(columns), gap_em=COLUMN_GAP_EM)
         cells = []
         for name, *facts in table:
             cells.append((fit_text(name, room_in - HANDLE_EM * em_in, points), True))

@@ -6,6 +6,7 @@ Sizes are inches and points. Text is measured without a figure, so that what fit
 from __future__ import annotations
 
 import dataclasses
+import math
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
@@ -82,9 +83,11 @@ class FigureSize:
         return cls.scale_text(width_in, height_in)
 
     @classmethod
-    def scale_text(cls, width_in: float, height_in: float, full_text_in: tuple[float, float] = FULL_TEXT_IN) -> Self:
-        """The size of a figure, or of axes, of a given width and height, with text to match."""
-        scale = min(width_in / full_text_in[0], height_in / full_text_in[1])
+    def scale_text(
+        cls, width_in: float, height_in: float, full_in: tuple[float, float] = FULL_TEXT_IN, most: float = math.inf
+    ) -> Self:
+        """The size of a figure, or of axes, of a given width and height, with text to match, scaled up to `most`."""
+        scale = min(width_in / full_in[0], height_in / full_in[1], most)
         return cls(width_in, height_in, min(max(scale, TEXT_SCALES[0]), TEXT_SCALES[1]))
 
     @property
@@ -140,17 +143,20 @@ def fit_text(text: str, width_in: float, size_pt: float) -> str:
 
 def fit_names(names: Sequence[str], width_in: float, size_pt: float) -> list[str]:
     """Names, cut alike where one is too wide: what all groups begin with says nothing, and only then their middles."""
-    # Groups have their n after them; what else a legend has begins with other words.
-    groups = [name for name in names if name.endswith(")")] or names
+    # Groups have their n after them; what else a legend has begins with other words, as what stands for the rest does.
+    groups = [name for name in names if name.endswith(")") and " others (n=" not in name] or names
     letters = enumerate(zip(*groups, strict=False))
     shared = next((place for place, of_all in letters if len(set(of_all)) > 1), 0)
     for cut in (0, *range(2, shared + 1)):
         shown = {name: f"…{name[cut:]}" if cut else name for name in groups}
         if all(text_width_in(name, size_pt) <= width_in for name in shown.values()):
             break
-    else:
-        shown = {}
-    return [fit_text(shown.get(name, name), width_in, size_pt) for name in names]
+    fitted = [fit_text(shown.get(name, name), width_in, size_pt) for name in names]
+    # What is left of two of them may be alike.
+    return [
+        name if fitted.count(name) == 1 else fit_text(f"#{place} {name}", width_in, size_pt)
+        for place, name in enumerate(fitted, 1)
+    ]
 
 
 def lay_out(figure: matplotlib.figure.Figure, pad_in: float, bottom_in: float, top_in: float) -> None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from famnb import plot
 from famnb.plot.labels import shorten_names
+from famnb.plot.layout import fit_names
 from tests.plot.figure_boxes import faults
 from tests.plot.plot_figures import DRAWS, REPLIES, draw_differences, draw_load, figure_text, legend_texts
 from tests.support.plot_frames import events, many_calls
@@ -87,6 +88,42 @@ def test_a_figure_of_a_given_size_keeps_its_groups(
         assert "imulated" in text
         counts = re.findall(r"\(n=[0-9,–]+[a-z\s]*\)", text)
         assert len(counts) >= (1 if name == "differences" else groups)
+
+
+def test_names_that_are_cut_stay_apart_beside_the_rest() -> None:
+    """Also where kinds of replies make more groups than fit, and the rest of them is one."""
+    frame = gallery_frame(240, 12)
+    figure = plot.latency(frame.assign(streamed=np.arange(240) // 12 % 2 == 0), figsize=PRINT)
+    names = [text.partition(" (n=")[0] for text in legend_texts(figure)]
+    assert len(set(names)) == len(names) == 12
+    assert any("11, streamed" in name for name in names)
+    alike = fit_names([f"a{'-' * 40}{letter}{'-' * 40}z{number}" for number, letter in enumerate("bcd")], 0.5, 8)
+    assert len(set(alike)) == 3
+    middles = [f"{letter}-{'-' * 40}{number}{'-' * 40}z" for letter in "ab" for number in range(2)]
+    assert len(set(fit_names(middles, 0.5, 8))) == 4
+
+
+@pytest.mark.parametrize("name", ["cost per hour", "pareto of scores", "success"])
+def test_text_in_the_callers_axes_is_no_larger_than_its_ticks(name: str) -> None:
+    own = Figure((13.3, 7.5), layout="constrained")
+    axes = own.add_subplot()
+    GALLERY[name](gallery_frame(240, 3), ax=axes)
+    largest = axes.xaxis.get_major_ticks()[0].label1.get_fontsize()
+    legend = axes.get_legend()
+    texts = [*(legend.get_texts() if legend else []), *axes.get_yticklabels()]
+    assert texts
+    assert all(text.get_fontsize() <= largest for text in texts)
+
+
+def test_no_tick_stands_beside_a_legend_in_the_callers_axes() -> None:
+    figure = draw_on("pareto of scores", PRINT, "own axes", 12)
+    assert max(figure.axes[0].get_yticks()) <= 1
+
+
+def test_hours_beside_each_other_have_labels_that_do_not_meet() -> None:
+    own = Figure(PRINT, layout="constrained")
+    plot.cost(many_calls(120, models=3, gap_s=300), per="hour", ax=own.add_subplot())
+    assert faults(own) == []
 
 
 @pytest.mark.parametrize("ground", ["dark", "transparent"])
