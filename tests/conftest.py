@@ -16,7 +16,7 @@ from famnb.client import connected
 from famnb.service import Server, serve
 
 settings.register_profile("famnb", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("famnb")
+settings.register_profile("quick", settings.get_profile("famnb"), max_examples=20)
 
 _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 """Variables that are the tests' own."""
@@ -33,6 +33,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before any fixture: one of a module or of the session may set prices.
 os.environ["FAMNB_KEEP_PRICES"] = "0"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("quick" if "not full" in config.option.markexpr else "famnb")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -117,13 +117,10 @@ def test_the_users_clock_has_no_bounds():
     assert (timing.late_p50_ms, timing.late_max_ms, timing.icl_n, timing.icl_max_s) == (None, None, 2, 1)
 
 
-def test_the_share_of_exact_times_is_one_of_events():
+def test_the_share_of_exact_times_and_lateness_are_those_of_events():
     reads = [kernel_read(1), kernel_read(2, events=2), kernel_read(3, blurred=True), Read(4 * S, (b"{}",) * 2)]
     timing = Stopwatch().timing(reads, streamed=True)
     assert (timing.clock, timing.exact_share) == ("kernel", 1 / 6)
-
-
-def test_lateness_is_one_of_events():
     reads = [kernel_read(1, late_ms=1), kernel_read(2, events=3, late_ms=40), kernel_read(3, late_ms=90)]
     timing = Stopwatch().timing(reads, streamed=True)
     assert (timing.late_p50_ms, timing.late_max_ms) == (40, 90)

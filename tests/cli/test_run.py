@@ -133,9 +133,13 @@ duration = "1s"
 @pytest.mark.parametrize(
     ("load", "status", "words"),
     [
-        ("rate = 20\nslo = { e2e_s = 60 }\nshare = 0.5", 0, "pass    20/s: objective"),
+        pytest.param(
+            "rate = 20\nslo = { e2e_s = 60 }\nshare = 0.5", 0, "pass    20/s: objective", marks=pytest.mark.full
+        ),
         ('rate = 2\narrivals = "closed"\nslo = { e2e_s = 1e-6 }', 1, "fail    2 at once: objective"),
-        ("rate = 1\nwarmup = 0\nslo = { e2e_s = 60 }\nshare = 0.99", 2, "not enough to tell"),
+        pytest.param(
+            "rate = 1\nwarmup = 0\nslo = { e2e_s = 60 }\nshare = 0.99", 2, "not enough to tell", marks=pytest.mark.full
+        ),
         ('trace = "trace.csv"', 0, "pass    trace: objective: measured"),
         ("rates = [1]", 2, "load.rates: there is no such field"),
     ],

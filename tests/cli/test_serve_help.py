@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 
 from famnb.cli import serve
 from tests.support.fault_server import FaultServer, whole
@@ -41,6 +42,7 @@ def run_command(command: str, engine: FaultServer) -> Iterator[subprocess.Popen[
         process.communicate(timeout=60)
 
 
+@pytest.mark.full
 def test_each_command_in_front_of_an_engine_starts_and_answers():
     assert len(COMMANDS) == 4
     with contextlib.ExitStack() as stack:

@@ -64,21 +64,6 @@ def test_a_finished_call_holds_no_key(serve, connect, recorder):
     assert not [each for each in headers if KEY in str(each.values())]
 
 
-@pytest.mark.parametrize(
-    ("asked", "script"),
-    [
-        (STREAM, chunked(*sse_stream("web", f"your key is {KEY}"), x_request_id=KEY)),
-        (STREAM, chunked(*(bytes([byte]) for byte in b"".join(sse_stream("web", f"your key is {KEY}"))))),
-        (WHOLE, whole(body("web", f"your key is {KEY}"), x_famnb_engine=KEY)),
-    ],
-    ids=["in an event", "byte by byte", "in a body"],
-)
-def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, recorder, asked, script):
-    reply = connect(serve(script), ledger=recorder).send(asked)
-    assert reply.text == f"your key is {MASK}"
-    assert not [text for text in reachable([reply, recorder.exchanges]) if KEY in text]
-
-
 # Pieces that are looked for have letters which no hexadecimal id of a call can have.
 SIGNS = 'fam/key+wxyz=456"78&ab\\c<d>e'
 """A key of which other programs escape nearly every sign."""

@@ -6,6 +6,7 @@ import random
 import threading
 
 import psutil
+import pytest
 
 import famnb
 from famnb.client.io_thread import io_thread
@@ -47,6 +48,7 @@ def list_resources() -> tuple[int, int, set[str]]:
     return tasks, psutil.Process().num_fds(), threads
 
 
+@pytest.mark.full
 def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path, caplog):
     chance = random.Random(4)
     server = serve(choose=lambda _: chance.choice(ENDINGS))

@@ -7,7 +7,7 @@ import pytest
 
 from famnb.errors import StreamError, StreamInterrupted
 from famnb.events import Delta
-from tests.support.fault_server import DONE, END, chunk, chunked, event, head, whole
+from tests.support.fault_server import DONE, chunked, whole
 from tests.support.wire_payloads import (
     ENDPOINTS,
     body,
@@ -111,17 +111,3 @@ def test_a_whole_response_that_failed_is_an_error(serve, connect):
     with pytest.raises(StreamError, match="it broke") as caught:
         connect(serve(whole(failed))).send(request("responses", stream=False))
     assert (caught.value.code, caught.value.reply.status) == ("server_error", "failed")
-
-
-def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):
-    odd = {"type": "new.thing", "choices": [], "novelty": [1, {"a": None}]}
-    reply = connect(serve(chunked(event(odd), *sse_stream("web", "Hello")))).send(STREAM)
-    assert reply.text == "Hello"
-    assert reply.raw[0] == odd
-
-
-def test_several_events_in_one_read_are_one_batch(serve, connect):
-    events = sse_stream("web", "a", "b", "c")
-    answer = head(200, content_type="text/event-stream", transfer_encoding="chunked")
-    [read] = connect(serve([answer + b"".join(map(chunk, events)) + END])).send(STREAM).reads
-    assert len(read.data) == len(events)

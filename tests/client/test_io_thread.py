@@ -52,11 +52,25 @@ child.join(60)
     ("script", "statuses"),
     [
         pytest.param(CALL, ["completed"], id="an open client"),
-        pytest.param(f"{CLOSED_AT_EXIT}{CALL}", ["completed"], id="a client closed after its thread has ended"),
+        pytest.param(
+            f"{CLOSED_AT_EXIT}{CALL}",
+            ["completed"],
+            id="a client closed after its thread has ended",
+            marks=pytest.mark.full,
+        ),
         pytest.param(RUNNING, ["completed", "interrupted"], id="a running call"),
-        pytest.param(f"{RUNNING}{QUIETLY}del client, stream", ["completed", "cancelled"], id="a call nobody holds"),
-        pytest.param(f"{RUNNING}stream.stop()", ["completed", "cancelled"], id="a stopped call"),
-        pytest.param(f"{RUNNING}client.close()", ["completed", "cancelled"], id="a closed client"),
+        pytest.param(
+            f"{RUNNING}{QUIETLY}del client, stream",
+            ["completed", "cancelled"],
+            id="a call nobody holds",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            f"{RUNNING}stream.stop()", ["completed", "cancelled"], id="a stopped call", marks=pytest.mark.full
+        ),
+        pytest.param(
+            f"{RUNNING}client.close()", ["completed", "cancelled"], id="a closed client", marks=pytest.mark.full
+        ),
         pytest.param(FORKED, ["completed", "completed"], id="a forked child"),
     ],
 )

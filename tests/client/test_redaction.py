@@ -1,4 +1,4 @@
-"""A key that a stream brings in pieces is masked in all that is kept of it."""
+"""A key that a stream brings, whole or in pieces, is masked in all that is kept of it."""
 
 import pytest
 
@@ -14,8 +14,8 @@ STREAM = request("web")
 
 
 @pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
-@pytest.mark.parametrize("size", [1, 7, 20])
-def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, endpoint, size):
+@pytest.mark.parametrize("size", [1, 7, 20, 100])
+def test_a_key_in_an_answer_is_kept_nowhere_whichever_its_pieces(serve, connect, tmp_path, endpoint, size):
     text = f"{KEY}, your key is {KEY}!"
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     script = [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, text)]

@@ -38,7 +38,9 @@ def test_the_tags_of_prompts_are_columns(client):
 
 
 def test_a_plan_is_a_row_a_cell(client):
-    exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0.0, 0.5]), 2, name="p", client=client, warmup=1)
+    grid, repeats = famnb.grid(temperature=[0.0, 0.5]), np.int64(2)
+    exp = famnb.Experiment(["a", "b"], grid, repeats, name="p", client=client, warmup=np.int32(1))
+    assert repr(exp) == "<Experiment p: 2 prompts × 2 variants × 2 repeats>"
     plan = exp.plan()
     columns = "order cell prompt_id prompt variant endpoint model temperature repeat warmup"
     assert list(plan.columns) == columns.split()
@@ -123,15 +125,6 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
             ["a", "b"], famnb.grid(endpoint=["web", "messages"], thinking=[64, 128]), name="w", client=client
         )
     assert ["nearest reasoning effort" in str(each.message) for each in said] == [True, True]
-
-
-def test_an_experiment_says_what_it_is(client):
-    exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0, 1]), 5, name="first", client=client)
-    assert repr(exp) == "<Experiment first: 2 prompts × 2 variants × 5 repeats>"
-
-
-def test_counts_of_numpy_are_counts(client):
-    assert len(famnb.Experiment("Hi", repeats=np.int64(2), warmup=np.int32(1), name="n", client=client).plan()) == 3
 
 
 @pytest.mark.parametrize(

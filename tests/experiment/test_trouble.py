@@ -108,6 +108,7 @@ def answers_by_cell(exp):
     return rows["cell"].value_counts().reindex(exp.plan()["cell"], fill_value=0)
 
 
+@pytest.mark.full
 def test_an_outage_of_two_seconds_fails_nothing(connect_to):
     is_down, paid = threading.Event(), []
 

@@ -19,6 +19,7 @@ def test_a_grid_is_every_combination_labelled_by_what_varies():
         "fam-2-5-mini, temperature=1",
     ]
     assert found[3].fields == {"model": "fam-2-5-mini", "endpoint": "messages", "temperature": 1}
+    assert repr(famnb.grid(model="fam-mini")[0]) == "<Variant 'fam-mini': model='fam-mini'>"
 
 
 def test_a_range_of_numpy_is_varied_like_a_list():
@@ -112,11 +113,6 @@ def test_an_experiments_streams_ask_for_their_usage_unless_told_otherwise():
     assert build_request("Hi", {"endpoint": "web"}).asks_for_usage
     for fields in ({"stream": False}, {"stream_options": None}, {"stream_options": {"include_usage": False}}):
         assert not build_request("Hi", {"endpoint": "web", **fields}).asks_for_usage
-
-
-def test_a_variant_reads_as_one_line():
-    first, _ = famnb.grid(model="fam-mini", temperature=[0, 0.7])
-    assert repr(first) == "<Variant 'temperature=0': model='fam-mini', temperature=0>"
 
 
 def test_a_grid_of_a_vendors_model_is_checked_by_the_experiment(client: famnb.Client):

@@ -184,6 +184,7 @@ def judge_and_people(rng: random.Random, *, voted: int, prompts: int) -> tuple[l
     )
 
 
+@pytest.mark.full
 def test_a_share_is_corrected_by_people_who_voted_on_some_of_its_pairs() -> None:
     """The judge says 67 %, the truth is 50 %, which the corrected interval holds in 95 of 100 samples."""
     held = 0

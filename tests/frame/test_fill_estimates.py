@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from famnb.events import COUNTS, Usage
@@ -38,7 +38,8 @@ CALL = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(CALL, min_size=1, max_size=8))
+@settings(max_examples=15)
+@given(st.lists(CALL, min_size=4, max_size=12))
 def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]):
     """Counts, their sources and both ends equal those of `estimate_usage`, whatever is missing."""
     ledger = Fitted(tmp_path_factory.mktemp("many") / "ledger.sqlite")

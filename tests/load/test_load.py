@@ -44,6 +44,7 @@ def make_load(client: famnb.Client) -> Callable[..., famnb.Load]:
     return make
 
 
+@pytest.mark.full
 def test_an_open_load_measures_what_the_law_of_the_queue_says(make_load: Callable[..., famnb.Load]):
     """At half its capacity, the share of calls within 150 ms is that of an M/M/4 queue, within its own interval."""
     load = make_load(rate=40, duration=8, slo={"e2e_s": 0.15}, share=0.8)
@@ -60,6 +61,7 @@ def test_an_open_load_measures_what_the_law_of_the_queue_says(make_load: Callabl
     assert step.n == int((~frame["warmup"]).sum())
 
 
+@pytest.mark.full
 def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[..., famnb.Load]):
     """Beyond the capacity, those who wait for their turn outside are not counted by a closed load."""
     closed = make_load(rate=8, arrivals="closed").run().steps[0]
@@ -73,6 +75,7 @@ def test_a_closed_load_looks_better_than_what_users_meet(make_load: Callable[...
     assert answered["latency_s"].median() > closed.latency_s[0]
 
 
+@pytest.mark.full
 def test_a_step_does_not_wait_behind_the_calls_that_the_one_before_it_left(make_load: Callable[..., famnb.Load]):
     """The queue goes on with calls that were stopped; some hundreds of them take it seconds."""
     load = make_load(rate=[200, 20], duration=6, warmup=0)
@@ -82,7 +85,7 @@ def test_a_step_does_not_wait_behind_the_calls_that_the_one_before_it_left(make_
 
 
 def test_a_step_that_is_measured_is_not_repeated_and_one_that_was_cut_off_is(make_load: Callable[..., famnb.Load]):
-    load = make_load(rate=[10, 20], duration=3)
+    load = make_load(rate=[10, 20], duration=1)
     listeners = load.client.ledger.listeners
 
     def interrupt(call_id: str) -> None:

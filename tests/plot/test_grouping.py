@@ -86,10 +86,10 @@ OF_USE = {"cost": plot.cost, "tokens": plot.tokens, "throughput": plot.throughpu
 def test_warmups_are_in_no_figure_of_an_experiment(name: str) -> None:
     draw = (OF_MEASURES | OF_USE)[name]
     frame = WITH_WARMUPS.assign(order=range(24))
-    text = figure_text(draw(frame))
-    assert "4 warm-up calls are left out." in text
-    assert legend_texts(draw(frame)) == legend_texts(draw(frame.iloc[4:]))
-    assert "warm-up" not in figure_text(draw(frame.iloc[4:]))
+    whole, measured = draw(frame), draw(frame.iloc[4:])
+    assert "4 warm-up calls are left out." in figure_text(whole)
+    assert legend_texts(whole) == legend_texts(measured)
+    assert "warm-up" not in figure_text(measured)
     # Of calls outside of one they are left out of measures, not of what was used.
     assert ("4 warm-up calls are left out." in figure_text(draw(WITH_WARMUPS))) == (name in OF_MEASURES)
 

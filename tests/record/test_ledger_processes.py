@@ -34,7 +34,7 @@ def write_calls(ledger_path: str, ids_path: str) -> None:
 def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_path: Path):
     chance = random.Random(20)
     acknowledged: set[str] = set()
-    for turn in range(5):
+    for turn in range(2):
         files = [tmp_path / f"{turn}-{number}.txt" for number in range(4)]
         children = [CHILDREN.Process(target=write_calls, args=(str(ledger.path), str(file))) for file in files]
         for child in children:
@@ -52,7 +52,7 @@ def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_
         assert {found[call_id]["standing"] for call_id in acknowledged} == {"completed"}
         others = {row["standing"] for call_id, row in found.items() if call_id not in acknowledged}
         assert "interrupted" in others <= {"interrupted", "completed"}
-    assert len(acknowledged) >= 20
+    assert len(acknowledged) >= 8
     assert all(len(reads) == 4 for _, reads in ledger.reads(sorted(acknowledged)))
     with sqlite3.connect(ledger.path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

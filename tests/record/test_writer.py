@@ -142,6 +142,7 @@ print(behind, len(rows), {rows[call.id] for call in made}, ledger.behind, flush=
 """
 
 
+@pytest.mark.full
 def test_calls_of_a_full_disk_are_all_there_once_there_is_room(ledger: Ledger):
     command = [sys.executable, "-c", FULL_FOR_LONG, str(ledger.path)]
     done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=300)
@@ -229,6 +230,7 @@ def test_a_disk_that_hangs_keeps_no_call_waiting(shim: Path, ledger: Ledger):
     assert done.stdout == "101 0\n", done.stderr
 
 
+@pytest.mark.full
 def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(shim: Path, ledger: Ledger):
     done = run_hung(shim, ledger.path, "hangs on")
     assert "200 records of calls could not be written" in done.stderr

@@ -85,7 +85,14 @@ print(json.dumps({"url": server.url, "pid": server.pid}), flush=True)
 """
 
 
-@pytest.mark.parametrize("end", ["", "1 / 0", "import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param("", marks=pytest.mark.full),
+        pytest.param("1 / 0", marks=pytest.mark.full),
+        "import os; os.kill(os.getpid(), 9)",
+    ],
+)
 def test_it_ends_with_its_parent(end: str):
     out, _ = start_python(f"{PARENT}{end}").communicate(timeout=60)
     server = json.loads(out)

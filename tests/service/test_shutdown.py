@@ -70,7 +70,7 @@ def has_ended(server: Server) -> bool:
     return bool(wait_until(lambda: not server.running))
 
 
-@pytest.mark.parametrize("end", [terminate, interrupt, close])
+@pytest.mark.parametrize("end", [terminate, *(pytest.param(end, marks=pytest.mark.full) for end in (interrupt, close))])
 def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]):
     with serve(time_scale=1) as server:
         calls = {endpoint: Call(server, endpoint, stream=True) for endpoint in PATHS}

@@ -252,6 +252,7 @@ def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path):
         assert caller.get(f"{PATH}/{after}").status_code == 200
 
 
+@pytest.mark.full
 def test_a_stream_whose_end_cannot_be_kept_fails(file: Path):
     with start_service(file, time_scale=1) as server, ServiceClient(server) as caller:
         with caller.stream("POST", PATH, json=minimal_body("responses", "count to 5", stream=True)) as stream:

@@ -39,26 +39,10 @@ def test_half_characters_can_be_written():
     assert lenient_json.encode({"a": "\ud83d"}) == rb'{"a":"\ud83d"}'
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (3, 3),
-        ("3", 3),
-        (3.0, 3),
-        ("3.7", 3),
-        (0, 0),
-        (-1, None),
-        ("-1", None),
-        (True, None),
-        (None, None),
-        ("x", None),
-        ("nan", None),
-        (float("inf"), None),
-        ({}, None),
-    ],
-)
-def test_a_count_is_read_from_any_number(value: Any, expected: int | None):
-    assert lenient_json.integer(value) == expected
+def test_a_count_is_read_from_any_number():
+    assert [lenient_json.integer(value) for value in (3, "3", 3.0, "3.7", 0)] == [3, 3, 3, 3, 0]
+    others = (-1, "-1", True, None, "x", "nan", float("inf"), {})
+    assert [lenient_json.integer(value) for value in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize(

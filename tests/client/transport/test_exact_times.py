@@ -16,7 +16,7 @@ from famnb.endpoints import ENDPOINTS
 from tests.support.fault_server import chunk, head
 from tests.support.wire_payloads import delta
 
-ROUNDS = 60
+ROUNDS = 40
 PAUSE_S = 0.006
 HOLD_S = 0.02
 # Far more than the two clocks are known to differ by.
