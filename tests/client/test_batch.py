@@ -10,6 +10,7 @@ import time
 import pytest
 
 from famnb.api import AsyncClient
+from famnb.client.batch import Batch
 from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest
 from tests.support.client_shells import outcome
@@ -80,14 +81,17 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(serve, connect_e
     assert (client.engine.batch_limit("web") or 4) > 2
 
 
-def test_an_interrupt_stops_them_all(serve, connect, recorder):
+def test_an_interrupt_stops_them_all(serve, connect, recorder, monkeypatch):
     server = serve(ENDLESS)
     client = connect(server, ledger=recorder)
+    # It is still starting the other eight when the first two arrive.
+    waits, replies = threading.Event(), Batch.replies
+    monkeypatch.setattr(Batch, "replies", lambda batch: waits.set() or replies(batch))
 
     def interrupt() -> None:
         wait_until(lambda: len(server.requests) == 2)
-        # Until `send_many` waits: it is still starting the other eight when the first two arrive.
-        time.sleep(0.3)
+        waits.wait()
+        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()

@@ -46,7 +46,7 @@ def paced():
         process.kill()
 
 
-@pytest.fixture(params=["idle", "busy"])
+@pytest.fixture(params=[pytest.param("idle", marks=pytest.mark.full), "busy"])
 def load(request):
     """Whether another thread computes all the while, as a cell's plotting does."""
     over = threading.Event()

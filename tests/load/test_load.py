@@ -211,14 +211,11 @@ def test_what_makes_no_load_is_refused(make_load: Callable[..., famnb.Load], opt
         make_load(**options)
 
 
-def test_a_load_without_a_rate_or_an_objective_says_what_to_give(make_load: Callable[..., famnb.Load]):
+def test_a_load_without_a_rate_or_a_fitting_objective_says_what_to_give(make_load: Callable[..., famnb.Load]):
     with pytest.raises(InvalidRequest, match=r"rate=\[1, 2, 4\]"):
         make_load().run()
     with pytest.raises(InvalidRequest, match="find_peak needs an objective"):
         make_load(rate=1).find_peak()
-
-
-def test_an_objective_of_streams_is_refused_for_whole_replies(make_load: Callable[..., famnb.Load]):
     with pytest.raises(InvalidRequest, match=r"ttft_s is known of streams alone.*take e2e_s"):
         make_load(rate=1, slo={"ttft_s": 0.5}, stream=False).run()
 

@@ -53,9 +53,7 @@ def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook):
         usd(book, "fam-mini", make_usage(100_000, 0), datetime(2026, month, 1, tzinfo=UTC)) for month in (2, 3, 5, 6)
     ]
     assert each == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
-
-
-def test_a_price_without_a_date_holds_for_calls_already_made(book: PriceBook):
+    # One without a date holds for calls that are already made.
     book.set("fam-2-5-pro", input=1, output=10)
     assert usd(book, "fam-2-5-pro", make_usage(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1
 

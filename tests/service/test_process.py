@@ -55,13 +55,6 @@ def test_the_key_is_shown_nowhere():
         assert httpx.post(server.url + PATHS["web"], headers=sent, json=minimal_body("web")).status_code == 200
 
 
-def test_a_key_in_the_environment_of_the_parent_is_not_taken_over(monkeypatch: pytest.MonkeyPatch):
-    """What `famnb lab` left in the environment belongs to its own service."""
-    monkeypatch.setenv("FAMNB_SERVICE_KEY", "another-services-key")
-    with serve() as server:
-        assert server.key != "another-services-key"
-
-
 def test_why_it_could_not_start_is_in_the_error():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -99,9 +92,11 @@ def test_it_ends_with_its_parent(end: str):
     wait_until(lambda: has_ended(server["pid"]))
 
 
-def test_an_interrupt_of_the_parents_group_does_not_reach_it():
-    """Interrupting a kernel interrupts its whole process group; the service must outlive that."""
+def test_neither_the_parents_process_group_nor_a_key_in_its_environment_is_the_services(monkeypatch):
+    """An interrupt of a kernel reaches its whole group; what `famnb lab` left in the environment is its service's."""
+    monkeypatch.setenv("FAMNB_SERVICE_KEY", "another-services-key")
     with serve() as server:
+        assert server.key != "another-services-key"
         assert os.getpgid(server.pid) != os.getpgid(0)
         assert os.getsid(server.pid) != os.getsid(0)
 

@@ -81,7 +81,7 @@ def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client):
     ("profile", "lines"),
     [
         ("fam", ["authorization: Bearer ••••••"]),
-        ("openai", ["authorization: Bearer ••••••"]),
+        pytest.param("openai", ["authorization: Bearer ••••••"], marks=pytest.mark.full),
         ("anthropic", ["x-api-key: ••••••", "anthropic-version: 2023-06-01"]),
         ("ollama", ["authorization: Bearer •••••• (if the client had a key)"]),
     ],
