@@ -48,35 +48,27 @@ def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("profile", "address", "url"),
+    ("profile", "address", "base"),
     [
-        ("openai", None, "https://api.openai.com/v1/chat/completions"),
-        ("openai", "https://gateway.example/v1", "https://gateway.example/v1/chat/completions"),
-        ("gemini", None, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"),
-        ("openrouter", None, "https://openrouter.ai/api/v1/chat/completions"),
-        ("openrouter", "https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1/chat/completions"),
-        ("azure", "https://mine.openai.azure.com", "https://mine.openai.azure.com/openai/v1/chat/completions"),
-        (
-            "azure",
-            "https://mine.openai.azure.com/openai/v1/",
-            "https://mine.openai.azure.com/openai/v1/chat/completions",
-        ),
-        ("ollama", None, "http://127.0.0.1:11434/v1/chat/completions"),
-        ("open", "http://gpu:8080", "http://gpu:8080/v1/chat/completions"),
-        ("open", "https://gateway.example/proxy", "https://gateway.example/proxy/v1/chat/completions"),
-        ("open", "https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1/chat/completions"),
-        ("open", "https://api.z.ai/api/paas/v4", "https://api.z.ai/api/paas/v4/chat/completions"),
-        ("open", "https://x.example/v1beta/openai/", "https://x.example/v1beta/openai/chat/completions"),
-        (
-            "open",
-            "https://x.example/v1/p/endpoints/openapi",
-            "https://x.example/v1/p/endpoints/openapi/chat/completions",
-        ),
+        ("openai", None, "https://api.openai.com/v1"),
+        ("openai", "https://gateway.example/v1", "https://gateway.example/v1"),
+        ("gemini", None, "https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("openrouter", None, "https://openrouter.ai/api/v1"),
+        ("openrouter", "https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1"),
+        ("azure", "https://mine.openai.azure.com", "https://mine.openai.azure.com/openai/v1"),
+        ("azure", "https://mine.openai.azure.com/openai/v1/", "https://mine.openai.azure.com/openai/v1"),
+        ("ollama", None, "http://127.0.0.1:11434/v1"),
+        ("open", "http://gpu:8080", "http://gpu:8080/v1"),
+        ("open", "https://gateway.example/proxy", "https://gateway.example/proxy/v1"),
+        ("open", "https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1"),
+        ("open", "https://api.z.ai/api/paas/v4", "https://api.z.ai/api/paas/v4"),
+        ("open", "https://x.example/v1beta/openai/", "https://x.example/v1beta/openai"),
+        ("open", "https://x.example/v1/p/endpoints/openapi", "https://x.example/v1/p/endpoints/openapi"),
     ],
 )
-def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: str | None, url: str):
+def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: str | None, base: str):
     client = Client(profile=profile, base_url=address, api_key=KEY)
-    assert client.engine.make_exchange(client.compose("chat", "Hello")).url == url
+    assert client.engine.make_exchange(client.compose("chat", "Hello")).url == f"{base}/chat/completions"
 
 
 def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyPatch):

@@ -181,12 +181,6 @@ def test_nothing_is_known_of_no_values_and_little_of_one() -> None:
     assert str(stats.mean([])) == "not known (n = 0)"
 
 
-@pytest.mark.parametrize(("count", "n"), [(1.5, 3), (1, 3.0), (4, 3), (-1, 3)])
-def test_a_share_is_of_whole_numbers(count: float, n: float) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        stats.proportion(count, n)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     "values",
     [["a"], ["1", "2"], [1.0, math.inf], pd.to_datetime(["2026-01-01"]), pd.to_timedelta(["1s"]), np.ones((2, 2))],
@@ -196,10 +190,13 @@ def test_what_is_no_number_is_refused(values: object) -> None:
         stats.mean(values)
 
 
-@pytest.mark.parametrize("p", [0, 1, 95])
-def test_a_percentile_is_a_share(p: float) -> None:
-    with pytest.raises(ValueError, match=r"between 0 and 1, such as 0\.95"):
-        stats.percentile([1, 2, 3], p)
+def test_a_share_is_of_whole_numbers_and_a_percentile_is_one() -> None:
+    for count, n in [(1.5, 3), (1, 3.0), (4, 3), (-1, 3)]:
+        with pytest.raises(ValueError, match="expected"):
+            stats.proportion(count, n)  # type: ignore[arg-type]
+    for p in (0, 1, 95):
+        with pytest.raises(ValueError, match=r"between 0 and 1, such as 0\.95"):
+            stats.percentile([1, 2, 3], p)
 
 
 # Which calls meet objectives
@@ -220,13 +217,9 @@ def test_a_call_meets_all_limits_or_misses() -> None:
     assert met[met.notna()].to_dict() == {"u": True, "v": False, "w": False, "y": False, "z": False}
 
 
-def test_a_limit_is_met_by_what_equals_it() -> None:
+def test_a_limit_is_met_by_what_equals_it_and_goodput_counts_what_is_known() -> None:
     met = stats.meets_slo(CALLS, {"ttft_s": 0.5}, failed=[False] * 6)
-    assert met["w"]
-    assert stats.share(met).n == 4
-
-
-def test_goodput_counts_what_is_known() -> None:
+    assert (met["w"], stats.share(met).n) == (True, 4)
     met = stats.meets_slo(CALLS, {"ttft_s": 0.5, "e2e_s": 5}, failed=CALLS["status"] == "failed")
     found = stats.share(met, clusters=list("pppqqq"))
     assert (found.n, found.clusters) == (5, 2)

@@ -3,10 +3,8 @@
 import pandas as pd
 import pytest
 
-import famnb
-from tests.truth import truth_engine
 from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.truth.truth_experiments import HIDDEN, experiment, true_cost, true_replies, unconnected
+from tests.truth.truth_experiments import HIDDEN, experiment, run_served, true_cost, true_replies, unconnected
 
 pytestmark = pytest.mark.full
 
@@ -29,14 +27,7 @@ def engine():
 @pytest.fixture(scope="module")
 def calls(engine, tmp_path_factory):
     """The frame of an experiment over sockets, with the truth of each of its calls in the columns `true_…`."""
-    ledger = tmp_path_factory.mktemp("served") / "truth.sqlite"
-    with (
-        truth_engine.serve(engine) as url,
-        famnb.Client(base_url=url, api_key=truth_engine.KEY, ledger=ledger, retries=famnb.Retries(tries=1)) as client,
-    ):
-        exp = experiment(client, 12, ON_ENDPOINTS)
-        exp.run(concurrency=8, progress=False)
-        return with_truth(exp, engine)
+    return with_truth(run_served(engine, tmp_path_factory.mktemp("served"), 12, ON_ENDPOINTS, concurrency=8), engine)
 
 
 def with_truth(exp, engine):

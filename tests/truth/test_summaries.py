@@ -2,11 +2,9 @@
 
 import pytest
 
-import famnb
 from famnb.experiment.summary import summary
-from tests.truth import truth_engine
 from tests.truth.truth_engine import TrueModel, TruthEngine, record_cells
-from tests.truth.truth_experiments import compare, cut, experiment, unconnected
+from tests.truth.truth_experiments import compare, cut, experiment, run_served, unconnected
 
 pytestmark = pytest.mark.full
 
@@ -30,14 +28,8 @@ ENGINE = TruthEngine(
 @pytest.fixture(scope="module")
 def result(prices, tmp_path_factory):
     """The summary of one experiment that was run over sockets, on all four endpoints."""
-    ledger = tmp_path_factory.mktemp("served") / "truth.sqlite"
-    with (
-        truth_engine.serve(ENGINE) as url,
-        famnb.Client(base_url=url, api_key=truth_engine.KEY, ledger=ledger, retries=famnb.Retries(tries=1)) as client,
-    ):
-        exp = experiment(client, 40, VARIANTS)
-        exp.run(concurrency=16, progress=False)
-        return exp.summary(baseline="today", primary="score_right")
+    exp = run_served(ENGINE, tmp_path_factory.mktemp("served"), 40, VARIANTS, concurrency=16)
+    return exp.summary(baseline="today", primary="score_right")
 
 
 def test_a_run_finds_what_truly_differs(result):

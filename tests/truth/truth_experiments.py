@@ -34,6 +34,20 @@ def experiment(
     return BaseExperiment(rows, named, **{"name": "truth", "client": client, "scorers": [right]} | options)
 
 
+def run_served(
+    engine: TruthEngine, folder: Path, prompts: int, variants: dict[str, dict[str, Any]], *, concurrency: int
+) -> BaseExperiment:
+    """An experiment that was run over sockets, recorded in this folder."""
+    options: dict[str, Any] = {"api_key": truth_engine.KEY, "retries": famnb.Retries(tries=1)}
+    with (
+        truth_engine.serve(engine) as url,
+        famnb.Client(base_url=url, ledger=folder / "truth.sqlite", **options) as client,
+    ):
+        exp = experiment(client, prompts, variants)
+        exp.run(concurrency=concurrency, progress=False)
+        return exp
+
+
 def unconnected(folder: Path) -> famnb.Client:
     """A client that records in this folder and has no service."""
     return famnb.Client(base_url="http://127.0.0.1:1", api_key=truth_engine.KEY, ledger=folder / "truth.sqlite")
