@@ -45,9 +45,9 @@ def test_the_key_comes_from_the_environment(monkeypatch, serve):
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_client_shows_no_key(kind):
+def test_a_client_says_where_it_leads_and_shows_no_key(kind):
     client = kind(base_url="http://127.0.0.1:1", api_key=KEY)
-    assert KEY not in repr(client)
+    assert repr(client) == f"<{kind.__name__} http://127.0.0.1:1>"
     assert not [text for text in reachable(client) if KEY in text]
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled"):

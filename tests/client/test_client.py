@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from famnb.api import AsyncClient, Client
+from famnb.api import Client
 from famnb.endpoints import ENDPOINTS as ALL
 from famnb.errors import InvalidRequest
 from tests.support.client_shells import KEY, outcome
@@ -104,11 +104,6 @@ def test_ask_is_shown_while_it_runs(serve, connect_either):
     client.engine.viewer = viewer
     outcome(client.ask("Hi.", endpoint="web"))
     assert seen == ["opened", "Hello"]
-
-
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_client_says_where_it_leads(kind):
-    assert repr(kind(base_url="http://127.0.0.1:1", api_key=KEY)) == f"<{kind.__name__} http://127.0.0.1:1>"
 
 
 @pytest.mark.parametrize("connections", [0, -1, True, 2.5])
