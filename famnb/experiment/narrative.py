@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -307,7 +306,7 @@ def headline(
         by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
         options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in ("long", "whole", "brief")]
     if len(primary) > 1:
-        options += [_rank(primary, *parts) for parts in itertools.product((True, False), repeat=3)]
+        options += [_rank(primary, has_names=has_names) for has_names in (True, False)]
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
     sentence = next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
     whole = f"{sentence[:-1]}; no score judges the answers."
@@ -393,44 +392,29 @@ def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str
     return "; ".join(parts)
 
 
-def _rank(findings: Sequence[PairFinding], has_names: bool, has_size: bool, has_title: bool) -> str:
-    """What several pairs show of the primary metric; without names, how many.
-
-    With `has_title` it says that what is not known is of this metric: others may differ clearly.
-    """
+def _rank(findings: Sequence[PairFinding], *, has_names: bool) -> str:
+    """What many pairs show of the primary metric; without names, how many."""
     title, one_baseline = findings[0].metric.title, all(finding.row["baseline"] for finding in findings)
     base = findings[0].first if one_baseline else "the other"
     better = [finding for finding in findings if finding.better == finding.second]
     worse = [finding for finding in findings if finding.better == finding.first]
-    rest = [finding for finding in findings if not finding.row["clear"]]
-    apart = [finding for finding in rest if finding.row["apart_s"] > MAX_APART_S]
+    unclear = [finding for finding in findings if not finding.row["clear"]]
     parts = []
     for group, adverb in ((better, "better"), (worse, "worse")):
         if len(group) == 1 and has_names:
             parts.append(f"{group[0].second} {group[0].claim()} {group[0].conjunction} {group[0].first}")
         elif group:
-            of = f" of {len(findings)}" if not parts else ""
+            of = "" if parts else f" of {len(findings)}"
             subject = _list([finding.second for finding in group]) if has_names else f"{len(group)}{of}"
             than = "" if parts and not has_names else f" than {base} on {title}"
             parts.append(f"{subject} {'is' if len(group) == 1 else 'are'} {adverb}{than}")
-    if apart:
-        parts.append(f"{len(apart)} of {len(findings)} pairs were asked at different times")
-    elif rest:
-        count = format_count(max(int(finding.row["n"]) for finding in rest), "prompt")
-        would = ""
-        open_pairs = [finding for finding in rest if finding.row["needed"] > finding.row["n"]]
-        if open_pairs and has_size:
-            widest = max(open_pairs, key=lambda finding: finding.row["needed"])
-            would = f": {widest.effort()}"
-        if not one_baseline:
-            what = format_count(len(rest), "other pair" if parts else "pair") + " apart"
-        elif parts:
-            others = rest[0].second if len(rest) == 1 and has_names else format_count(len(rest), "other")
-            what = f"{others} from {base if has_names else 'it'}"
-        else:
-            what = f"{format_count(len(rest), 'variant')} from {base}"
-        on = f" by {title}" if not parts or (has_title and not any(title in part for part in parts)) else ""
-        parts.append(f"{count} cannot tell {what}{on}{would}")
+    if apart_count := sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear):
+        parts.append(f"{apart_count} of {len(findings)} pairs were asked at different times")
+    elif unclear:
+        count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
+        noun = f"{'other ' if parts else ''}{'variant' if one_baseline else 'pair'}"
+        apart = f"from {base if has_names or not parts else 'it'}" if one_baseline else "apart"
+        parts.append(f"{count} cannot tell {format_count(len(unclear), noun)} {apart}{'' if parts else f' by {title}'}")
     return "; ".join(parts)
 
 
