@@ -412,9 +412,11 @@ def _rank(findings: Sequence[PairFinding], *, has_names: bool) -> str:
         parts.append(f"{apart_count} of {len(findings)} pairs were asked at different times")
     elif unclear:
         count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
-        noun = f"{'other ' if parts else ''}{'variant' if one_baseline else 'pair'}"
+        nouns = ("variant", "other") if one_baseline else ("pair", "other pair")
         apart = f"from {base if has_names or not parts else 'it'}" if one_baseline else "apart"
-        parts.append(f"{count} cannot tell {format_count(len(unclear), noun)} {apart}{'' if parts else f' by {title}'}")
+        parts.append(
+            f"{count} cannot tell {format_count(len(unclear), nouns[bool(parts)])} {apart}{'' if parts else f' by {title}'}"
+        )
     return "; ".join(parts)
 
 
