@@ -414,9 +414,8 @@ def _rank(findings: Sequence[PairFinding], *, has_names: bool) -> str:
         count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
         nouns = ("variant", "other") if one_baseline else ("pair", "other pair")
         apart = f"from {base if has_names or not parts else 'it'}" if one_baseline else "apart"
-        parts.append(
-            f"{count} cannot tell {format_count(len(unclear), nouns[bool(parts)])} {apart}{'' if parts else f' by {title}'}"
-        )
+        what = f"{format_count(len(unclear), nouns[bool(parts)])} {apart}"
+        parts.append(f"{count} cannot tell {what}{'' if parts else f' by {title}'}")
     return "; ".join(parts)
 
 
