@@ -141,6 +141,30 @@ def test_a_pane_is_edited_in_place_whatever_comes_meanwhile(sheet: Sheet):
     sheet.end()
 
 
+def test_enter_in_the_temperature_of_a_pane_asks_that_pane_again_with_it(sheet: Sheet):
+    pane = sheet.panes.last
+    field = pane.get_by_label("temperature", exact=True)
+    field.fill("0.3")
+    field.press("Enter")
+    sheet.deliver()
+    assert not sheet.streams
+    sheet.ask("Hi", "one", "two")
+    field.fill("0.9")
+    field.press("Enter")
+    sheet.deliver()
+    sheet.say("three")
+    field.press("Enter")
+    sheet.end()
+    assert [stream.exchange.request.temperature for stream in sheet.streams] == [0.1, 0.3, 0.9]
+    expect(field).to_be_focused()
+    expect(sheet.answers.last.locator(".famnb-text")).to_have_text("three")
+    field.fill("3")
+    field.press("Enter")
+    sheet.deliver()
+    expect(pane.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
+    assert len(sheet.streams) == 3
+
+
 def test_what_is_set_for_all_panes_is_sent_by_each(sheet: Sheet):
     sheet.page.get_by_text("For all panes").click()
     shared = sheet.page.locator(".famnb-commons")

@@ -122,7 +122,7 @@ export const Field = memo(({ field, intent = "set_field", args = {} }) => {
   const [text, edit] = useTyped(field.text, intent, (next) => ({ ...args, field: key, text: next }), `${Object.values(args)} ${key}`);
   const Control = CONTROLS[control.kind];
   const label = { id, "aria-describedby": `${id}-${fault ? "fault" : "help"}`, "aria-invalid": fault ? "true" : undefined };
-  return html`<div class="famnb-item" data-kind=${control.kind}>
+  return html`<div class="famnb-item" data-kind=${control.kind} title=${key}>
     <label class="famnb-name" for=${id}>${key}</label>
     <${Control} field=${field} text=${text} edit=${edit} label=${label} />
     <p class="famnb-fault" id=${`${id}-fault`} role="alert" hidden=${!fault}>${fault}</p>

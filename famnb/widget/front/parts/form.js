@@ -5,6 +5,8 @@ import { memo, useHeld, useTool } from "../runtime/tool.js";
 import { Field, Labelled, Select } from "./field.js";
 
 const OPEN_AT_FIRST = "Sampling";
+// What is tried most often: it stands beside the model where the others are folded away.
+const BRIEF = "temperature";
 
 /** @param {{box: import("../protocol.js").BoxView, args: object}} props */
 function Box({ box, args }) {
@@ -35,17 +37,17 @@ const NO_ARGS = {};
 
 /**
  * The settings; `args` are those of every intent, such as the pane that is meant. Intents: choose_endpoint, set_field, tick.
- * @param {{form: import("../protocol.js").FormView, args?: object, isBrief?: boolean}} props `isBrief`: endpoint and model alone
+ * @param {{form: import("../protocol.js").FormView, args?: object, isBrief?: boolean}} props `isBrief`: endpoint, model and temperature alone
  */
 export function Form({ form, args = NO_ARGS, isBrief = false }) {
   const { outbox } = useTool();
   const [endpoint, hold] = useHeld(form.endpoint);
   const choose = (name) => hold(name, outbox.send("choose_endpoint", { ...args, endpoint: name }));
   const select = (id) => html`<${Select} id=${id} choices=${form.endpoints} value=${endpoint} change=${choose} />`;
-  const models = form.groups.flatMap(({ fields }) => fields.filter(({ control }) => control.kind === "model"));
+  const brief = form.groups.flatMap(({ fields }) => fields.filter(({ key, control }) => control.kind === "model" || key === BRIEF));
   return html`<div class="famnb-form">
     <${Labelled} label="Endpoint" control=${select}><p class="famnb-help">${form.help}</p><//>
-    ${isBrief && models.map((field) => html`<${Field} key=${field.key} field=${field} args=${args} />`)}
+    ${isBrief && brief.map((field) => html`<${Field} key=${field.key} field=${field} args=${args} />`)}
     ${!isBrief && form.groups.map((group) => html`<${Group} key=${group.key} group=${group} args=${args} />`)}
   </div>`;
 }

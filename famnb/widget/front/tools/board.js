@@ -14,7 +14,7 @@ import { defineTool, memo, useArrival, useFollowEnd, useTool, useWidth } from ".
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
-const HEAD_PX = 490; // of a pane whose name, endpoint and model stand in one line
+const HEAD_PX = 490; // of a pane whose name, endpoint, model and temperature stand in one line
 const MANY = 4; // more columns than these are wider, for they are read one after another
 const WIDE_COLUMN_PX = 240;
 
@@ -29,12 +29,18 @@ function arrange(width, count) {
   return { columns, classes: classes.filter(Boolean).join(" ") };
 }
 
-// The settings of a pane: endpoint and model at first, all of them once they are unfolded.
+// The settings of a pane: endpoint, model and temperature at first, all of them once they are unfolded.
 const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => {
+  const { outbox } = useTool();
   const [isOpen, setOpen] = useState(false);
   const args = useRef({ pane: pane.key }).current;
+  const retryOnEnter = (event) => {
+    if (event.key !== "Enter" || event.isComposing || !event.target.matches("input.famnb-input")) return;
+    event.preventDefault();
+    if (hasRounds && !isBusy) outbox.press("ask_again", args, pane.key);
+  };
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
-  return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label}>
+  return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label} onKeyDown=${retryOnEnter}>
     <header class="famnb-head">
       <strong class="famnb-title">${pane.label}</strong>
       <${Button}
@@ -50,7 +56,7 @@ const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => 
         class="famnb-icon famnb-again"
         label="Retry this pane"
         text="↻"
-        title="Ask this pane the latest prompt again, with its settings as they are now; its answer stays"
+        title="Ask this pane the latest prompt again, with its settings as they are now; its answer stays (Enter in a setting)"
         intent="ask_again"
         args=${args}
         lock=${pane.key}
