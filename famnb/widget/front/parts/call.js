@@ -79,7 +79,7 @@ export function CallPages({ call }) {
   return html`<div class="famnb-sheet">
     <div class="famnb-tabs" role="tablist">${Object.keys(pages).map(tab)}</div>
     <div role="tabpanel" aria-label=${open} key=${open}>${pages[open]()}</div>
-    <div class="famnb-bar"><${CellButton} label="Continue this chat in a cell below" code=${code} /></div>
+    <div class="famnb-bar"><${CellButton} label="Continue this chat in a cell below" code=${code} isRun /></div>
   </div>`;
 }
 

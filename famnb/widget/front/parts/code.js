@@ -9,15 +9,16 @@ import { Labelled, Select } from "./field.js";
 import { SafeHtml } from "./html.js";
 
 /**
- * A button that puts code into a cell below, or copies it where there are no cells.
- * @param {{label: string, code?: string, read?: () => string | Promise<string | undefined>}} props `read` returns the code
+ * A button that puts code into a cell below, and runs it if it `isRun`, or copies it where there are no cells.
+ * @param {{label: string, code?: string, read?: () => string | Promise<string | undefined>, isRun?: boolean}} props
+ *   `read` returns the code
  */
-export function CellButton({ label, code = "", read = () => code }) {
+export function CellButton({ label, code = "", read = () => code, isRun = false }) {
   const { root } = useTool();
   const { status, show } = useStatus();
   const press = async () => {
     const text = await read();
-    if (text && canInsertCell()) await insertCell(root, text);
+    if (text && canInsertCell()) await insertCell(root, text, isRun);
     else if (text && (await copyText(text))) show("The code is copied: run it in a cell");
   };
   return html`<${Button} label=${canInsertCell() ? label : `${label}: copy code`} needsKernel=${!code} press=${press} />${status}`;

@@ -20,10 +20,10 @@ export function canInsertCell() {
   return Boolean(globalThis.jupyterapp?.commands?.hasCommand("notebook:insert-cell-below"));
 }
 /**
- * Inserts a cell below the one that an element is in, and shows it.
- * @param {HTMLElement} element @param {string} source
+ * Inserts a cell below the one that an element is in, and shows it; runs it if it `isRun`.
+ * @param {HTMLElement} element @param {string} source @param {boolean} isRun
  */
-export async function insertCell(element, source) {
+export async function insertCell(element, source, isRun) {
   const notebook = globalThis.jupyterapp.shell.currentWidget.content;
   const index = notebook.widgets.findIndex((cell) => cell.node.contains(element));
   const place = (index >= 0 ? index : notebook.activeCellIndex) + 1;
@@ -32,4 +32,5 @@ export async function insertCell(element, source) {
   notebook.deselectAll();
   notebook.activeCellIndex = place;
   await notebook.scrollToItem?.(place);
+  if (isRun) await globalThis.jupyterapp.commands.execute("notebook:run-cell");
 }
