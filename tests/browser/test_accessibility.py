@@ -101,8 +101,10 @@ def talk(lab: Lab) -> None:
 
 
 def inspect(lab: Lab) -> None:
-    """Have figures, charts, a call laid open at its events and their timeline, a pair to vote on, a run under way."""
+    """Have figures, charts, a sorted list, a call laid open at its events, a pair to vote on, a run under way."""
     shown = lab.output(1)
+    shown.get_by_role("grid", name="Calls").get_by_role("button", name="took", exact=True).click()
+    expect(shown.get_by_role("columnheader", name="took")).to_have_attribute("aria-sort", "descending")
     shown.get_by_role("grid", name="Calls").locator("tr").last.click()
     dashboard, inspector = (shown.get_by_role("group", name=name) for name in ("Dashboard", "Inspector"))
     dashboard.get_by_role("tab", name="Events").click()
