@@ -298,7 +298,7 @@ class Explorer(CallTool):
             hidden=self._hidden,
             chosen=self._list,
             opened=str(self._opened) if self.pages else None,
-            call=self.view_call(),
+            call=self.pages.view if self.pages else None,
         )
 
     def _show_bulk(self) -> None:

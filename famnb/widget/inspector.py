@@ -77,26 +77,12 @@ class CallPages:
         )
         """What the page shows."""
 
-    def draw_timeline(self, *, dark: bool) -> None:
-        """Draw the timeline for a light or a dark page."""
-        # Imported on first use: a dashboard, which opens calls too, does without it.
-        from famnb import plot
-
-        figure: Any = plot.timeline(self.call.reply)
-        figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
-        url = figure.to_uri(dark=dark)
-        self.view = msgspec.structs.replace(self.view, timeline=TimelineView(url=url, alt=figure.alt))
-
 
 class CallTool(BaseTool):
     """A tool that lays a call open: the intents of front/parts/call.js."""
 
     pages: CallPages | None = None
     """The call that is shown, if any."""
-
-    def view_call(self) -> CallView | None:
-        """Return what the page shows of the call."""
-        return None if self.pages is None else self.pages.view
 
     @intent
     def read_part(self, part: CallPart) -> str:
@@ -105,9 +91,15 @@ class CallTool(BaseTool):
 
     @intent
     def draw_timeline(self, dark: bool) -> None:
-        """Draw the timeline of the call."""
+        """Draw the timeline of the call for a light or a dark page."""
+        # Imported on first use: a dashboard, which opens calls too, does without it.
+        from famnb import plot
+
         if self.pages is not None:
-            self.pages.draw_timeline(dark=dark)
+            figure: Any = plot.timeline(self.pages.call.reply)
+            figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
+            timeline = TimelineView(url=figure.to_uri(dark=dark), alt=figure.alt)
+            self.pages.view = msgspec.structs.replace(self.pages.view, timeline=timeline)
 
     @intent
     def close_call(self) -> None:

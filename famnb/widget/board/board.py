@@ -21,7 +21,7 @@ from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
 from famnb.client.conversation import Turn, requests_after
 from famnb.client.live_call import Stream
-from famnb.endpoints import Endpoints, endpoint_able_to
+from famnb.endpoints import endpoint_able_to
 from famnb.errors import FamnbError, InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
 from famnb.record import RecordedCall
@@ -141,7 +141,12 @@ class Board(FormTool):
             client = find_client(variants) or default_client()
         if not isinstance(client, BaseClient):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
-        variants = _first_variants(client.endpoints) if variants is None else variants
+        if variants is None:
+            target = endpoint_able_to(None, tools=False, schema=False, endpoints=client.endpoints)
+            pairs = [(target.name, model) for model in target.models[:2]]
+            # Where an endpoint has one model, two endpoints.
+            pairs += [(other.name, other.models[0]) for other in client.endpoints.values() if other is not target]
+            variants = [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
         self._keys = (f"p{number}" for number in itertools.count(1))
         self._panes: list[BoardPane] = []
         self._add_panes(read_variants(variants, client.endpoints))
@@ -639,14 +644,6 @@ class Board(FormTool):
     def show_code(self, is_open: bool) -> None:
         """Show the code of an experiment, or no longer."""
         self._has_code, self._controls = is_open, None
-
-
-def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
-    """Two models of one endpoint, or two endpoints if it has one model."""
-    target = endpoint_able_to(None, tools=False, schema=False, endpoints=endpoints)
-    pairs = [(target.name, model) for model in target.models[:2]]
-    pairs += [(other.name, other.models[0]) for other in endpoints.values() if other is not target]
-    return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
 
 
 def _unknown(label: str, labels: Iterable[str]) -> UnknownName:

@@ -18,8 +18,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidArgument
 from famnb.record import Ledger, prices
 from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
-from famnb.widget.dashboard.filters import RANGES, DashboardFilters
-from famnb.widget.dashboard.views import DashboardView, FilterView, OverviewView
+from famnb.widget.dashboard.views import RANGES, DashboardFilters, DashboardView, FilterView, OverviewView
 from famnb.widget.html import transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, CallTool
@@ -162,7 +161,7 @@ class Dashboard(CallTool):
             is_reading=self._shown == _READING,
             empty="" if overview else str(self._shown),
             overview=overview,
-            call=self.view_call(),
+            call=self.pages.view if self.pages else None,
         )
 
     def _choices(self) -> dict[str, tuple[str, ...]]:

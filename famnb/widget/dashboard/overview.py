@@ -23,8 +23,7 @@ from famnb.frame.calls import calls
 from famnb.frame.spend import is_unpriced
 from famnb.record import Ledger
 from famnb.widget.dashboard.charts import Groups, Timeline, draw_charts
-from famnb.widget.dashboard.filters import ALL, DashboardFilters
-from famnb.widget.dashboard.views import CallGroupView, OverviewView
+from famnb.widget.dashboard.views import ALL, CallGroupView, DashboardFilters, OverviewView
 from famnb.widget.html import sanitize
 from famnb.widget.tables import ColumnView, FigureView, RowsView, RowView
 

@@ -11,8 +11,7 @@ from ipywidgets import HBox
 import famnb
 from famnb.service import serve
 from famnb.widget.dashboard.dashboard import Dashboard
-from famnb.widget.dashboard.filters import ALL
-from famnb.widget.dashboard.views import DashboardView, OverviewView
+from famnb.widget.dashboard.views import ALL, DashboardView, OverviewView
 from famnb.widget.inspector import Inspector
 from famnb.widget.tables import FigureView
 from tests.support.waiting import wait_until
