@@ -220,6 +220,19 @@ def test_the_newest_line_of_an_answer_and_its_buttons_are_within_the_box(page: P
     wait_until(lambda: page.evaluate(ends) == [True] * 4)
 
 
+def test_an_answer_can_be_read_beside_notes_that_need_more_room_than_there_is(page: Page):
+    page.set_viewport_size({"width": 700, "height": 500})
+    sheet = Sheet(page, PAIR)
+    sheet.send("Hi")
+    sheet.say(*["\n\n".join(f"line {number}" for number in range(100))] * 2)
+    sheet.end(warnings=("a note " * 30,) * 2)
+    flow = sheet.answers.first.locator(".famnb-flow")
+    assert flow.evaluate("flow => flow.clientHeight") >= 40
+    flow.get_by_text("line 99").scroll_into_view_if_needed()
+    # Waits until nothing covers it.
+    flow.get_by_text("line 99").click()
+
+
 def test_the_box_stays_where_it_is_while_rounds_come_and_the_latest_is_in_view(sheet: Sheet):
     """Unless the reader has scrolled up, who is left there until the next prompt."""
     sheet.page.set_viewport_size({"width": 1300, "height": 900})
