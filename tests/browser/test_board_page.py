@@ -225,7 +225,9 @@ def test_an_answer_can_be_read_beside_notes_that_need_more_room_than_there_is(pa
     sheet = Sheet(page, PAIR)
     sheet.send("Hi")
     sheet.say(*["\n\n".join(f"line {number}" for number in range(100))] * 2)
-    sheet.end(warnings=("a note " * 30,) * 2)
+    sheet.end(status="incomplete", finish_reason="length", warnings=("a note " * 30,) * 2)
+    head, meters = (sheet.answers.first.locator(name) for name in (".famnb-head", ".famnb-meters"))
+    assert all(part.evaluate("part => part.scrollHeight <= part.clientHeight") for part in (head, meters))
     flow = sheet.answers.first.locator(".famnb-flow")
     assert flow.evaluate("flow => flow.clientHeight") >= 40
     flow.get_by_text("line 99").scroll_into_view_if_needed()
