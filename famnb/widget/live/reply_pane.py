@@ -402,10 +402,14 @@ class ReplyPane:
         """Fold thinking which an answer follows, and say how long it took once that is known."""
         blocks = list(self._blocks.values())
         last = max((i for i, block in enumerate(blocks) if block.view.kind != "thinking" and block.text), default=-1)
+        followed = [block for block in blocks[: last + 1] if block.view.kind == "thinking"]
+        # Only until it is known: the reply so far takes longer to make the more has come.
+        if all(not block.view.is_open and block.view.label != "thought" for block in followed):
+            return False
         reply, has_changed = self.stream.reply, False
         label = facts.describe_thinking(reply.timing, reply.usage, closed=True)
-        for block in blocks[: last + 1]:
-            if block.view.kind == "thinking" and (block.view.is_open or block.view.label != label):
+        for block in followed:
+            if block.view.is_open or block.view.label != label:
                 block.view = msgspec.structs.replace(block.view, label=label, is_open=False)
                 has_changed = True
         return has_changed
