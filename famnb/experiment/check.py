@@ -92,7 +92,7 @@ def check_limits(
     objective = check_slo(slo, rows)
     names = [*known_metrics(rows, objective), *percentile_metrics(rows)]
     limits = []
-    for bound, by_metric in (("max", max or {}), ("min", min or {})):
+    for bound, by_metric in (("max", {} if max is None else max), ("min", {} if min is None else min)):
         if not isinstance(by_metric, Mapping):
             raise InvalidRequest(f'{bound}: expected limits by metric, such as {{"e2e_s": 5}}, got {by_metric!r:.80}')
         for name, limit in by_metric.items():

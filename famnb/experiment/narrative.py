@@ -286,10 +286,12 @@ def headline(
     level: float,
     exploratory: bool = False,
     failed: Failed = "zero",
+    has_scores: bool = False,
 ) -> str:
     """The trade-off in one sentence of at most MAX_WORDS words, from all rows of `comparison.judge`.
 
-    The first of `troubles` stands at its end; `failed` says how failed calls count in scores.
+    The first of `troubles` stands at its end; `failed` says how failed calls count in scores, and `has_scores` whether
+    answers have any, which need not be compared.
     """
     findings = [PairFinding(row, level, failed) for row in rows]
     primary = [finding for finding in findings if finding.row["primary"]]
@@ -310,8 +312,8 @@ def headline(
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
     sentence = next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
     whole = f"{sentence[:-1]}; no score judges the answers."
-    has_claim = any(row["clear"] for row in rows) and not any(finding.metric.is_score for finding in findings)
-    return whole if has_claim and len(whole.split()) <= MAX_WORDS else sentence
+    has_claim = any(row["clear"] for row in rows)
+    return whole if has_claim and not has_scores and len(whole.split()) <= MAX_WORDS else sentence
 
 
 def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_size: bool) -> str:
@@ -347,7 +349,7 @@ def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_s
             if has_size and not (finding.is_ratio or finding.row["estimated"]):
                 text += f" ({finding.metric.format_value(finding.row['first_value'])})"
         if finding.metric.is_score and finding.failed == "zero" and clear[0].metric.name == SUCCESS:
-            text += ", counting those as 0"
+            text += ", counting those as the lowest"
     return text
 
 
@@ -419,7 +421,7 @@ def _rank(findings: Sequence[PairFinding], *, has_names: bool) -> str:
     return "; ".join(parts)
 
 
-def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def trade_offs(rows: Sequence[Row], *, level: float) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of a table of what each variant gained and lost; of many variants some metrics."""
     pairs = list(dict.fromkeys((row["first"], row["second"]) for row in rows))
     is_one = len(pairs) == 1
@@ -429,7 +431,7 @@ def trade_offs(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         metric = find_metric(row["metric"])
         if not row["n"] or not (is_one or row["primary"] or metric.name in ("cost_usd", "e2e_s", SUCCESS)):
             continue
-        finding = PairFinding(row, 0.95)
+        finding = PairFinding(row, level)
         values = []
         for side in ("first", "second"):
             value, least, most = (row[f"{side}_{end}"] for end in ("value", "least", "most"))

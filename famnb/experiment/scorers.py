@@ -220,16 +220,19 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
         form, validator = structured_output.json_format(kind)["schema"], None
 
     def score(reply: Reply, _: Prompt) -> Score:
+        value: Any = None
         try:
             if validator is None:
                 structured_output.parse(reply.text, kind)
-            elif fault := next(iter(validator.iter_errors(json.loads(reply.text))), None):
-                return Score(0.0, f"{'.'.join(map(str, ('$', *fault.instance_path)))}: {fault.message:.200}")
+            else:
+                value = json.loads(reply.text)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
             return Score(0.0, ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]])))
         except ValueError as error:
             return Score(0.0, f"not JSON: {error}")
+        if validator is not None and (fault := next(iter(validator.iter_errors(value)), None)):
+            return Score(0.0, f"{'.'.join(map(str, ('$', *fault.instance_path)))}: {fault.message:.200}")
         return Score(1.0)
 
     return LocalScorer(name, ("schema", json.dumps(form, sort_keys=True)), score)

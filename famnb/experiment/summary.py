@@ -139,7 +139,7 @@ class Summary:
 
     def trade_offs(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows of a table of what each variant gained and lost, as text."""
-        return narrative.trade_offs(to_records(self.pairs))
+        return narrative.trade_offs(to_records(self.pairs), level=self.level)
 
     def text_columns(self) -> dict[str, list[str]]:
         """The figures of every variant as text, by the head of their column; the first column has the variants."""
@@ -310,7 +310,9 @@ def summary(
     )
     if len(variants) > 1:
         troubles = narrative.troubles(rows, main)
-        sentence = narrative.headline(compared, troubles, level=level, exploratory=exploratory, failed=failed)
+        sentence = narrative.headline(
+            compared, troubles, level=level, exploratory=exploratory, failed=failed, has_scores=bool(scores)
+        )
     else:
         figures = {head: cells[0] for head, cells in result.text_columns().items()}
         answered = figures.pop("answered")

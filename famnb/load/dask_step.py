@@ -19,7 +19,7 @@ from famnb.client.dask_worker import read_credential
 from famnb.errors import Interrupted, InvalidRequest
 from famnb.experiment.budget import Budget
 from famnb.experiment.dask_executor import worker_settings
-from famnb.load.step import EndReason, MakeRequest, Step, run_step
+from famnb.load.step import MakeRequest, Step, StepEnd, run_step
 from famnb.record.ledger import Ledger
 from famnb.request import Request
 
@@ -57,8 +57,8 @@ def run_step_on_workers(
     budget: Budget,
     dask_client: Any,
     key: Callable[[], str] | None,
-) -> EndReason:
-    """Carry one step from every worker of a cluster and return why it ended early, as `run_step` does.
+) -> StepEnd:
+    """Carry one step from every worker of a cluster and return how it ended, as `run_step` does.
 
     `key` tells the API key on a worker; None reads it from the environment there. Every worker may spend an equal share
     of the budget. Raises InvalidRequest without a worker, CredentialError if one has no key, Interrupted at the end of
@@ -102,8 +102,8 @@ def run_step_on_workers(
                 client.ledger.load(path)
     if is_interrupted:
         raise Interrupted(f"{step.label} was carried to its end on the workers; run() again goes on with what follows")
-    reasons: list[EndReason] = [reason for reason, _, _ in outcomes if reason]
-    return reasons[0] if reasons else ""
+    ends: list[StepEnd] = [end for end, _, _ in outcomes]
+    return StepEnd(next((end.reason for end in ends if end.reason), ""), max(end.pause_s for end in ends))
 
 
 def is_ready() -> bool:
@@ -111,10 +111,10 @@ def is_ready() -> bool:
     return True
 
 
-def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
+def carry_share(share: Share, at: float) -> tuple[StepEnd, Decimal, bytes]:
     """Carry a share, on a worker, from a moment on in seconds since the epoch.
 
-    Returns why it ended early, what it counts for in USD, and its calls, as a ledger file; no bytes if there are none.
+    Returns how it ended, what it counts for in USD, and its calls, as a ledger file; no bytes if there are none.
     """
     worst = dict(zip(map(id, share.requests), share.worst, strict=False))
     budget = Budget(share.limit, lambda request: worst[id(request)])
@@ -123,7 +123,7 @@ def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
         ledger = Ledger(Path(folder) / "share.sqlite")
         client = BaseClient(**share.settings, api_key=credential, ledger=ledger)
         try:
-            reason = run_step(
+            end = run_step(
                 share.step,
                 lambda number: share.requests[number % len(share.requests)],
                 client,
@@ -135,7 +135,7 @@ def carry_share(share: Share, at: float) -> tuple[EndReason, Decimal, bytes]:
             ledger.flush()
             path = Path(folder) / "calls.sqlite"
             count = ledger.export(path)
-            return reason, budget.counted, path.read_bytes() if count else b""
+            return end, budget.counted, path.read_bytes() if count else b""
         finally:
             client.engine.shut_down().result()
             ledger.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias, cast, get_args
@@ -19,7 +20,7 @@ import pandas as pd
 from famnb.client.batch import is_watched
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
-from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.errors import BudgetExceeded, Interrupted, InvalidRequest
 from famnb.experiment.budget import Budget, parse_budget, worst_case
 from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import Source, parse_prompts
@@ -217,6 +218,8 @@ class Load:
         self._source, self._endpoint, self._fields = requests, endpoint, fields
         self._requests: tuple[Request, ...] | None = None
         self._ends: dict[str, EndReason] = {}
+        self._pause_s = 0.0
+        """Seconds to wait before the next step."""
         """Why steps of this object ended early, by their labels."""
         self._name = name
 
@@ -382,13 +385,17 @@ class Load:
         recorded = calls(self.client.ledger, experiment=self.name, variant=step.label, columns=["repeat"])["repeat"]
         attempt = 0 if recorded.empty else int(recorded.max()) + 1
         labels = {"experiment": self.name, "variant": step.label, "repeat": str(attempt)}
+        try:
+            time.sleep(self._pause_s)
+        except KeyboardInterrupt:
+            raise Interrupted(f"{step.label}: no call was started; run() again goes on with this step") from None
         self._ends.pop(step.label, None)
         make_request = self._prepare_requests(step)
         if on is None:
             is_shown = is_watched() if progress is None else progress
-            reason = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
+            reason, self._pause_s = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
         else:
-            reason = run_step_on_workers(step, make_request, self.client, labels, budget, on, key)
+            reason, self._pause_s = run_step_on_workers(step, make_request, self.client, labels, budget, on, key)
         self._ends[step.label] = reason
         if reason == "budget" and not budget.counted:
             raise BudgetExceeded(

@@ -18,7 +18,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -70,6 +70,16 @@ class Step:
         return self.due is not None
 
 
+class StepEnd(NamedTuple):
+    """How a step ended."""
+
+    reason: EndReason
+    """Why it ended early."""
+    # A service may go on with calls that were stopped, and the next step's would wait behind them.
+    pause_s: float
+    """Seconds to wait before another step, as many as the calls that were stopped would have taken."""
+
+
 def run_step(
     step: Step,
     make_request: MakeRequest,
@@ -80,13 +90,11 @@ def run_step(
     progress: bool,
     start: float | None = None,
     now: Callable[[], float] = time.monotonic,
-) -> EndReason:
-    """Carry one step and return why it ended early; all of its calls are over and recorded then.
+) -> StepEnd:
+    """Carry one step and return how it ended; all of its calls are over and recorded then.
 
-    It begins at `start` by the clock `now`, which may be yet to come; None begins at once.
-    A service may go on with calls that were stopped: after a step that ended early, as much time passes as these would
-    have taken, so that the next one does not wait behind them. An interrupt stops the calls in flight, waits until they
-    are recorded, and is raised as Interrupted.
+    It begins at `start` by the clock `now`, which may be yet to come; None begins at once. An interrupt stops the calls
+    in flight, waits until they are recorded, and is raised as Interrupted.
     """
     over: queue.SimpleQueue[int] = queue.SimpleQueue()
     running: dict[int, tuple[Stream, Decimal | None]] = {}
@@ -152,7 +160,6 @@ def run_step(
                     pass
                 if not step.is_open and next_due == math.inf and not reason:
                     next_due = next(due, math.inf) if now() - start < step.duration_s else math.inf
-        time.sleep(pause_s)
     except KeyboardInterrupt:
         _stop(running)
         for stream, _ in running.values():
@@ -160,7 +167,7 @@ def run_step(
         raise Interrupted(
             f"{step.label}: {len(begun):,} calls were started; run() again repeats this step and those after it"
         ) from None
-    return reason
+    return StepEnd(reason, pause_s)
 
 
 def _slots(step: Step, running: dict[int, tuple[Stream, Decimal | None]]) -> Iterator[float]:

@@ -184,6 +184,11 @@ def paired_bounds(
     """
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
+    # Ends that enclose the mean of all prompts may stand the other way round on those that both have.
+    shared = a["value"].index.intersection(b["value"].index)
+    for side in (a, b):
+        if side["low"][side["low"].index.isin(shared)].mean() > side["high"][side["high"].index.isin(shared)].mean():
+            side["low"], side["high"] = side["high"], side["low"]
     compare = of or paired
     middle = compare(a["value"], b["value"], level=level)
     if math.isnan(middle.value) or all((side["low"] == side["high"]).all() for side in (a, b)):

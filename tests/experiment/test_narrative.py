@@ -304,5 +304,5 @@ def test_what_fails_more_often_is_said_so_first():
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin([f"p{number}" for number in range(12)])
     rows.loc[failed, ["status", "error", "e2e_s"]] = ["failed", "ServerError", np.nan]
     headline = summary(rows.assign(score_exact=1.0)).headline
-    assert headline.startswith("B fails in 30% of calls (A: 0%), scores 0.3 lower, counting those as 0")
+    assert headline.startswith("B fails in 30% of calls (A: 0%), scores 0.3 lower, counting those as the lowest")
     assert summary(rows).trade_offs()[1][0][0] == "success rate"
