@@ -1,54 +1,27 @@
-"""The ledger: how fast calls are written to it, and how fast and lean a frame of many calls is."""
+"""The ledger: how fast and lean a frame of many calls is."""
 
 from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import HERE, Goal, Result, Table, environment, ratio, run_child
+from harness import HERE, Goal, Result, Table, ratio, run_child
 
 from famnb.record import schema
 
-TITLE = "Ledger: append rate, and frames of many calls"
+TITLE = "frames of many calls"
 
-APPEND = """
-import sys, time
-sys.path.insert(0, sys.argv[4])
-from tests.support.exchanges import exchange
-from famnb.record import Ledger
-ledger, count, batch = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-exchanges = [exchange(prompt="x" * 5000) for _ in range(count)]
-ledger.on_close(exchange()).result()
-began = time.time()
-for start in range(0, count, batch):
-    futures = [ledger.on_close(exchange) for exchange in exchanges[start:start + batch]]
-    for future in futures:
-        future.result()
-print([began, time.time()])
-"""
-JSONL = """
-import os, sys, time
-count, file = int(sys.argv[2]), open(sys.argv[1], "a")
-began = time.time()
-for number in range(count):
-    file.write('{"id": "%d", "body": "%s"}\\n' % (number, "x" * 7000))
-    file.flush()
-    os.fsync(file.fileno())
-print([began, time.time()])
-"""
 READ = {
     "famnb.calls()": "import famnb; frame = famnb.calls(sys.argv[1] + '.sqlite')",
     "famnb.calls(columns=3 of them)": "import famnb; frame = famnb.calls(sys.argv[1] + '.sqlite', "
     "columns=['model', 'ttft_s', 'output_tokens'])",
     "pandas.read_sql": "import sqlite3, pandas; frame = pandas.read_sql('SELECT * FROM calls', "
     "sqlite3.connect(sys.argv[1] + '.sqlite'))",
-    "pandas.read_json(lines=True)": "import pandas; frame = pandas.read_json(sys.argv[1] + '.jsonl', lines=True)",
 }
 """Each in a process of its own; the imports are not timed."""
 LIMITS = {
@@ -61,9 +34,8 @@ LIMITS = {
 
 
 def run(quick: bool) -> Result:
-    """Append rates first, then frames of 100,000 and 1,000,000 calls."""
+    """Measure frames of 100,000 and 1,000,000 calls."""
     with tempfile.TemporaryDirectory() as folder:
-        appends = _measure_appends(Path(folder), 200 if quick else 5000, quick=quick)
         sizes = (1000,) if quick else (100_000, 1_000_000)
         reads = dict(list(READ.items())[1:3]) if quick else READ
         frames = {size: _frames(Path(folder), size, reads) for size in sizes}
@@ -73,40 +45,9 @@ def run(quick: bool) -> Result:
         if size in frames
         for row in [frames[size][place]]
     ]
-    tables = [Table("Records of 7 kB written, all of them acknowledged", appends)]
-    tables += [Table(f"A frame of {size:,} calls", rows) for size, rows in frames.items()]
+    tables = [Table(f"A frame of {size:,} calls", rows) for size, rows in frames.items()]
     note = "Peak memory is the process's less that of its imports; famnb also estimates missing counts and costs."
     return Result(tables=tables, goals=goals, notes=[note])
-
-
-def _measure_appends(folder: Path, count: int, *, quick: bool) -> list[dict[str, Any]]:
-    """Measure the rows a second of each way to write them."""
-    root = str(Path(__file__).parents[2])
-    ways = {
-        "famnb, 1 process, one at a time": (APPEND, 1, ["1", root]),
-        "famnb, 1 process, batches of 50": (APPEND, 1, ["50", root]),
-        "famnb, 4 processes, batches of 50": (APPEND, 4, ["50", root]),
-        "JSONL with fsync, 1 process": (JSONL, 1, []),
-    }
-    if quick:
-        ways = dict(list(ways.items())[1::2])
-    rates = {}
-    for index, (way, (code, processes, more)) in enumerate(ways.items()):
-        rates[way] = _rate(code, processes, [str(folder / f"append-{index}"), str(count), *more])
-    base = rates["JSONL with fsync, 1 process"]
-    return [{"way": way, "rows/s": rate, "× JSONL": ratio(rate, base)} for way, rate in rates.items()]
-
-
-def _rate(code: str, processes: int, arguments: list[str]) -> float:
-    """Rows a second of processes that run side by side, from the first start to the last end."""
-    command = [sys.executable, "-c", code, *arguments]
-    children = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) for _ in range(processes)
-    ]
-    spans = [json.loads(child.communicate()[0]) for child in children]
-    if any(child.returncode for child in children):
-        raise RuntimeError("a writing process failed")
-    return processes * int(arguments[1]) / (max(end for _, end in spans) - min(began for began, _ in spans))
 
 
 def _frames(folder: Path, size: int, ways: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -139,17 +80,14 @@ print(json.dumps([seconds, peak_mb, int(frame.memory_usage(deep=True).sum()) / 1
 
 
 def _fill(stem: Path, size: int) -> None:
-    """The same calls as a ledger and as lines of JSON; a quarter without usage, so that it is estimated."""
+    """A ledger of so many calls; a quarter without usage, so that it is estimated."""
     connection = schema.open_to_write(stem.with_suffix(".sqlite"))
     chance = random.Random(1)
     names = list(_row(0, chance))
     sql = f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     connection.execute("BEGIN")
-    with stem.with_suffix(".jsonl").open("w") as lines:
-        for number in range(size):
-            row = _row(number, chance)
-            connection.execute(sql, tuple(row.values()))
-            lines.write(json.dumps(row) + "\n")
+    for number in range(size):
+        connection.execute(sql, tuple(_row(number, chance).values()))
     connection.execute("COMMIT")
     connection.close()
 
