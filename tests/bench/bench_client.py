@@ -12,7 +12,7 @@ import harness
 from harness import Goal, Result, Table, median, ratio
 
 TITLE = "famnb's client beside the SDKs and plain HTTP clients"
-PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec")
+PEERS = ("famnb", "openai", "httpx-sse", "aiohttp+msgspec")
 FAST = "aiohttp+msgspec"
 """The peer that famnb is compared with where the others cannot keep up."""
 PER_SECOND = 50
@@ -23,7 +23,6 @@ IMPORTS = {
     "import famnb": "import famnb",
     CLIENT: "import famnb; famnb.Client(base_url='http://127.0.0.1:9', api_key='k', ledger='/dev/null')",
     "import openai": "import openai",
-    "import anthropic": "import anthropic",
 }
 
 

@@ -3,7 +3,7 @@
 POST /bulk/EVENTS/…             all events as fast as the socket takes them
 POST /live/EVENTS/PER_SECOND/…  each event by itself, its text the server's monotonic clock in nanoseconds
 POST /words/EVENTS/PER_SECOND/… each event by itself, its text a numbered word; the last is END and the time of day
-The end of the path chooses the dialect: `…/messages` has `event:` lines, everything else is chat completions.
+All of them are chat completions, whatever the end of the path is.
 
 usage: canned.py [CERTIFICATE KEY]   with these files it speaks TLS
 """
@@ -17,7 +17,6 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import uvloop
 
@@ -30,60 +29,26 @@ MARK = "0123456789012345678"
 """Stands where the clock goes; as long as the clock in nanoseconds, filled with zeros."""
 
 
-def _event(payload: Any) -> bytes:
-    name = f"event: {payload['type']}\n".encode() if isinstance(payload, dict) and "type" in payload else b""
-    data = payload if isinstance(payload, bytes) else json.dumps(payload, separators=(",", ":")).encode()
-    return b"%bdata: %b\n\n" % (name, data)
-
-
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def chat() -> tuple[list[bytes], bytes, list[bytes]]:
-    """What opens a chat completion, one event of text, and what closes it."""
-
-    def chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        head = {"id": "chatcmpl-bench", "object": "chat.completion.chunk", "created": 1700000000, "model": "fam-mini"}
-        return _chunk(_event({**head, "choices": [choice]}))
-
-    opening = [chunk({"role": "assistant", "content": ""})]
-    return opening, chunk({"content": MARK}), [chunk({}, "stop"), _chunk(_event(b"[DONE]"))]
+def event(delta: dict[str, str], finish: str | None = None) -> bytes:
+    """One event of a chat completion, as a chunk."""
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    head = {"id": "chatcmpl-bench", "object": "chat.completion.chunk", "created": 1700000000, "model": "fam-mini"}
+    data = json.dumps({**head, "choices": [choice]}, separators=(",", ":")).encode()
+    return _chunk(b"data: %b\n\n" % data)
 
 
-def messages() -> tuple[list[bytes], bytes, list[bytes]]:
-    """The same of the messages dialect."""
-    message = {
-        "id": "msg_bench",
-        "type": "message",
-        "role": "assistant",
-        "model": "fam-2-5-pro",
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 9, "output_tokens": 1},
-    }
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": MARK}}
-    ended = {"stop_reason": "end_turn", "stop_sequence": None}
-    closing = [
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 9}},
-        {"type": "message_stop"},
-    ]
-    opening = [_event({"type": "message_start", "message": message}), _event(start)]
-    return [_chunk(block) for block in opening], _chunk(_event(delta)), [_chunk(_event(event)) for event in closing]
-
-
-DIALECTS = {"chat": chat(), "messages": messages()}
+OPENING, TEXT = event({"role": "assistant", "content": ""}), event({"content": MARK})
+CLOSING = event({}, "stop") + _chunk(b"data: [DONE]\n\n") + END
 
 
 @functools.cache
-def bulk(dialect: str, events: int) -> bytes:
+def bulk(events: int) -> bytes:
     """A whole answer with its head."""
-    opening, event, closing = DIALECTS[dialect]
-    return b"".join([HEAD, *opening, event * events, *closing, END])
+    return HEAD + OPENING + TEXT * events + CLOSING
 
 
 def moment(_left: int) -> bytes:
@@ -129,26 +94,23 @@ class Connection(asyncio.Protocol):
     def _answer(self, path: str) -> None:
         assert self._transport is not None
         _, kind, events, *rest = path.split("/")
-        dialect = "messages" if path.endswith("messages") else "chat"
         if kind == "bulk":
-            self._transport.write(bulk(dialect, int(events)))
+            self._transport.write(bulk(int(events)))
             return
-        opening, event, _ = DIALECTS[dialect]
-        before, _, after = event.partition(MARK.encode())
-        self._transport.write(b"".join([HEAD, *opening]))
+        before, _, after = TEXT.partition(MARK.encode())
+        self._transport.write(HEAD + OPENING)
         loop = asyncio.get_running_loop()
         gap = 1 / float(rest[0])
         # Spread by the object's address (a prime, so that its alignment does not matter): streams that start together
         # would else write together for ever.
         due = loop.time() + gap + (hash(self) // 16 % 997) / 997 * gap
         new_text = word if kind == "words" else moment
-        self._timer = loop.call_at(due, self._tick, (before, after), new_text, dialect, int(events), due, gap)
+        self._timer = loop.call_at(due, self._tick, (before, after), new_text, int(events), due, gap)
 
     def _tick(
         self,
         around: tuple[bytes, bytes],
         new_text: Callable[[int], bytes],
-        dialect: str,
         left: int,
         due: float,
         gap: float,
@@ -156,14 +118,14 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if left == 0:
-            self._transport.write(b"".join([*DIALECTS[dialect][2], END]))
+            self._transport.write(CLOSING)
             return
         data = new_text(left).join(around)
         # A text of another length than MARK makes another chunk.
         self._transport.write(data if new_text is moment else _chunk(data.partition(b"\r\n")[2].removesuffix(b"\r\n")))
         due += gap
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(due, self._tick, around, new_text, dialect, left - 1, due, gap)
+        self._timer = loop.call_at(due, self._tick, around, new_text, left - 1, due, gap)
 
 
 async def main() -> None:

@@ -22,9 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PACKAGES = (
-    *("famnb", "openai", "anthropic", "httpx", "httpx-sse", "aiohttp", "msgspec", "uvloop", "starlette", "uvicorn"),
-)
+PACKAGES = (*("famnb", "openai", "httpx", "httpx-sse", "aiohttp", "msgspec", "uvloop", "starlette", "uvicorn"),)
 """Packages whose versions belong to the facts."""
 
 

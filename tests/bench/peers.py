@@ -109,20 +109,6 @@ def openai_sdk(url: str) -> tuple[Reader, Callable[[], Any]]:
     return read, client.close
 
 
-def anthropic_sdk(url: str) -> tuple[Reader, Callable[[], Any]]:
-    from anthropic import AsyncAnthropic
-
-    client = AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0)
-
-    async def read() -> Arrivals:
-        events = await client.messages.create(**CHAT, max_tokens=100, stream=True)
-        return [
-            (time.monotonic_ns(), event.delta.text) async for event in events if event.type == "content_block_delta"
-        ]
-
-    return read, client.close
-
-
 def httpx_sse(url: str) -> tuple[Reader, Callable[[], Any]]:
     import httpx
     from httpx_sse import aconnect_sse
@@ -168,7 +154,6 @@ def aiohttp_msgspec(url: str) -> tuple[Reader, Callable[[], Any]]:
 PEERS = {
     "famnb": run_famnb,
     "openai": run_loop(openai_sdk),
-    "anthropic": run_loop(anthropic_sdk),
     "httpx-sse": run_loop(httpx_sse),
     "aiohttp+msgspec": run_loop(aiohttp_msgspec),
 }
