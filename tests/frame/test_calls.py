@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 import famnb
-from famnb.client.exchange import Exchange
 from famnb.errors import AuthenticationError, IdleTimeout
 from famnb.frame import CALLS, DELTAS, calls, deltas, describe
 from famnb.record import Ledger, prices
@@ -154,49 +153,6 @@ def test_a_model_that_may_reason_unseen_may_have_used_all_that_its_cap_allows(le
         900,
         True,
     )
-
-
-def cost_ends(ledger: Ledger, made: Exchange) -> tuple[float, float]:
-    """Low and high cost of a call in millionths of a dollar: in its row, and on its reply."""
-    got = row(ledger, made)
-    ends = round(got["cost_low_usd"] * 1e6, 6), round(got["cost_high_usd"] * 1e6, 6)
-    assert (float(made.reply.cost.low * 10**6), float(made.reply.cost.high * 10**6)) == ends
-    return ends
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "details", "ends"),
-    [
-        # 1,000 tokens of input at 1, or at 0.1 read from the cache, and 10 of output at 10; no writes at 2.
-        ("web", {}, (1000 * 0.1 + 100, 1000 * 1 + 100)),
-        # What is read from it is counted, so that the cost is exact.
-        ("web", {"prompt_tokens_details": {"cached_tokens": 400}}, (740, 740)),
-        # Any of the input may have been written to the cache, too.
-        ("messages", {}, (1000 * 0.1 + 100, 1000 * 2 + 100)),
-    ],
-)
-def test_what_an_endpoint_does_not_say_of_its_cache_is_unknown_and_what_it_cannot_do_is_none(
-    ledger, pro_price, endpoint, details, ends
-):
-    """Cached tokens that no reply counts are between none and all; only `messages` has cache writes."""
-    prices.set("fam-2-5-pro", input=1, output=10, cached=0.1, cache_write=2)
-    assert cost_ends(ledger, whole(endpoint, **details)) == ends
-
-
-def whole(endpoint: str, **details: object) -> Exchange:
-    """A whole reply with 1,000 tokens of input and 10 of output."""
-    bodies = {
-        "web": {
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010, **details},
-        },
-        "messages": {
-            "content": [{"type": "text", "text": "Hi"}],
-            "stop_reason": "end_turn",
-            "usage": {"input_tokens": 1000, "output_tokens": 10, **details},
-        },
-    }
-    return exchange([at(10, bodies[endpoint])], endpoint=endpoint, streamed=False)
 
 
 def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger):

@@ -22,15 +22,10 @@ PROMPTS = [
 
 @pytest.fixture
 def prices() -> Iterator[None]:
-    """fam-2-5-pro at 1.25 in, 10 out, 0.31 cached, USD a million."""
-    famnb.prices.set("fam-2-5-pro", input="1.25", output=10, cached="0.31")
+    """fam-2-5-pro at 1.25 in, 10 out, 0.31 cached, 1.60 written to the cache, USD a million."""
+    famnb.prices.set("fam-2-5-pro", input="1.25", output=10, cached="0.31", cache_write="1.6")
     yield
     famnb.prices.unset("fam-2-5-pro")
-
-
-def price_cache_writes() -> None:
-    """From now on 1.60 a million for what is written to the cache, which only messages counts."""
-    famnb.prices.set("fam-2-5-pro", input="1.25", output=10, cached="0.31", cache_write="1.6")
 
 
 def chat_usage(prompt: int, completion: int, *, cached: int, reasoning: int) -> dict[str, Any]:
@@ -80,6 +75,7 @@ MESSAGE = {
     "cache_creation_input_tokens": 100,
     "cache_read_input_tokens": 500,
 }
+UNSAID = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010}
 EXACT = "0.000645", "0.01003", "0.01019"
 """1200·0.25 + 345·1, no cached price · 1500·1.25 + 500·0.31 + 800·10 · 1500·1.25 + 500·0.31 + 100·1.6 + 800·10."""
 
@@ -88,6 +84,9 @@ TABLE: list[tuple[str, bool, list[Any], tuple[str, str, str]]] = [
     ("chat", True, chat_stream(MINI), (EXACT[0],) * 3),
     ("web", False, [completion(WEB)], (EXACT[1],) * 3),
     ("web", True, chat_stream(WEB), (EXACT[1],) * 3),
+    # Input whose cached part is not said may all have been read from the cache; only messages can have written to it.
+    ("web", False, [completion(UNSAID)], ("0.00135", "0.00041", "0.00135")),
+    ("messages", False, [message({"input_tokens": 1000, "output_tokens": 10})], ("0.00135", "0.00041", "0.0017")),
     ("responses", False, [response(WHOLE)], (EXACT[1],) * 3),
     # The last event has three totals: up to 2000 tokens may have been read from the cache, or none.
     (
@@ -112,8 +111,6 @@ TABLE: list[tuple[str, bool, list[Any], tuple[str, str, str]]] = [
 
 @pytest.mark.parametrize(("endpoint", "streamed", "events", "dollars"), TABLE)
 def test_costs_are_those_reckoned_by_hand(prices, tmp_path, endpoint, streamed, events, dollars):
-    if endpoint == "messages":
-        price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
     made = exchange([at(300, *events)], endpoint=endpoint, streamed=streamed)
     ledger.on_open(made)
