@@ -1,8 +1,8 @@
 """`famnb bench`: runs the benchmarks of tests/bench in a process of their own.
 
-Each part runs beside its peers on this machine, in one run: the client beside the openai SDK, httpx-sse and plain
-HTTP clients; the service beside a bare Starlette response; a board of eight panes in JupyterLab beside
-HTML.value +=; an experiment of 10,000 calls beside send_many and the same on two Dask workers.
+Each part runs beside its peers on this machine, in one run: the client beside the openai SDK and aiohttp with
+msgspec; the service beside a bare Starlette response; a board of eight panes in JupyterLab beside HTML.value +=; an
+experiment of 10,000 calls beside send_many and the same on two Dask workers.
 
 Each peer is a process of its own, each round begins with another peer, and figures are medians. Read the ratios
 (× famnb) rather than the figures, on a machine that does nothing else; lines that begin with `goal:` give a target and

@@ -11,8 +11,8 @@ from typing import Any
 import harness
 from harness import Goal, Result, Table, median, ratio
 
-TITLE = "famnb's client beside the SDKs and plain HTTP clients"
-PEERS = ("famnb", "openai", "httpx-sse", "aiohttp+msgspec")
+TITLE = "famnb's client beside the openai SDK and aiohttp with msgspec"
+PEERS = ("famnb", "openai", "aiohttp+msgspec")
 FAST = "aiohttp+msgspec"
 """The peer that famnb is compared with where the others cannot keep up."""
 PER_SECOND = 50

@@ -19,7 +19,7 @@ TITLE = "what is recorded of a stream while another cell works, against the serv
 HOGS = ("idle", "loop", "holds", "savefig")
 HEARTBEATS = ("comments", "names", "ends")
 """Bytes that belong to no event and come 6 ms after each, as `paced.c` has them."""
-PEERS = {"famnb": "famnb", "openai": "openai", "aiohttp": "aiohttp+msgspec", "httpx": "httpx-sse"}
+PEERS = {"famnb": "famnb", "openai": "openai", "aiohttp": "aiohttp+msgspec"}
 """The clients, and what `peers.py` calls them."""
 LOADS = {1: (100, 200), 64: (30, 100)}
 """For each number of streams the events a second of each, and how many events it has."""

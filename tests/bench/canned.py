@@ -3,7 +3,7 @@
 POST /bulk/EVENTS/…             all events as fast as the socket takes them
 POST /live/EVENTS/PER_SECOND/…  each event by itself, its text the server's monotonic clock in nanoseconds
 POST /words/EVENTS/PER_SECOND/… each event by itself, its text a numbered word; the last is END and the time of day
-All of them are chat completions, whatever the end of the path is.
+All answer with chat completions, whatever the end of the path is.
 
 usage: canned.py [CERTIFICATE KEY]   with these files it speaks TLS
 """

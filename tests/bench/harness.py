@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PACKAGES = (*("famnb", "openai", "httpx", "httpx-sse", "aiohttp", "msgspec", "uvloop", "starlette", "uvicorn"),)
+PACKAGES = ("famnb", "openai", "httpx", "aiohttp", "msgspec", "uvloop", "starlette", "uvicorn")
 """Packages whose versions belong to the facts."""
 
 
@@ -104,7 +104,7 @@ def peak_rss_mb() -> float:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without proxies and without the settings of famnb and of the peers."""
     # What pip installs is compiled; a checkout of famnb must be allowed to be, too.
-    ours = ("FAM_", "FAMNB_LEDGER", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
+    ours = ("FAM_", "FAMNB_LEDGER", "OPENAI_", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours) and not k.lower().endswith("_proxy")}
     return {**kept, **(extra or {})}
 

@@ -109,20 +109,6 @@ def openai_sdk(url: str) -> tuple[Reader, Callable[[], Any]]:
     return read, client.close
 
 
-def httpx_sse(url: str) -> tuple[Reader, Callable[[], Any]]:
-    import httpx
-    from httpx_sse import aconnect_sse
-
-    limits = httpx.Limits(max_connections=UNLIMITED)
-    client = httpx.AsyncClient(timeout=None, limits=limits, trust_env=False)
-
-    async def read() -> Arrivals:
-        async with aconnect_sse(client, "POST", f"{url}/v1/chat/completions", json=CHAT) as source:
-            return [(time.monotonic_ns(), text_of(event.data.encode())) async for event in source.aiter_sse()]
-
-    return read, client.aclose
-
-
 def aiohttp_msgspec(url: str) -> tuple[Reader, Callable[[], Any]]:
     """Plain aiohttp, events cut at blank lines and decoded by msgspec."""
     import aiohttp
@@ -154,7 +140,6 @@ def aiohttp_msgspec(url: str) -> tuple[Reader, Callable[[], Any]]:
 PEERS = {
     "famnb": run_famnb,
     "openai": run_loop(openai_sdk),
-    "httpx-sse": run_loop(httpx_sse),
     "aiohttp+msgspec": run_loop(aiohttp_msgspec),
 }
 
