@@ -9,7 +9,7 @@ from famnb.client.config import Clock, Deadlines
 from famnb.client.retry import Retries
 from famnb.errors import ConnectError, FirstEventTimeout, IdleTimeout, PoolTimeout, TotalTimeout
 from tests.support.fault_server import Action, chunk, chunked, head, whole
-from tests.support.wire_payloads import body, closing, delta, opening, request, sse_stream
+from tests.support.wire_payloads import body, closing, delta, request, sse_stream
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -27,15 +27,6 @@ def test_a_first_event_that_does_not_come(caller, serve, connect, recorder, sile
     assert isinstance(error, FirstEventTimeout)
     assert (error.seconds, len(server.requests)) == (0.2, 1)
     assert recorder.exchanges[0].reply.status == "failed"
-
-
-def test_a_stream_that_falls_silent(caller, serve, connect):
-    # In one write: on a loaded machine the pause between two may be longer than the limit.
-    server = serve(chunked(b"".join([*opening("web"), delta("web", "Hel")]), Action.STALL))
-    client = connect(server, deadlines=Deadlines(idle=0.2))
-    error = caller.failure(client, STREAM)
-    assert isinstance(error, IdleTimeout)
-    assert (error.reply.text, error.reply.status) == ("Hel", "failed")
 
 
 def test_a_drip_is_silence(caller, serve, connect):
