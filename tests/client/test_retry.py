@@ -107,13 +107,6 @@ def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requ
     assert len(server.requests) == requests
 
 
-def test_a_connection_that_breaks_before_the_headers_is_tried_again(caller, serve, connect):
-    server = serve([Action.RESET], [Action.CLOSE], GOOD)
-    client = connect(server)
-    assert caller.send(client, WHOLE).text == "Hello"
-    assert len(client.pauses) == 2
-
-
 @pytest.mark.parametrize("broken", [Action.RESET, Action.CLOSE])
 def test_a_stream_is_tried_again_only_before_its_content(caller, serve, connect, broken):
     server = serve(chunked(*opening("web"), broken, end=False), chunked(*sse_stream("web", "Hel", "lo")))
