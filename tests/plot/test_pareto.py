@@ -47,15 +47,6 @@ def test_repeats_are_no_prompts():
     assert "fewer than 6 prompts in common are not told apart" in figure_text(figure)
 
 
-def test_estimated_costs_beat_nobody_by_a_guess():
-    frame = calls_of((1, 1), (2, 2))
-    known, guessed = (
-        frame.assign(cost_low_usd=frame["cost_usd"] / x, cost_high_usd=frame["cost_usd"] * x) for x in (1, 2)
-    )
-    assert standings(plot.pareto(known)) == ["clear", "beaten by a"]
-    assert standings(plot.pareto(guessed)) == ["clear", "possible"]
-
-
 def test_warm_ups_are_in_no_point():
     frame = calls_of((1, 2), (2, 1))
     slow = frame.assign(e2e_s=frame["e2e_s"] * 50, warmup=True)
