@@ -88,13 +88,6 @@ def test_the_same_entry_set_again_is_replaced(book: PriceBook):
     assert [entry.model for entry in book].count("m") == 1
 
 
-def test_cache_counts_that_are_absent_but_priced_widen_the_cost_unless_the_endpoint_has_none(book: PriceBook):
-    book.set("m", input=10, output=0, cached=1, cache_write=12)
-    assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(1), Decimal(12))
-    assert book.cost("m", make_usage(MILLION, 0), has_cache_writes=False) == Cost(Decimal(10), Decimal(1), Decimal(10))
-    assert book.cost("m", make_usage(MILLION, 0, cached_tokens=0), has_cache_writes=False).exact
-
-
 def test_an_estimated_count_is_an_interval(book: PriceBook):
     cost = book.cost("fam-mini", make_usage(1000, 1000, estimated=("output_tokens",)))
     assert cost == Cost(Decimal("0.00125"), Decimal("0.00075"), Decimal("0.00225"))
