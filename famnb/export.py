@@ -119,7 +119,10 @@ def otel_live(client: HasLedger, exporter: Any = None, **options: Any) -> Callab
     ledger.listeners.append(listen)
 
     def stop() -> None:
-        ledger.listeners.remove(listen)
+        # What has ended is recorded, and so exported, before.
+        ledger.flush()
+        if listen in ledger.listeners:
+            ledger.listeners.remove(listen)
         executor.shutdown()
 
     return stop

@@ -129,11 +129,16 @@ class Backlog:
         """Move what is in memory to a ledger of its own among the temporary files; return its file."""
         # In a folder that only this user can look into: records hold prompts.
         path = Path(tempfile.mkdtemp(prefix="famnb-")) / "unwritten.sqlite"
-        with contextlib.closing(schema.open_to_write(path)) as connection:
-            connection.execute("BEGIN")
-            for record, _ in self._memory:
-                execute(connection, record)
-            connection.execute("COMMIT")
+        try:
+            with contextlib.closing(schema.open_to_write(path)) as connection:
+                connection.execute("BEGIN")
+                for record, _ in self._memory:
+                    execute(connection, record)
+                connection.execute("COMMIT")
+        except BaseException:
+            # The next record is another attempt, and each would leave as much behind.
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise
         self._spills.append((path, len(self._memory)))
         self._memory.clear()
         self._used_bytes = 0

@@ -118,7 +118,7 @@ class Ledger:
         exchange.reply = dataclasses.replace(reply, cost=self.cost(exchange, reply))
         written = writer(self.path).submit(functools.partial(serialize.close_call, exchange, this_process()))
         if self.listeners:
-            written.add_done_callback(lambda _: [listener(exchange.id) for listener in self.listeners])
+            written.add_done_callback(lambda _: [listener(exchange.id) for listener in tuple(self.listeners)])
         return written
 
     def call(self, call_id: str) -> RecordedCall:

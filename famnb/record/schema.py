@@ -206,7 +206,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         try:
             open_to_write(path).close()
         except (sqlite3.Error, OSError) as error:
-            raise unreadable(path, error) from error
+            text = f"the ledger {path} has an old version and cannot be changed ({error}): copy it, and open the copy"
+            raise LedgerError(text) from error
         return open_to_read(path)
     raise unreadable(path, last_error) from last_error
 

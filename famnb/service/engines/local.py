@@ -44,7 +44,8 @@ class LocalEngine:
     ) -> None:
         """Load the models, which are known names or GGUF files; the first answers in place of the document's.
 
-        Raises InvalidRequest for an unknown one, or too little memory; ConnectError for one that does not load.
+        Raises InvalidRequest for an unknown one, or if memory is too little for the weights alone; ConnectError for
+        one that does not load.
         """
         check_engine()
         files = [find_model(model) for model in models]
