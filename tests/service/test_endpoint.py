@@ -88,7 +88,11 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
     *((name, {"reasoning": {"effort": word}}) for name in ("chat", "responses", "web") for word in EFFORTS),
     *((name, {"reasoning": {"summary": word}}) for name in ("chat", "responses", "web") for word in SUMMARIES),
     *(("responses", {"text": {"verbosity": word}}) for word in ("low", "medium", "high")),
-    *((name, {"response_format": {"type": word}}) for name in ("chat", "web") for word in ("text", "json_object")),
+    *(
+        (name, {"response_format": {"type": word}})
+        for name in ("chat", "web")
+        for word in ("text", "json", "json_object")
+    ),
 ]
 
 

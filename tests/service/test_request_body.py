@@ -156,7 +156,10 @@ def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoi
         ("responses", {"reasoning": {"effort": "heroic"}}, "reasoning.effort"),
         ("responses", {"reasoning": {"summary": 5}}, "reasoning.summary"),
         ("responses", {"store": "yes"}, "store"),
-        *(("web", {"tools": [tool(name)]}, "tools[0].function.name") for name in ("n" * 65, "a b", "é", "")),
+        *(
+            ("web", {"tools": [tool(name)]}, "tools[0].function.name")
+            for name in ("n" * 65, "a b", "é", "", "a\n", None, 3)
+        ),
         ("web", {"tools": [tool(type="retrieval")]}, "tools[0].type"),
         ("web", {"tools": [{"type": "function"}]}, "tools[0].function"),
         ("web", {"tools": "look_up"}, "tools"),
@@ -172,7 +175,10 @@ def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoi
             ("messages", {"thinking": {"type": "enabled", "budget_tokens": budget}}, "thinking.budget_tokens")
             for budget in (0, -1, "10")
         ),
-        ("messages", {"thinking": {"type": "sometimes"}}, "thinking.type"),
+        *(
+            ("messages", {"thinking": thinking}, "thinking")
+            for thinking in ({"type": "sometimes"}, {"budget_tokens": 5})
+        ),
         ("messages", {"system": 5}, "system"),
     ],
     ids=repr,
@@ -191,8 +197,9 @@ def test_a_wrong_value_of_one_endpoint_is_refused(api, endpoint_, fields, param)
         ("chat", {"max_tokens": 16_384}),
         ("chat", {"model": "vendor/some-model"}),
         ("responses", {"metadata": {"k" * 64: "é" * 512, **{f"k{n}": "" for n in range(15)}}}),
-        ("web", {"tools": [tool("n" * 64)]}),
+        ("web", {"tools": [tool("aZ0_-".ljust(64, "n"))]}),
         ("web", {"max_new_tokens": 10**30}),
+        *((name, {"reasoning": {}, "response_format": {}}) for name in ("chat", "web")),
         ("messages", {"thinking": {"type": "enabled", "budget_tokens": 10**6}}),
         ("messages", {"thinking": {"type": "disabled"}}),
         ("messages", {"system": [{"type": "text", "text": "Be brief."}]}),
