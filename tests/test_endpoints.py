@@ -53,11 +53,6 @@ def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
     assert getattr(famnb, value.request.__name__) is value.request
 
 
-def test_an_unknown_endpoint_is_answered_with_those_there_are():
-    with pytest.raises(InvalidRequest, match="'embeddings'; expected one of chat, responses, web, messages"):
-        endpoint("embeddings")
-
-
 @pytest.mark.parametrize(
     ("model", "name"),
     [("fam-2-5-pro", "messages"), ("fam-2-5-mini", "messages"), ("fam-mini", "chat"), ("p/m", "chat"), ("m", "chat")],

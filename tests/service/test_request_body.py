@@ -219,6 +219,7 @@ def test_a_value_at_the_limit_passes(api: ServiceClient, endpoint_: str, fields:
         [{"type": "input_text", "text": "x"}, {"type": "output_text", "text": "y", "annotations": []}],
         [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "http://192.0.2.1/never.png"}}],
         [{"type": "input_image", "image_url": "http://192.0.2.1/never.png"}],
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
     ],
     ids=repr,
 )

@@ -53,19 +53,6 @@ def test_chat_writes_the_role_once_and_thinking_in_a_field_of_its_own():
     ]
 
 
-def test_chat_calls_are_indexed_deltas():
-    assert deltas(write_events(chat, STARTED, *CALLS)) == [
-        {
-            "role": "assistant",
-            "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
-        },
-        {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]},
-        {"tool_calls": [{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]},
-        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]},
-    ]
-
-
 def test_a_whole_chat_reply_with_calls_has_empty_content():
     message = chat.write(fold([*CALLS, Ended("tool_calls")]))["choices"][0]["message"]
     assert message["content"] == ""
@@ -197,10 +184,3 @@ def test_a_named_stream_names_every_event():
 def test_half_characters_are_carried(dialect: ModuleType):
     halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00")]
     assert fold_written(dialect, STARTED, *halves, Ended("stop"), Done()).text == "\U0001f600"
-
-
-@each_dialect
-def test_the_fault_names_the_field(dialect: ModuleType):
-    body = dialect.fault(Fault("no", "invalid_request_error", "invalid_value", "temperature"))
-    inner = body["error"]["error"] if dialect is messages else body["error"]
-    assert inner["param"] == "temperature"
