@@ -45,23 +45,6 @@ def test_contents_that_say_nothing(request_type: type[Request], content: Any, st
     assert refusal_of(request_type, {"role": "user", "content": content}).startswith(start)
 
 
-@each_request
-def test_a_conversation_is_not_empty(request_type: type[Request]):
-    assert refusal_of(request_type).startswith(": list should have at least 1 item")
-    if request_type is not ResponsesRequest:
-        with pytest.raises(InvalidRequest, match="messages: input should be a valid list"):
-            request_type(model="fam-mini" if request_type is ChatRequest else "fam-2-5-pro", messages="hi")
-
-
-def test_the_input_of_responses():
-    assert ResponsesRequest(model="fam-2-5-pro", input="hi").body()["input"] == "hi"
-    item = {"type": "message", "role": "user", "content": "hi"}
-    assert talking(ResponsesRequest, item).body()["input"] == [item]
-    for value in ("", 5, None, {"role": "user", "content": "hi"}):
-        with pytest.raises(InvalidRequest, match="ResponsesRequest: input: "):
-            ResponsesRequest(model="fam-2-5-pro", input=value)
-
-
 @pytest.mark.parametrize("request_type", [ChatRequest, WebChatRequest])
 def test_tool_talk(request_type: type[Request]):
     call = {"role": "assistant", "content": "", "tool_calls": [CALL]}

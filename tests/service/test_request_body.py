@@ -170,6 +170,7 @@ def test_a_wrong_message_is_refused_on_every_endpoint(api: ServiceClient, endpoi
         ("web", {"response_format": {"type": "xml"}}, "response_format.type"),
         ("web", {"stream_options": {"include_usage": "yes"}}, "stream_options.include_usage"),
         ("web", {"messages": [{"role": "tool", "content": "4"}]}, "messages[0]"),
+        *((name, {"messages": "hi"}, "messages") for name in ("chat", "web", "messages")),
         ("messages", {"messages": [{"role": "system", "content": "x"}]}, "messages[0].role"),
         *(
             ("messages", {"thinking": {"type": "enabled", "budget_tokens": budget}}, "thinking.budget_tokens")
