@@ -53,6 +53,19 @@ def test_chat_writes_the_role_once_and_thinking_in_a_field_of_its_own():
     ]
 
 
+def test_chat_calls_are_indexed_deltas():
+    assert deltas(write_events(chat, STARTED, *CALLS)) == [
+        {
+            "role": "assistant",
+            "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]},
+        {"tool_calls": [{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]},
+    ]
+
+
 def test_a_whole_chat_reply_with_calls_has_empty_content():
     message = chat.write(fold([*CALLS, Ended("tool_calls")]))["choices"][0]["message"]
     assert message["content"] == ""
