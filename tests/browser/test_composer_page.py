@@ -9,7 +9,7 @@ import famnb
 from famnb.events import Delta
 from famnb.widget import Composer
 from tests.support.composers import texts_of
-from tests.support.front_page import FormBridge
+from tests.support.front_page import HAS_CLIPBOARD, FormBridge
 from tests.support.waiting import wait_until
 
 TEXT = (0, 1)
@@ -210,6 +210,16 @@ def test_a_turn_is_edited_retried_and_switched(chat: Chat):
     chat.deliver()
     expect(chat.page.locator(".famnb-pane")).to_have_count(0)
     expect(chat.prompt).to_be_focused()
+
+
+def test_a_turn_is_copied_as_markdown(chat: Chat):
+    chat.ask("Hi", "**one**")
+    chat.page.evaluate(HAS_CLIPBOARD)
+    chat.button("Copy as Markdown").click()
+    chat.deliver()
+    expect(chat.page.locator(".famnb-copier", has=chat.button("Copy as Markdown"))).to_contain_text("Copied")
+    copied = chat.page.evaluate("window.copied")
+    assert copied.index("Hi") < copied.index("**one**")
 
 
 def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):

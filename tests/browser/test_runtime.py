@@ -9,7 +9,7 @@ from famnb.events import Closed, Delta
 from famnb.widget.html import sanitize
 from famnb.widget.live.reply_view import ReplyView
 from famnb.widget.runtime.front_end import read_loader, read_modules, read_style
-from tests.support.front_page import START, Bridge, IdleFlusher
+from tests.support.front_page import HAS_CLIPBOARD, START, Bridge, IdleFlusher
 from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
@@ -167,9 +167,6 @@ def test_two_views_of_one_model_show_the_same(live: Bridge, stream: ScriptedStre
     expect(live.page.locator(".famnb-text")).to_have_text(["one two"])
 
 
-HAS_CLIPBOARD = """() => Object.defineProperty(navigator, "clipboard", {
-  value: { writeText: async text => { window.copied = text; } },
-})"""
 HAS_NONE = """() => {
   Object.defineProperty(navigator, "clipboard", { value: undefined });
   document.addEventListener("copy", () => { window.copied = document.activeElement.value; });

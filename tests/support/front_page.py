@@ -49,6 +49,10 @@ DELIVER = """([message, buffers]) => {
   window.notifyListeners("msg:custom", message, parts);
 }"""
 
+HAS_CLIPBOARD = """() => Object.defineProperty(navigator, "clipboard", {
+  value: { writeText: async text => { window.copied = text; } },
+})"""
+
 
 class IdleFlusher(Flusher):
     """Leaves the flushes to the test."""

@@ -259,6 +259,11 @@ class Composer(FormTool):
         return self._find_turn(turn).reply.text
 
     @intent
+    def read_turn(self, turn: int) -> str:
+        """Return what was said in a turn as Markdown, tool calls included; empty until it has ended."""
+        return self._find_turn(turn).output().get("text/markdown", "")
+
+    @intent
     def switch(self, turn: int, version: int) -> None:
         """Show another version of a turn, and what followed it; both count from 0."""
         with self.lock:

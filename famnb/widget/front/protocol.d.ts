@@ -440,6 +440,7 @@ export interface ComposerIntents {
   paste_rows: { text: string; row: number; name: string };
   read_answer: { turn: number };
   read_code: {};
+  read_turn: { turn: number };
   regenerate: { turn?: number };
   remove_image: { image: number };
   run_all_rows: {};

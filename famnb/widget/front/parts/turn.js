@@ -61,6 +61,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
     tool.result
       ? html`<${Block} block=${tool.result} />`
       : tool.isPending && html`<${Approval} key=${tool.key} call=${tool} number=${index} pane=${pane.key} />`;
+  const readTurn = async () => (await outbox.press("read_turn", { turn: number }, turn.key)).value;
   const { copy, edit, editor, versions, retry } = useAnswer({
     ...turn,
     pane,
@@ -85,6 +86,7 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
         ${copy}
+        ${isLast && !pane.isRunning && html`<${CopyButton} class="famnb-small" label="Copy as Markdown" needsKernel read=${readTurn} />`}
         ${isLast && html`${edit}<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${versions}${retry}</span>`}
       </span>
     </div>
