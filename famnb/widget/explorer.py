@@ -41,11 +41,6 @@ PROMPT_CHARS = 120
 """Characters of a prompt that are shown of a point."""
 HEAD_COLUMNS = ("model", "endpoint", "variant", "status", "error", "kind", "type")
 """What names a row, those that the frame has."""
-FACT_COLUMNS = (
-    *("started_at", "ttft_s", "ttfa_s", "e2e_s", "t_s"),
-    *("input_tokens", "output_tokens", "reasoning_tokens", "chars", "cost_usd"),
-)
-"""What is shown of a point besides its place, those that the frame has."""
 TEXT_COLUMNS = ("prompt", "text")
 """What was said; the first that a frame has is shown."""
 SHORT_NAMES = {
@@ -60,7 +55,7 @@ SHORT_NAMES = {
     "chars": "characters",
     "cost_usd": "cost",
 }
-"""What columns are called where there is little room."""
+"""What is shown of a point besides its place, those that the frame has, and what that is called."""
 
 
 class PointGroupView(View, frozen=True):
@@ -200,7 +195,7 @@ class Explorer(CallTool):
             cells = [(_short_name(column), self._format_cell(point, column)) for column in columns if column in frame]
             return [(name, cell) for name, cell in cells if cell]
 
-        columns = dict.fromkeys([self.points.x.column, self.points.y.column, *FACT_COLUMNS])
+        columns = dict.fromkeys([self.points.x.column, self.points.y.column, *SHORT_NAMES])
         self._pointed = PointView(
             point=point,
             title=" · ".join(value for _, value in read(titles)),

@@ -152,10 +152,6 @@ class FormTool(BaseTool):
         """Return the settings by which each row of values is asked, by their labels, as an experiment takes them."""
         raise NotImplementedError
 
-    def experiment_code(self) -> str:
-        """Return a cell with the experiment that asks what was asked here; empty if it cannot be written."""
-        return ""
-
     def write_code(self) -> tuple[str, CodeView]:
         """Return code that repeats what is sent, and what the page shows of it."""
         raise NotImplementedError
@@ -295,7 +291,7 @@ class FormTool(BaseTool):
                 raise InvalidRequest("rows: a matrix asks texts alone, with variables in the prompt alone")
             name = experiment_name(template)
             experiment = BaseExperiment(rows, self.variants(), template=template, name=name, client=self._client)
-            self.matrix = Matrix(experiment, code=self.experiment_code())
+            self.matrix = Matrix(experiment, code=getattr(self, "code", ""))
             self.show_below(self.matrix)
             self.matrix.run()
             return self.matrix

@@ -206,9 +206,6 @@ class Board(FormTool):
     @property
     def code(self) -> str:
         """A cell with the `famnb.Experiment` of the prompts asked so far, or of the one written, and these panes."""
-        return self.experiment_code()
-
-    def experiment_code(self) -> str:
         sent = [
             answer.own_prompt if not board_round.prompt else board_round.prompt
             for board_round in self._rounds

@@ -32,7 +32,15 @@ def read_chat(
     field = request.prompt_field
     conversation = request.body()[field]
     messages = [request.user_message(conversation)] if isinstance(conversation, str) else conversation
-    starts = [index for index, message in enumerate(messages) if _is_prompt(message)]
+    # Some dialects send the results of tools as messages of the user.
+    starts = [
+        index
+        for index, message in enumerate(messages)
+        if message.get("role") == "user"
+        and not (
+            isinstance(parts := message.get("content"), list) and any(p.get("type") == "tool_result" for p in parts)
+        )
+    ]
     is_question = bool(starts) and starts[-1] == len(messages) - 1
     if not starts or not (reply or is_whole or is_question):
         return None, request
@@ -64,13 +72,6 @@ def read_chat(
     if not isinstance(conversation, str):
         request = request.replace(**{field: [*lead, groups[-1][0]]})
     return head, request
-
-
-def _is_prompt(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is of the user, rather than the results of tools, which some dialects send as such."""
-    content = message.get("content")
-    has_results = isinstance(content, list) and any(part.get("type") == "tool_result" for part in content)
-    return message.get("role") == "user" and not has_results
 
 
 def _find_stored(reply_id: str | None, ledger: Ledger) -> Turn | None:

@@ -223,28 +223,18 @@ def _prices(experiment: BaseExperiment) -> SafeHtml:
 
 
 def _methods(summary: Summary) -> SafeHtml:
-    """How the figures are made."""
+    """How the figures are made; what holds for this experiment alone stands among its summary's sentences."""
     level = format_level(summary.level)
     notes = (
         "All intervals are of more prompts of the same kind: a prompt counts once, whatever its repeats. Of "
-        f"{level} of such experiments they hold the truth, unless the notes say otherwise.",
-        "Medians and 95th percentiles are of calls and have order-statistic intervals, whatever the distribution. "
-        "Means of tokens, costs and scores are over prompts, repeats averaged first, with Student's interval "
-        "widened by Hall's for skewed values; shares have Wilson's.",
-        "Variants are compared over the prompts that both have: repeats averaged, then second − first, then the "
-        "mean over prompts. Shares of calls and 95th percentiles are compared as such; the table names the "
-        "statistic.",
-        "The primary metric decides and is judged by itself; Holm's adjustment holds for several comparisons of "
-        "it, and for all comparisons of the other metrics together. A difference is called clear where that "
-        "leaves it so, and where there are pairs enough for a sign test to show one.",
-        "Times are measured where the bytes arrive. Costs follow from token counts and the prices above. ≈ marks "
-        "what rests on counts that the service did not report: each has a low and a high end, and a difference is "
-        "called clear only if it is so at the ends that speak most against it. What is known only within more "
-        "than a factor of three is said as what it is at most.",
-        "Failed and unanswered calls are in no median and no mean of times and tokens; what failed calls cost is "
-        "shared out among the answers, and costs are compared by that, as a ratio. Warm-up calls are in no figure of a "
-        "variant. Calls that were stopped or cut off and made again are in no figure at all; famnb.spend counts every "
-        "call of the ledger.",
+        f"{level} of such experiments they hold the truth. Those of medians and 95th percentiles are of order "
+        "statistics, those of means Student's, widened by Hall's for skewed values, those of shares Wilson's.",
+        "Variants are compared over the prompts that both have: repeats averaged, then second − first. A difference is "
+        "clear if Holm's adjustment leaves it so, and if there are pairs enough for a sign test to show one.",
+        "≈ marks what rests on token counts that the service did not report: each has a low and a high end, and a "
+        "difference is clear only if it is so at the ends that speak most against it.",
+        "Failed calls are in no time and no count of tokens; what they cost is shared out among the answers. Warm-up "
+        "calls are in no figure, nor are calls that were made again; famnb.spend counts every call of the ledger.",
     )
     return _LIST.format(SafeHtml().join(map(_ITEM.format, notes)))
 
