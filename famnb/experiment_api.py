@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from famnb import report
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport
 from famnb.experiment.runner import Executor, Run
-from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.matrix import Matrix
 from famnb.widget.experiment.run_view import ShownRun

@@ -51,7 +51,7 @@ from famnb.errors import FamnbError, InvalidRequest
 from famnb.experiment.check import Outcome, iterate_rows
 from famnb.formatting import format_count, html_table
 from famnb.load.measure import STEP_COLUMNS, Verdict, step_rows
-from famnb.widget.experiment.report import figure_html
+from famnb.report import figure_html
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
 
