@@ -339,7 +339,7 @@ class CallEngine:
 
     async def _get(self, endpoint: str, path: str) -> bytes:
         """Return what the service has at a path below an endpoint's version."""
-        self._check_open()
+        self._open_io()
         url = self._urls[endpoint].removesuffix(_path(endpoint)) + path
         limit_s, body = self.deadlines.finite("idle"), None
         with contextlib.suppress(TimeoutError):
@@ -419,13 +419,10 @@ class CallEngine:
         io.start(self._run(call))
         return Stream(call, io)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise FamnbError("this client is closed; make a new one")
-
     def _open_io(self) -> IOThread:
         """The I/O thread, which closes this client's connections when the process ends."""
-        self._check_open()
+        if self._closed:
+            raise FamnbError("this client is closed; make a new one")
         io = io_thread()
         if io is not self._io:
             # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.

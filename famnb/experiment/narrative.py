@@ -46,8 +46,6 @@ MAX_UNREPORTED = 0.1
 """Share of calls without reported tokens above which the first sentence says so: no cost is compared then."""
 MAX_WORDS = 29
 """Words of the first sentence: what somebody can repeat."""
-MAX_NAMED = 3
-"""Variants beside the baseline of which the first sentence says what each gains and loses."""
 MAX_NAME_CHARS = 40
 """Characters of a variant's name in a sentence."""
 _FRACTIONS = {
@@ -115,11 +113,9 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
     # A frame that was read from a file may lack them.
     if "output_tokens_source" in rows:
         for name, part in find_unreported(rows).items():
+            share = f"{int(part.sum()):,} of {len(part):,} answers of {quote(name)} did not report their tokens"
             if part.any():
-                yield (
-                    f"{int(part.sum()):,} of {len(part):,} answers of {quote(name)} did not report their tokens; they "
-                    f"may hold reasoning that nobody saw, up to their cap. {USAGE_HINT}."
-                )
+                yield f"{share}; they may hold reasoning that nobody saw, up to their cap. {USAGE_HINT}."
     lacks_price = is_unpriced(rows) & rows["output_tokens"].notna()
     if lacks_price.any():
         share = f"{int(lacks_price.sum()):,} of {len(rows):,} calls"
@@ -304,11 +300,11 @@ def headline(
     options = []
     if len(primary) == 1:
         options = [_trade_off(findings, most, has_size=size) for most in (3, 2, 1) for size in (True, False)]
-    elif len(primary) <= MAX_NAMED and all(finding.row["baseline"] for finding in primary):
+    elif all(finding.row["baseline"] for finding in primary):
         by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
         options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in ("long", "whole", "brief")]
     if len(primary) > 1:
-        options += [_rank(primary, has_names=has_names) for has_names in (True, False)]
+        options.append(_rank(primary))
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
     sentence = next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
     whole = f"{sentence[:-1]}; no score judges the answers."
@@ -394,31 +390,28 @@ def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str
     return "; ".join(parts)
 
 
-def _rank(findings: Sequence[PairFinding], *, has_names: bool) -> str:
-    """What many pairs show of the primary metric; without names, how many."""
-    title, one_baseline = findings[0].metric.title, all(finding.row["baseline"] for finding in findings)
-    base = findings[0].first if one_baseline else "the other"
-    better = [finding for finding in findings if finding.better == finding.second]
-    worse = [finding for finding in findings if finding.better == finding.first]
+def _rank(findings: Sequence[PairFinding]) -> str:
+    """How many of many pairs show what of the primary metric."""
+    one_baseline = all(finding.row["baseline"] for finding in findings)
+    noun, base = ("variant", findings[0].first) if one_baseline else ("pair", "the other")
+    sides = {"better": [finding.second for finding in findings], "worse": [finding.first for finding in findings]}
     unclear = [finding for finding in findings if not finding.row["clear"]]
-    parts = []
-    for group, adverb in ((better, "better"), (worse, "worse")):
-        if len(group) == 1 and has_names:
-            parts.append(f"{group[0].second} {group[0].claim()} {group[0].conjunction} {group[0].first}")
-        elif group:
-            of = "" if parts else f" of {len(findings)}"
-            subject = _list([finding.second for finding in group]) if has_names else f"{len(group)}{of}"
-            than = "" if parts and not has_names else f" than {base} on {title}"
-            parts.append(f"{subject} {'is' if len(group) == 1 else 'are'} {adverb}{than}")
+    counts = {
+        adverb: sum(finding.better == side for finding, side in zip(findings, names, strict=True))
+        for adverb, names in sides.items()
+    }
+    claims = " and ".join(f"{count} {adverb}" for adverb, count in counts.items() if count)
+    claims = claims.replace(" ", " is " if claims.startswith("1 ") else " are ", 1)
+    text = f"Of {format_count(len(findings), noun)}, {claims} than {base} on {findings[0].metric.title}; " * bool(
+        claims
+    )
     if apart_count := sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear):
-        parts.append(f"{apart_count} of {len(findings)} pairs were asked at different times")
-    elif unclear:
-        count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
-        nouns = ("variant", "other") if one_baseline else ("pair", "other pair")
-        apart = f"from {base if has_names or not parts else 'it'}" if one_baseline else "apart"
-        what = f"{format_count(len(unclear), nouns[bool(parts)])} {apart}"
-        parts.append(f"{count} cannot tell {what}{'' if parts else f' by {title}'}")
-    return "; ".join(parts)
+        return f"{text}{apart_count} of {len(findings)} pairs were asked at different times"
+    prompts = format_count(max(int(finding.row["n"]) for finding in findings), "prompt")
+    rest = (
+        f"the other {len(unclear)}" if claims else f"{format_count(len(unclear), noun)} by {findings[0].metric.title}"
+    )
+    return f"{text}{prompts} cannot tell {rest}" if unclear else text.removesuffix("; ")
 
 
 def trade_offs(rows: Sequence[Row], *, level: float) -> tuple[list[str], list[list[str]]]:

@@ -102,8 +102,8 @@ def run_step_on_workers(
                 client.ledger.load(path)
     if is_interrupted:
         raise Interrupted(f"{step.label} was carried to its end on the workers; run() again goes on with what follows")
-    ends: list[StepEnd] = [end for end, _, _ in outcomes]
-    return StepEnd(next((end.reason for end in ends if end.reason), ""), max(end.pause_s for end in ends))
+    reasons, pauses_s = zip(*(end for end, _, _ in outcomes), strict=True)
+    return next(filter(None, reasons), ""), max(pauses_s)
 
 
 def is_ready() -> bool:

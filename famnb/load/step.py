@@ -18,7 +18,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -45,6 +45,9 @@ GROWTH_S = 2.0
 ONCE = Retries(tries=1)
 MakeRequest: TypeAlias = Callable[[int], Request]
 """Returns the request of the n-th call of a step."""
+# A service may go on with calls that were stopped, and the next step's would wait behind them.
+StepEnd: TypeAlias = tuple[EndReason, float]
+"""Why a step ended early, and the seconds to wait before another: as many as its stopped calls would have taken."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,16 +71,6 @@ class Step:
     def is_open(self) -> bool:
         """Whether calls begin without waiting for others."""
         return self.due is not None
-
-
-class StepEnd(NamedTuple):
-    """How a step ended."""
-
-    reason: EndReason
-    """Why it ended early."""
-    # A service may go on with calls that were stopped, and the next step's would wait behind them.
-    pause_s: float
-    """Seconds to wait before another step, as many as the calls that were stopped would have taken."""
 
 
 def run_step(
@@ -167,7 +160,7 @@ def run_step(
         raise Interrupted(
             f"{step.label}: {len(begun):,} calls were started; run() again repeats this step and those after it"
         ) from None
-    return StepEnd(reason, pause_s)
+    return reason, pause_s
 
 
 def _slots(step: Step, running: dict[int, tuple[Stream, Decimal | None]]) -> Iterator[float]:

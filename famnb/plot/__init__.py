@@ -36,32 +36,16 @@ and at every size by `pytest -m full -k NAME tests/plot/test_gallery.py`. `noteb
 of those that show times.
 """
 
-from famnb.plot.compare import compare
-from famnb.plot.cost import cost
-from famnb.plot.differences import differences
-from famnb.plot.explore import explore
-from famnb.plot.figure import Figure
-from famnb.plot.gaps import gaps
-from famnb.plot.latency import latency
-from famnb.plot.load import load
-from famnb.plot.pareto import pareto
-from famnb.plot.success import success
-from famnb.plot.throughput import throughput
-from famnb.plot.timeline import timeline
-from famnb.plot.tokens import tokens
-
-__all__ = [
-    "Figure",
-    "compare",
-    "cost",
-    "differences",
-    "explore",
-    "gaps",
-    "latency",
-    "load",
-    "pareto",
-    "success",
-    "throughput",
-    "timeline",
-    "tokens",
-]
+from famnb.plot.compare import compare as compare
+from famnb.plot.cost import cost as cost
+from famnb.plot.differences import differences as differences
+from famnb.plot.explore import explore as explore
+from famnb.plot.figure import Figure as Figure
+from famnb.plot.gaps import gaps as gaps
+from famnb.plot.latency import latency as latency
+from famnb.plot.load import load as load
+from famnb.plot.pareto import pareto as pareto
+from famnb.plot.success import success as success
+from famnb.plot.throughput import throughput as throughput
+from famnb.plot.timeline import timeline as timeline
+from famnb.plot.tokens import tokens as tokens

@@ -422,11 +422,9 @@ class Ledger:
             self._fits[model] = time.monotonic(), self.fits(model)
 
 
-def _standing_of_running(pid: int | None, born: float | None, host: str | None) -> str:
-    """The status of a row left running."""
-    if pid is None or born is None or host is None:
-        return "interrupted"
-    return "running" if OwnerProcess(pid, born, host).is_alive else "interrupted"
+def _standing_of_running(*owner: Any) -> str:
+    """The status of a row left running, by its owner's pid, start and host."""
+    return "running" if None not in owner and OwnerProcess(*owner).is_alive else "interrupted"
 
 
 class HasLedger(Protocol):

@@ -88,11 +88,11 @@ export function Scatter({ plot, spans, brush, open, described }) {
   const [corner, setCorner] = useState(-1); // the point at the first corner of an area that is chosen by keys
   const [drag, setDrag] = useState(/** @type {Place[] | null} */ (null)); // two corners of an area
   // At once, but one at a time: a pointer on its way passes points faster than Python describes them.
-  const asked = useRef(-1);
+  const lastPoint = useRef(-1);
   const isAsking = outbox.isPending("describe_point");
   useLayoutEffect(() => {
-    if (isAsking || asked.current === pointed) return;
-    asked.current = pointed;
+    if (isAsking || lastPoint.current === pointed) return;
+    lastPoint.current = pointed;
     if (pointed >= 0) outbox.send("describe_point", { point: pointed });
   }, [pointed, isAsking]);
   const choose = (from, to) => brush([0, 1].map((axis) => /** @type {Span} */ ([Math.min(from[axis], to[axis]), Math.max(from[axis], to[axis])])));
