@@ -227,7 +227,7 @@ def test_without_its_kernel_it_is_grey_and_says_so(chat: Chat):
     chat.prompt.fill("And?")
     chat.page.evaluate("window.notifyListeners('comm_live_update')")
     before = chat.page.evaluate("window.sent.length")
-    expect(chat.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(chat.page.get_by_role("alert").filter(has_text="run the notebook again")).to_be_visible()
     expect(chat.button("Copy answer")).to_be_enabled()
     for name in ("Send", "Retry", "Edit", "New chat", "Settings"):
         expect(chat.button(name)).to_be_disabled()

@@ -39,6 +39,6 @@ def test_what_is_saved_reads_without_a_kernel_and_a_restart_greys_it(lab: Lab):
 
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     for number, count in ((0, 1), (1, 2), (2, 1)):
-        expect(lab.output(number).get_by_role("alert").filter(has_text="run this cell again")).to_have_count(count)
+        expect(lab.output(number).get_by_role("alert").filter(has_text="run the notebook again")).to_have_count(count)
     expect(lab.output(0).get_by_label("Endpoint")).to_be_disabled()
     expect(lab.output(2).get_by_role("button", name="Copy request")).to_be_hidden()

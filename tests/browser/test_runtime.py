@@ -137,14 +137,14 @@ def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, strea
 def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(live: Bridge):
     live.page.evaluate("window.isShutDown = true")
     live.page.get_by_role("button", name="Stop").click()
-    expect(live.page.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(live.page.get_by_role("alert").filter(has_text="run the notebook again")).to_be_visible()
 
 
 def test_a_page_without_an_answer_says_that_it_waits(page: Page):
     page.evaluate(START, ["/tools/live.js", True])
     banner = page.get_by_role("alert").first
     page.clock.run_for(1100)
-    expect(banner).to_have_text("Waiting for the kernel … If it does not answer, run this cell again.")
+    expect(banner).to_have_text("Waiting for the kernel … If it does not answer, run the notebook again.")
 
 
 def test_an_error_stands_under_the_tool(live: Bridge):

@@ -54,7 +54,11 @@ RELOADED = (
 """What a tool says whose saved output cannot follow it any more."""
 
 # The class is what the style sheet hides for as long as the tool above shows the same.
-_SAVED = SafeHtml('<div class="famnb-saved">{}</div>')
+_SAVED = SafeHtml(
+    '<div class="famnb-saved">{}<style>'
+    # In a notebook that was opened again, whose kernel does not know the widget: JupyterLab would say that as an error.
+    ".jp-OutputArea:has(.famnb-saved) .jupyter-widgets:not(:has(*)){{display:none}}</style></div>"
+)
 _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 _log = logging.getLogger(__name__)
 ValueT = TypeVar("ValueT")

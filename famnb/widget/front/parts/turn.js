@@ -86,8 +86,8 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
         ${copy}
-        ${isLast && !pane.isRunning && html`<${CopyButton} class="famnb-small" label="Copy as Markdown" needsKernel read=${readTurn} />`}
-        ${isLast && html`${edit}<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${versions}${retry}</span>`}
+        ${isLast && html`${edit}<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${versions}${retry}</span>
+          <span hidden=${pane.isRunning}><${CopyButton} class="famnb-small" label="Copy as Markdown" needsKernel read=${readTurn} /></span>`}
       </span>
     </div>
   </article>`;

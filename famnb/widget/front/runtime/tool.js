@@ -8,7 +8,7 @@ import { Store } from "./store.js";
 const WAITING_MS = 1000; // before a page without a view says that it waits
 const ACKNOWLEDGE_MS = 300; // a kernel that can read Stop has answered by then; after that it is interrupted
 
-export const LOST = "The kernel has ended: run this cell again.";
+export const LOST = "The kernel has ended: run the notebook again, from its first cell. What was answered is in famnb.calls().";
 
 /**
  * @typedef {object} ToolState what a component can ask of its tool
@@ -175,7 +175,7 @@ function Banner({ store }) {
     const timer = setTimeout(() => setSilent(true), WAITING_MS);
     return () => clearTimeout(timer);
   }, [hasView]);
-  const text = store.isLost ? LOST : hasView || !isSilent ? "" : "Waiting for the kernel … If it does not answer, run this cell again.";
+  const text = store.isLost ? LOST : hasView || !isSilent ? "" : "Waiting for the kernel … If it does not answer, run the notebook again.";
   return html`<p class="famnb-banner" role="alert" hidden=${!text}>${text}</p>`;
 }
 

@@ -73,7 +73,7 @@ const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => 
         lock=${pane.key}
         then=${afterRemoval}
       />
-    </header>
+    </div>
     <div class="famnb-remarks">
       ${pane.remarks.map((line) => html`<p class="famnb-remark"><${Help} text=${line} /></p>`)}
     </div>
@@ -198,14 +198,14 @@ function useFollowRounds(ref, latest) {
 function Top({ view, area }) {
   const { panes, rounds, isBusy, isMarked, code } = view;
   const isEmpty = !rounds.length;
-  return html`<header class="famnb-top">
+  return html`<div class="famnb-top">
     <strong class="famnb-title">${`Board · ${panes.length} ${panes.length === 1 ? "pane" : "panes"}`}</strong>
     <span class="famnb-space" />
     <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => area.current.focus()} />
     <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
     <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isBusy} />
     <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
-  </header>`;
+  </div>`;
 }
 
 /** @param {{view: import("../protocol.js").BoardView}} props */

@@ -79,7 +79,7 @@ function Overview({ overview, opened }) {
 /** @param {{view: import("../protocol.js").DashboardView}} props */
 function Dashboard({ view: { filters, isReading, empty, overview, call } }) {
   return html`<div class="famnb-dashboard">
-    <header class="famnb-top"><strong class="famnb-title">Dashboard</strong></header>
+    <div class="famnb-top"><strong class="famnb-title">Dashboard</strong></div>
     <div class="famnb-bar famnb-filters">${filters.map((filter) => html`<${Filter} key=${filter.key} filter=${filter} />`)}</div>
     <p role="status">${empty}</p>
     ${isReading && html`<progress class="famnb-reading" aria-label="Reading the calls" />`}

@@ -54,7 +54,7 @@ function Plot({ view, plot }) {
 /** @param {{view: ExplorerView}} props */
 function Explorer({ view }) {
   return html`<div class="famnb-explorer">
-    <header class="famnb-top"><strong class="famnb-title">${view.title}</strong></header>
+    <div class="famnb-top"><strong class="famnb-title">${view.title}</strong></div>
     <p>${view.empty}</p>
     ${view.plot && html`<${Plot} view=${view} plot=${view.plot} />`}
   </div>`;

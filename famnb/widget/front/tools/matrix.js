@@ -65,7 +65,7 @@ function Matrix({ view }) {
     if (box.current.matches(":focus")) findFirst()?.focus();
   }, [view.status]);
   return html`<div class="famnb-matrix">
-    <header class="famnb-top">
+    <div class="famnb-top">
       <strong class="famnb-title">${view.title}</strong>
       <span class="famnb-hint" role="status">${view.status}</span>
       <span class="famnb-space" />
@@ -74,7 +74,7 @@ function Matrix({ view }) {
       </label>
       ${view.code && html`<${CellButton} label="Make an experiment" code=${view.code} />`}
       ${isRunning && html`<${Button} class="famnb-stop" label="Stop" press=${() => stop()} />`}
-    </header>
+    </div>
     ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
     <div class="famnb-scrolled" tabindex="0" role="region" aria-label="Answers" ref=${box}>
       <table style=${{ minWidth: `${LABEL_PX + COLUMN_PX * columns.length}px` }}>
