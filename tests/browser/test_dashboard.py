@@ -42,3 +42,11 @@ def test_what_is_saved_reads_without_a_kernel_and_a_restart_greys_it(lab: Lab):
         expect(lab.output(number).get_by_role("alert").filter(has_text="run the notebook again")).to_have_count(count)
     expect(lab.output(0).get_by_label("Endpoint")).to_be_disabled()
     expect(lab.output(2).get_by_role("button", name="Copy request")).to_be_hidden()
+
+    # Opened again, with a kernel that knows none of the tools.
+    lab.load(lab.path.name)
+    for number in (0, 2):
+        error = lab.output(number).get_by_text("Error displaying widget").first
+        expect(error).to_be_attached()
+        expect(error).to_be_hidden()
+    expect(lab.output(0)).to_contain_text("time to first token")
