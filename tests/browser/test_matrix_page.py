@@ -35,7 +35,7 @@ def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: S
     page.get_by_label(f"Note: {label}, bees").fill("wrong")
     bridge.deliver_until(lambda: matrix.view().rows[1].cells[0].note)
     bridge.deliver_all()
-    expect(page.locator("header .famnb-hint").first).to_contain_text("4 of 4 answers, 2 graded")
+    expect(page.locator(".famnb-top .famnb-hint").first).to_contain_text("4 of 4 answers, 2 graded")
     assert sorted(matrix.frame()["score_grade"].dropna()) == [0, 1]
     assert matrix.frame()["note"].dropna().tolist() == ["wrong"]
     page.get_by_label("Show").select_option("pass")
