@@ -7,15 +7,14 @@ To add an endpoint: its request model and `TRAITS` in `request/`, its dialect an
 here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py`, in `famnb/__init__.py` (under
 `_UNLISTED`, where the names that are listed are 30) and `famnb/__init__.pyi`, and the one that accepts vendors' fields
 in `request/gateway_fields.py`; in `_REQUESTS` of `profiles/local.py` if models on this machine have it.
-`tests/test_endpoints.py` names which of these is missing, and what matches on an endpoint elsewhere. Then the tests of
-`request`, `cli`, `service`, `widget/form` and `widget/composer` try it too: its fields go into `CASES` of
-`tests/service/test_field_effects.py`, its stream into `tests/support/wire_payloads.py`, and what tests take for granted
-(turns, images, a system text, tools, effort) and it cannot do has to be said in each of them.
+`tests/test_endpoints.py` names which of these is missing. Then the tests of `request`, `cli`, `service` and `widget`
+try it too: its fields go into `CASES` of `tests/service/test_field_effects.py`, its stream into
+`tests/support/wire_payloads.py`; what it cannot do that tests take for granted (turns, images, tools) is said in them.
 
-A request says in its own methods how it carries a text, parts and a system text; what it cannot carry, such as the
-roles of earlier turns, goes into `with_losses`. Where its prompt is a plain text alone, it has `with_earlier` and
-`with_content` of its own, which replaces the whole prompt: a system text in it would be lost. A field that no engine
-has is `Annotated[…, UNUSED]`. A dialect that varies chat's overrides `_read` to read and `_render_chunk` to write.
+A request's own methods say how it carries a text, parts and a system text; what it cannot carry goes into
+`with_losses`. Where its prompt is a plain text, `with_earlier` and `with_content` are its own, and the latter replaces
+all of it. A field that no engine has is `Annotated[…, UNUSED]`. A variant of chat's dialect overrides `_read` and
+`_render_chunk`.
 """
 
 from __future__ import annotations

@@ -147,22 +147,22 @@ def _stand(metric: Metric, record: Mapping[str, Any], margin: float, apart_s: fl
 def judge(records: Sequence[dict[str, Any]], level: float, *, exploratory: bool = False) -> pd.DataFrame:
     """The table of what `compare_variants` found: one row a metric and pair of variants; the columns are COLUMNS.
 
-    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
-    the mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says
-    why; `share` and `share_more` are the shares of prompts in which the second has less and more) or the difference of
-    shares of calls; `low` and `high` are the ends of its interval, `first_value`
-    and `second_value` what it is the difference of, each with every estimate at its low (`_least`) and at its high end
-    (`_most`). `ratio` is the geometric mean over prompts of second / first; of
-    costs it is the ratio of all that an answer costs, failed calls included, and it and not the difference is judged,
-    as the `statistic` says. `estimated` says that inputs are known between bounds only: ends and p-value are then those
-    of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together: those of the
-    `primary` metric, or all others; all, if `exploratory` says that the primary metric was chosen afterwards. `notable`
-    is a tenth of the first variant's value, rounded; `needed`, where the difference is not clear, the pairs that would
-    find so much (of a ratio, a tenth; with a margin, show that no difference is within it) by the same rule with a
-    probability of 80 %. `margin` is how much worse the second may be, and `standing` what the interval says of that,
-    see Standing (empty without a margin). `apart_s` is how far apart in time the two were asked (seconds, at the median
-    of prompts): beyond MAX_APART_S nothing is clear. `first_runs` and `second_runs` count the runs, where `rows` has a
-    column `run`; an interval then has how runs differ in it. Missing where n carries none.
+    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says: the
+    mean of the prompts' differences, of times and counts their median where a mean is not known (`caution` says why;
+    `share` and `share_more` are the shares of prompts in which the second has less and more) or the difference of
+    shares of calls; `low` and `high` are the ends of its interval, `first_value` and `second_value` what it is the
+    difference of, `_least` and `_most` the same with estimates at their ends. `ratio` is the geometric mean over
+    prompts of second / first; of costs it is the ratio of all that an answer costs, failed calls included, and it and
+    not the difference is judged, as the `statistic` says. `estimated` says that inputs are known between bounds only:
+    ends and p-value are then those of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that
+    are judged together: those of the `primary` metric, or all others; all, if `exploratory` says that the primary
+    metric was chosen afterwards. `notable` is a tenth of the first variant's value, rounded; `needed`, where the
+    difference is not clear, the pairs that would find so much (of a ratio, a tenth; with a margin, show that no
+    difference is within it) by the same rule with a probability of 80 %. `margin` is how much worse the second may be,
+    and `standing` what the interval says of that, see Standing (empty without a margin). `apart_s` is how far apart in
+    time the two were asked (seconds, at the median of prompts): beyond MAX_APART_S nothing is clear. `first_runs` and
+    `second_runs` count the runs, where `rows` has a column `run`; an interval then has how runs differ in it. Missing
+    where n carries none.
     """
     for is_primary in (False, True):
         family = [record for record in records if exploratory or record["primary"] == is_primary]

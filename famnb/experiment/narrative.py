@@ -364,10 +364,7 @@ def _trade_off(findings: Sequence[PairFinding], most: int, *, has_size: bool) ->
 
 
 def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str) -> str:
-    """What each of a few variants gains and loses beside the baseline, and of which the primary metric is not known.
-
-    `doubt` is how long that is to be: with the number of prompts that would show it ("long"), "whole" or "brief".
-    """
+    """What each variant gains and loses beside the baseline, then what is unclear: "long", "whole" or "brief"."""
     parts: list[str] = []
     for findings in pairs:
         if gains := _gains(findings, most, has_first=not parts, has_size=False):

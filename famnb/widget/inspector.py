@@ -114,11 +114,10 @@ class Inspector(CallTool):
     note = "A famnb.Inspector: run this cell to use it."
 
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
-        """Show a call; `ledger` is where it is recorded.
+        """Show a call that is recorded in `ledger`; unless given, that of the latest `famnb.connect()` is looked in.
 
-        Unless given, that of the latest `famnb.connect()` is looked in, then any other that this process records in.
-
-        Raises KeyError if the call is not in the ledger, ValueError if the reply was never recorded.
+        Then any other that this process records in. Raises KeyError if the call is not in the ledger, ValueError if the
+        reply was never recorded.
         """
         self.pages = self._pages = CallPages(find_call(call, ledger))
         super().__init__()

@@ -56,7 +56,7 @@ RELOADED = (
 # The class is what the style sheet hides for as long as the tool above shows the same.
 _SAVED = SafeHtml(
     '<div class="famnb-saved">{}<style>'
-    # In a notebook that was opened again, whose kernel does not know the widget: JupyterLab would say that as an error.
+    # In a notebook that is opened again, whose kernel does not know the widget, JupyterLab would say so as an error.
     ".jp-OutputArea:has(.famnb-saved) .jupyter-widgets:not(:has(*)){{display:none}}</style></div>"
 )
 _NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
