@@ -18,7 +18,7 @@ from tests.support.wire_payloads import closing, delta, request
 
 ROOT = Path(__file__).parents[2]
 WORDS = 20
-ATTEMPTS = 8
+ATTEMPTS = 30
 TOKENS = 4
 """What the server says the reply has."""
 PACED = f"""
