@@ -399,15 +399,12 @@ def _rank(findings: Sequence[PairFinding]) -> str:
     }
     claims = " and ".join(f"{count} {adverb}" for adverb, count in counts.items() if count)
     claims = claims.replace(" ", " is " if claims.startswith("1 ") else " are ", 1)
-    text = f"Of {format_count(len(findings), noun)}, {claims} than {base} on {findings[0].metric.title}; " * bool(
-        claims
-    )
+    title = findings[0].metric.title
+    text = f"Of {format_count(len(findings), noun)}, {claims} than {base} on {title}; " if claims else ""
     if apart_count := sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear):
         return f"{text}{apart_count} of {len(findings)} pairs were asked at different times"
     prompts = format_count(max(int(finding.row["n"]) for finding in findings), "prompt")
-    rest = (
-        f"the other {len(unclear)}" if claims else f"{format_count(len(unclear), noun)} by {findings[0].metric.title}"
-    )
+    rest = f"the other {len(unclear)}" if claims else f"{format_count(len(unclear), noun)} by {title}"
     return f"{text}{prompts} cannot tell {rest}" if unclear else text.removesuffix("; ")
 
 

@@ -196,7 +196,9 @@ class Load:
                 check_integer("rate", int(value) if float(value).is_integer() else value, minimum=1)
         self.trace: Trace | None = None if trace is None else read_trace(trace)
         self.duration_s = parse_duration("duration", duration) if self.trace is None else float(self.trace.times[-1])
-        self.warmup_s = self.duration_s / 10 if warmup is None else _parse_from_zero("warmup", warmup)
+        self.warmup_s = (
+            self.duration_s / 10 if warmup is None else parse_duration("warmup", warmup) if warmup != 0 else 0.0
+        )
         if self.trace is None and self.warmup_s >= self.duration_s:
             raise InvalidRequest(f"warmup: expected less than the duration of {self.duration_s:g} s; got {warmup!r}")
         self.drain_s = parse_duration("drain", drain)
@@ -218,8 +220,8 @@ class Load:
         self._source, self._endpoint, self._fields = requests, endpoint, fields
         self._requests: tuple[Request, ...] | None = None
         self._ends: dict[str, EndReason] = {}
-        self._pause_s = 0.0
-        """Seconds to wait before the next step."""
+        self._next_step_s = 0.0
+        """Before when, by the monotonic clock, no step begins."""
         """Why steps of this object ended early, by their labels."""
         self._name = name
 
@@ -386,17 +388,17 @@ class Load:
         attempt = 0 if recorded.empty else int(recorded.max()) + 1
         labels = {"experiment": self.name, "variant": step.label, "repeat": str(attempt)}
         try:
-            time.sleep(self._pause_s)
+            time.sleep(max(self._next_step_s - time.monotonic(), 0.0))
         except KeyboardInterrupt:
             raise Interrupted(f"{step.label}: no call was started; run() again goes on with this step") from None
         self._ends.pop(step.label, None)
         make_request = self._prepare_requests(step)
         if on is None:
             is_shown = is_watched() if progress is None else progress
-            reason, self._pause_s = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
+            reason, pause_s = run_step(step, make_request, self.client, labels, budget, progress=is_shown)
         else:
-            reason, self._pause_s = run_step_on_workers(step, make_request, self.client, labels, budget, on, key)
-        self._ends[step.label] = reason
+            reason, pause_s = run_step_on_workers(step, make_request, self.client, labels, budget, on, key)
+        self._ends[step.label], self._next_step_s = reason, time.monotonic() + pause_s
         if reason == "budget" and not budget.counted:
             raise BudgetExceeded(
                 "budget_usd: not even one call fits; give more, or a lower cap on the tokens of an answer"
@@ -506,7 +508,3 @@ class Load:
     def _measure(self, step: Step, frame: pd.DataFrame) -> StepResult:
         rows = frame[frame["step"] == step.label]
         return measure_step(step, rows, has_slo=bool(self.slo), wanted=self.share, end=self._ends.get(step.label, ""))
-
-
-def _parse_from_zero(name: str, value: float | str) -> float:
-    return 0.0 if value == 0 else parse_duration(name, value)

@@ -17,7 +17,6 @@ from pygments.lexers import get_lexer_by_name
 # `_TokenType` is private to pygments (2.21), which has no public name for the type of a token. Used in annotations
 # only.
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
-from pygments.util import ClassNotFound
 
 # At this length a lexer takes a few milliseconds, in which the kernel does nothing else.
 MAX_CHARS = 8_000
@@ -26,6 +25,13 @@ KINDS = ("keyword", "string", "number", "comment", "name")
 """The classes of the spans; `sanitize` colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
 _UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
+_LANGUAGES = """
+    bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin lua php
+    powershell py pycon python python3 r rb rs ruby rust scala sh shell sql swift toml ts tsx typescript xml
+    yaml yml zsh
+"""
+LANGUAGES = frozenset(_LANGUAGES.split())
+"""The languages that are highlighted, by the names that stand after a fence."""
 _KIND_OF: dict[_TokenType, str] = {
     Comment: "comment",
     Keyword: "keyword",
@@ -46,12 +52,9 @@ def spans(code: str, language: str) -> str:
 
     Code in an unknown language, longer than MAX_CHARS or with unusually long lines has no spans.
     """
-    if len(code) > MAX_CHARS or _UNUSUAL.search(code):
+    if language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code):
         return escape(code)
-    try:
-        lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return escape(code)
+    lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     runs: list[tuple[str, str]] = []
     for token, text in lex(code, lexer):
         before, kind = runs[-1] if runs else ("", ""), ""
