@@ -38,7 +38,7 @@ from famnb.widget.runtime.view import Encoder, Growing, View
 
 # Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
 # bursts, one message a delta lost most of the text, and 20 a second lost none.
-PERIOD_S = 0.045
+PERIOD_S = 0.05
 """Seconds from the end of one flush to the next."""
 # Rare, since the whole view has all of the text, where a patch has only what is new.
 UNHEARD_FLUSHES = 20

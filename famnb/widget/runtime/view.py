@@ -3,7 +3,7 @@
 A delta follows the shape of the view:
 
     [value]                     the value takes the place of the old one
-    {"name": delta, …}          these fields of a struct or items of a keyed list have changed
+    {"name": delta, …}          these fields of a struct or items of a keyed list or dict have changed
     {"$": ["a", "b"], …}        as before; the keyed list now has these items, in this order
 
 A tuple of structs with a field `key` is a keyed list. What is the same object is taken as unchanged and not looked
@@ -93,6 +93,10 @@ class Encoder:
                 for name, wire in _names(type(new)):
                     if (delta := self.diff(getattr(old, name), getattr(new, name))) is not None:
                         changes[wire] = delta
+            case Mapping() if old.keys() == new.keys():
+                for name, item in new.items():
+                    if (delta := self.diff(old[name], item)) is not None:
+                        changes[str(name)] = delta
             case tuple() if _is_keyed(old) and _is_keyed(new):
                 items = {item.key: item for item in old}
                 if list(items) != [item.key for item in new]:

@@ -6,7 +6,7 @@ import { Outbox } from "./outbox.js";
 import { applyDelta, reviveValue } from "./patch.js";
 
 const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
-// Patches come up to 22 times a second: without a pause each would ask for the whole view again.
+// Patches come up to 20 times a second: without a pause each would ask for the whole view again.
 const REPEAT_MS = 1000;
 
 export class Store {
