@@ -20,6 +20,9 @@ class FigureView(View, frozen=True):
     value: str
     note: str = ""
     """What the value is of, and what it leaves out."""
+    link: str = ""
+    """The text of a button that opens the call `call_id`; empty for none."""
+    call_id: str = ""
 
 
 class ColumnView(View, frozen=True):

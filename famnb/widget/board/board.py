@@ -129,13 +129,13 @@ class Board(FormTool):
     ) -> None:
         """Make a pane for each variant; nothing is sent yet.
 
-        `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
-        `label` if one is wanted, and a `client` of its own for another service), of famnb requests, or what
-        `famnb.grid()` returns, also that of `famnb.grid(client={…})`; or a mapping of labels to these. Without them
-        there are two panes with two models of one endpoint; without a `client` it is that of the first variant if each
-        has its own, else that of `famnb.connect()`. `rows`, a frame or a list of mappings, are the values of variables
-        such as `{city}` in `prompt` and `system`. Raises InvalidRequest, naming the pane, for settings that no
-        request can have, and InvalidArgument if `client` is not one of famnb.
+        `variants` is a list of names of models, of fields as `famnb.compose` takes them ({"endpoint": "messages",
+        "thinking": 1024}, with a `label` if one is wanted, and a `client` of its own for another service), of famnb
+        requests, or what `famnb.grid()` returns, also that of `famnb.grid(client={…})`; or a mapping of labels to
+        these. Without them there are two panes with two models of one endpoint; without a `client` it is that of the
+        first variant if each has its own, else that of `famnb.connect()`. `rows`, a frame or a list of mappings, are
+        the values of variables such as `{city}` in `prompt` and `system`. Raises InvalidRequest, naming the pane, for
+        settings that no request can have, and InvalidArgument if `client` is not one of famnb.
         """
         if client is None:
             client = find_client(variants) or default_client()

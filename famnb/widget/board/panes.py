@@ -25,8 +25,8 @@ from famnb.widget.html import sanitize
 from famnb.widget.runtime.view import View
 
 _EXPECTED = (
-    'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '
-    "or what famnb.grid() returns; or a mapping of labels to fields"
+    'a list with, for each pane, the name of a model, fields such as {"endpoint": "messages", "thinking": 1024}, a '
+    "famnb request, or what famnb.grid() returns; or a mapping of labels to these"
 )
 
 
@@ -186,6 +186,8 @@ def _read_variant(label: str, item: object, index: int, endpoints: Endpoints) ->
         case Variant():
             settings, client, label = {**item.fields}, item.client, label or item.label
             client_name = str(settings.pop("client", ""))
+        case str():
+            settings = {"model": item}
         case Mapping():
             settings = {str(field): value for field, value in item.items()}
             client, label = settings.pop("client", None), str(settings.pop("label", "") or label)

@@ -41,7 +41,7 @@ COLUMNS = {
 LIST_LENGTH = 100
 """Calls in the list."""
 READ_COLUMNS = (
-    *("started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
+    *("call_id", "started_at", "endpoint", "model", "status", "error", "simulated", "http_status", "attempts"),
     *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
     *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
 )
@@ -217,4 +217,11 @@ def _latency_figure(frame: pd.DataFrame, column: str, name: str) -> FigureView:
     tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
     left_out = len(frame) - median.n
     rest = f"; {left_out:,} without an answer left out" if left_out else ""
-    return FigureView(key=name, value=format_duration(median.value), note=f"median of {median.n:,}{tail}{rest}")
+    slowest = seconds.idxmax()
+    return FigureView(
+        key=name,
+        value=format_duration(median.value),
+        note=f"median of {median.n:,}{tail}{rest}",
+        link=f"slowest: {format_duration(seconds[slowest])}",
+        call_id=frame.at[slowest, "call_id"],
+    )

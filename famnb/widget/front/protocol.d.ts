@@ -161,6 +161,8 @@ export interface FigureView {
   key: string;
   value: string;
   note: string;
+  link: string;
+  callId: string;
 }
 
 export interface FilterView {

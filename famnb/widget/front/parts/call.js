@@ -36,6 +36,7 @@ export function isDark(element) {
 function Events({ call }) {
   const { outbox, root } = useTool();
   const { eventCount, timeline } = call;
+  const box = useRef(/** @type {any} */ (null));
   const [lines, setLines] = useState(/** @type {string[]} */ ([]));
   const [filter, setFilter] = useState("");
   // Only when they are looked at: both take longer than everything else.
@@ -45,12 +46,13 @@ function Events({ call }) {
   useEffect(() => {
     if (!timeline) outbox.press("draw_timeline", { dark: isDark(root) });
   }, [call.id, !timeline]);
+  useEffect(() => box.current.scrollIntoView({ block: "nearest" }), [lines.length > 0]);
   const matches = lines.filter((line) => line.toLowerCase().includes(filter.trim().toLowerCase()));
   const shown = matches.slice(0, MAX_EVENTS);
   const count = (list) => list.length.toLocaleString("en");
   const rest = shown.length < matches.length ? `; the first ${count(shown)} are shown` : "";
   const summary = `${filter.trim() ? `${count(matches)} of ${count(lines)} events hold the text` : `${count(lines)} events`}${rest}`;
-  return html`<div>
+  return html`<div ref=${box}>
     <div class="famnb-bar famnb-filters">
       <label class="famnb-item"><span class="famnb-name">Filter</span>
         <input class="famnb-input" type="search" placeholder="all events" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
@@ -65,30 +67,32 @@ function Events({ call }) {
   </div>`;
 }
 
-/** @param {{call: CallView}} props */
-export function CallPages({ call }) {
+/** @param {{call: CallView, first?: string}} props `first` is the page that is open at first */
+export function CallPages({ call, first = "Transcript" }) {
   const pages = {
     Transcript: () => html`<${SafeHtml} class="famnb-shown" html=${call.transcript} />`,
     Request: () => html`<${Raw} part="request" raw=${call.request} />`,
     Response: () => html`<${Raw} part="response" raw=${call.response} />`,
     Events: () => html`<${Events} call=${call} />`,
   };
-  const [open, setOpen] = useState("Transcript");
+  const [open, setOpen] = useState(first);
   const tab = (name) => html`<${Button} key=${name} class="famnb-tab" role="tab" label=${name} aria-selected=${String(name === open)} needsKernel=${false} press=${() => setOpen(name)} />`;
   const code = `import famnb\n\ncomposer = famnb.Composer()\ncomposer.load("${call.id}")\ncomposer`;
   return html`<div class="famnb-sheet">
-    <div class="famnb-tabs" role="tablist">${Object.keys(pages).map(tab)}</div>
+    <div class="famnb-bar">
+      <div class="famnb-tabs" role="tablist">${Object.keys(pages).map(tab)}</div><span class="famnb-space" />
+      <${CellButton} label="Continue this chat in a cell below" code=${code} isRun />
+    </div>
     <div role="tabpanel" aria-label=${open} key=${open}>${pages[open]()}</div>
-    <div class="famnb-bar"><${CellButton} label="Continue this chat in a cell below" code=${code} isRun /></div>
   </div>`;
 }
 
-/** A call that was opened in a tool, below the list that it is of. @param {{call: CallView}} props */
-export function OpenedCall({ call }) {
+/** A call that was opened in a tool, below the list that it is of. @param {{call: CallView, first?: string}} props */
+export function OpenedCall({ call, first }) {
   const section = useRef(/** @type {any} */ (null));
   useEffect(() => section.current.scrollIntoView({ block: "nearest" }), []);
   return html`<section class="famnb-opened" aria-label="Call" ref=${section}>
     <div class="famnb-bar"><strong>Call</strong><span class="famnb-space" /><${IntentButton} label="Close" intent="close_call" /></div>
-    <${CallPages} call=${call} />
+    <${CallPages} call=${call} first=${first} />
   </section>`;
 }

@@ -88,7 +88,7 @@ function usePrompt(box, { canSend, isBusy }) {
  *   `area` is given the element in which one writes
  */
 export function PromptBox({ box, area, isBusy, hasTurns, target = "" }) {
-  const { isLost } = useTool();
+  const { outbox, isLost } = useTool();
   const { stop, trouble } = useStop();
   const canSend = (text) => !isLost && !box.fault && Boolean(text.trim() || box.hasConversation);
   const replacement = target ? "The panes' own prompts are sent" : "The conversation in the settings is sent instead";
@@ -102,6 +102,15 @@ export function PromptBox({ box, area, isBusy, hasTurns, target = "" }) {
   const send = () => {
     prompt.send();
     area.current.focus();
+  };
+  // A table whose head names variables is meant for their rows, wherever it is pasted.
+  const paste = (event) => {
+    const text = event.clipboardData.getData("text/plain").trimEnd();
+    const { names } = box.variables;
+    const head = text.split("\n", 1)[0].split(/[\t,]/);
+    if (!text.includes("\n") || !head.every((name) => names.includes(name.trim()))) return;
+    event.preventDefault();
+    outbox.send("paste_rows", { text, row: 0, name: names[0] });
   };
   const isReady = canSend(prompt.text) && !prompt.isSending;
   const hint = prompt.isNext ? "Sent when the answer has ended" : prompt.isSending ? "Waiting for the kernel …" : isBusy ? "" : box.fault;
@@ -121,6 +130,7 @@ export function PromptBox({ box, area, isBusy, hasTurns, target = "" }) {
           value=${prompt.text}
           onInput=${(event) => prompt.write(event.target.value)}
           onKeyDown=${sendByKeys(prompt.send)}
+          onPaste=${paste}
         />
       </label>
     </div>

@@ -2,13 +2,18 @@
 
 import { html, useRef, useState } from "../vendor/preact.js";
 import { useTool } from "../runtime/tool.js";
+import { Button } from "./button.js";
 
-/** Headline figures. @param {{figures: import("../protocol.js").FigureView[]}} props */
-export function Headline({ figures }) {
+/**
+ * Headline figures, some of which open a call.
+ * @param {{figures: import("../protocol.js").FigureView[], open: (call: string) => void}} props
+ */
+export function Headline({ figures, open }) {
   return html`<dl class="famnb-headline">
     ${figures.map(
-      ({ key, value, note }) => html`<div key=${key} class="famnb-figure">
+      ({ key, value, note, link, callId }) => html`<div key=${key} class="famnb-figure">
         <dt>${key}</dt><dd class="famnb-value">${value}</dd>${note && html`<dd class="famnb-help">${note}</dd>`}
+        ${link && html`<dd><${Button} class="famnb-small" label=${link} press=${() => open(callId)} /></dd>`}
       </div>`,
     )}
   </dl>`;

@@ -48,7 +48,7 @@ export function Variables({ variables }) {
       <tbody ref=${body}>
         ${rows.map(
           (values, index) => html`<tr key=${index}>
-            <td><input type="radio" name=${choice} checked=${index === row} disabled=${isLost} aria-label=${`Send row ${index + 1}`} onChange=${() => change(rows, index)} /></td>
+            <td><input type="radio" name=${choice} tabindex=${rows.length > 1 ? 0 : -1} checked=${index === row} disabled=${isLost} aria-label=${`Send row ${index + 1}`} onChange=${() => change(rows, index)} /></td>
             ${names.map(
               (name, column) => html`<td key=${name}>
                 <${TextInput}

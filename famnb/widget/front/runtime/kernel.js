@@ -19,6 +19,14 @@ export async function interruptKernel(kernel) {
 export function canInsertCell() {
   return Boolean(globalThis.jupyterapp?.commands?.hasCommand("notebook:insert-cell-below"));
 }
+/** The cell that was inserted and run last, until its tool has come. @type {HTMLElement | null} */
+let runCell = null;
+/** Returns, once, whether a tool stands in the cell that was inserted and run last. @param {HTMLElement} element */
+export function isInserted(element) {
+  if (!runCell?.contains(element)) return false;
+  runCell = null;
+  return true;
+}
 /**
  * Inserts a cell below the one that an element is in, and shows it; runs it if it `isRun`.
  * @param {HTMLElement} element @param {string} source @param {boolean} isRun
@@ -32,5 +40,7 @@ export async function insertCell(element, source, isRun) {
   notebook.deselectAll();
   notebook.activeCellIndex = place;
   await notebook.scrollToItem?.(place);
-  if (isRun) await globalThis.jupyterapp.commands.execute("notebook:run-cell");
+  if (!isRun) return;
+  runCell = notebook.widgets[place].node;
+  await globalThis.jupyterapp.commands.execute("notebook:run-cell");
 }

@@ -2,7 +2,7 @@
 // can ask for. A component is a pure function of the view; state of the page alone is `useState` where it is needed.
 
 import { Component, createContext, h, html, render, useContext, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
-import { interruptKernel } from "./kernel.js";
+import { interruptKernel, isInserted } from "./kernel.js";
 import { Store } from "./store.js";
 
 const WAITING_MS = 1000; // before a page without a view says that it waits
@@ -120,8 +120,8 @@ export function useTyped(value, intent, makeArgs, key = "") {
 export function useArrival(find) {
   const { isNew, root } = useTool();
   useEffect(() => {
-    if (!isNew) return;
     requestAnimationFrame(() => {
+      if (!isNew && !isInserted(root)) return;
       find()?.focus();
       root.scrollIntoView({ block: "nearest" });
     });

@@ -37,7 +37,9 @@ const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => 
   const retryOnEnter = (event) => {
     if (event.key !== "Enter" || event.isComposing || !event.target.matches("input.famnb-input")) return;
     event.preventDefault();
-    if (hasRounds && !isBusy) outbox.press("ask_again", args, pane.key);
+    if (!hasRounds || isBusy) return;
+    event.target.select(); // the next value is typed over it
+    outbox.press("ask_again", args, pane.key);
   };
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
   return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label} onKeyDown=${retryOnEnter}>

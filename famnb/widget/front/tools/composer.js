@@ -7,7 +7,7 @@ import { Form } from "../parts/form.js";
 import { History, Presets } from "../parts/panels.js";
 import { PromptBox, SystemText } from "../parts/prompt.js";
 import { Turn } from "../parts/turn.js";
-import { defineTool, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
+import { defineTool, useArrival, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 /** @typedef {import("../protocol.js").ComposerView} ComposerView */
 
@@ -73,6 +73,7 @@ function Composer({ view }) {
   const { form, turns, isBusy } = view;
   const { isWide, open, show } = useSide();
   const area = useRef(/** @type {any} */ (null)); // in which one writes
+  useArrival(() => area.current);
   const settings = useRef(/** @type {any} */ (null));
   const hasTurns = turns.length > 0;
   const isFaulty = form.groups.some(({ fields }) => fields.some(({ fault }) => fault));

@@ -61,30 +61,39 @@ function Groups({ overview: { head, groups } }) {
   </div>`;
 }
 
-/** @param {{overview: import("../protocol.js").OverviewView, opened: string | null}} props */
-function Overview({ overview, opened }) {
+/** @param {{overview: import("../protocol.js").OverviewView, opened: string | null, setFirst: (page: string) => void}} props */
+function Overview({ overview, opened, setFirst }) {
   const { outbox } = useTool();
+  const open = (call) => outbox.press("show_call", { callId: call }, call);
+  // Whoever asks for the slowest call wants to see when its events came.
+  const openSlowest = (call) => {
+    setFirst("Events");
+    open(call);
+  };
   return html`
-    <${Headline} figures=${overview.figures} />
+    <${Headline} figures=${overview.figures} open=${openSlowest} />
     ${overview.note && html`<p class="famnb-help">${overview.note}</p>`}
     ${overview.unpriced.length > 0 && html`<div><${PriceEntry} models=${overview.unpriced} /></div>`}
     <div class="famnb-charts">
       ${overview.charts.map((chart) => html`<${Chart} key=${chart.key} chart=${chart} overview=${overview} />`)}
     </div>
     <${Groups} overview=${overview} />
-    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${(call) => outbox.press("show_call", { callId: call }, call)} />
+    <${Rows} name="Calls" list=${overview.calls} opened=${opened} open=${open} />
   `;
 }
 
 /** @param {{view: import("../protocol.js").DashboardView}} props */
 function Dashboard({ view: { filters, isReading, empty, overview, call } }) {
+  const [first, setFirst] = useState("Transcript");
   return html`<div class="famnb-dashboard">
-    <div class="famnb-top"><strong class="famnb-title">Dashboard</strong></div>
-    <div class="famnb-bar famnb-filters">${filters.map((filter) => html`<${Filter} key=${filter.key} filter=${filter} />`)}</div>
+    <div class="famnb-top">
+      <strong class="famnb-title">Dashboard</strong>
+      ${filters.map((filter) => html`<${Filter} key=${filter.key} filter=${filter} />`)}
+    </div>
     <p role="status">${empty}</p>
     ${isReading && html`<progress class="famnb-reading" aria-label="Reading the calls" />`}
-    ${overview && html`<${Overview} overview=${overview} opened=${call && call.id} />`}
-    ${call && html`<${OpenedCall} call=${call} />`}
+    ${overview && html`<${Overview} overview=${overview} opened=${call && call.id} setFirst=${setFirst} />`}
+    ${call && html`<${OpenedCall} key=${first} call=${call} first=${first} />`}
   </div>`;
 }
 

@@ -29,7 +29,10 @@ const Cell = memo(({ cell, row, label }) => {
     const answer = event.currentTarget;
     const others = [.../** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(UNGRADED))].filter((other) => other !== answer);
     const follows = (other) => answer.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
-    if (next !== grade) (others.find(follows) ?? others[0])?.focus();
+    if (next === grade) return;
+    (others.find(follows) ?? others[0])?.focus();
+    // What is left to do with them is below the last one.
+    if (!others.length) root.querySelector(".famnb-last")?.scrollIntoView({ block: "nearest" });
   };
   const name = `${key}, ${label}`;
   const choice = (value) => html`<${Button}
@@ -64,6 +67,7 @@ function Matrix({ view }) {
   useEffect(() => {
     if (box.current.matches(":focus")) findFirst()?.focus();
   }, [view.status]);
+  const experiment = () => view.code && html`<${CellButton} label="Make an experiment" code=${view.code} />`;
   return html`<div class="famnb-matrix">
     <div class="famnb-top">
       <strong class="famnb-title">${view.title}</strong>
@@ -72,7 +76,7 @@ function Matrix({ view }) {
       <label class="famnb-box"><span>Show</span>
         <${Select} choices=${view.filters} value=${view.filter} change=${(filter) => outbox.press("filter_rows", { filter })} />
       </label>
-      ${view.code && html`<${CellButton} label="Make an experiment" code=${view.code} />`}
+      ${experiment()}
       ${isRunning && html`<${Button} class="famnb-stop" label="Stop" press=${() => stop()} />`}
     </div>
     ${trouble && html`<p class="famnb-failure" role="alert">${trouble}</p>`}
@@ -92,6 +96,7 @@ function Matrix({ view }) {
         </tbody>
       </table>
     </div>
+    <div class="famnb-bar famnb-last">${experiment()}</div>
     ${!rows.length && html`<p class="famnb-help">No row has such an answer.</p>`}
   </div>`;
 }
