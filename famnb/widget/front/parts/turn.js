@@ -85,9 +85,8 @@ const TurnCall = memo(({ call, turn, isFirst, isLast, isBusy }) => {
     <div class="famnb-foot">
       ${pane.figures && html`<p class="famnb-note famnb-figures">${pane.figures}</p>`}
       <span class="famnb-tools">
-        ${copy}
-        ${isLast && html`${edit}<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${versions}${retry}</span>
-          <span hidden=${pane.isRunning}><${CopyButton} class="famnb-small" label="Copy as Markdown" needsKernel read=${readTurn} /></span>`}
+        <span>${copy}${isLast && html`<span hidden=${pane.isRunning}><${CopyButton} class="famnb-small" label="Copy as Markdown" needsKernel read=${readTurn} /></span>`}</span>
+        ${isLast && html`<span class="famnb-turn" role="group" aria-label=${`Turn ${number + 1}`}>${edit}${versions}${retry}</span>`}
       </span>
     </div>
   </article>`;

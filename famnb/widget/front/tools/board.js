@@ -12,7 +12,7 @@ import { FoldedText, PromptBox, SystemText } from "../parts/prompt.js";
 import { defineTool, memo, useArrival, useFollowEnd, useTool, useWidth } from "../runtime/tool.js";
 
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
-const GAP_PX = 12;
+const GAP_PX = 14;
 const METERS_PX = 400; // of a pane whose figures stand in one line
 const HEAD_PX = 490; // of a pane whose name, endpoint, model and temperature stand in one line
 const MANY = 4; // more columns than these are wider, for they are read one after another
@@ -140,19 +140,20 @@ const Answer = memo(({ cell, isLatest, canRetry, isBusy }) => {
     </div>
     <div class="famnb-foot">
       <span class="famnb-tools">
-        ${copy}${edit}${versions}
-        <${IntentButton}
-          class="famnb-small"
-          label=${`${label}: pin as winner`}
-          text=${isWinner ? "★ Winner" : "☆ Pin"}
-          title=${isWinner ? "Take the mark away" : "Pin as winner"}
-          aria-pressed=${String(isWinner)}
-          intent="pin"
-          args=${{ pane: isWinner ? null : key }}
-          lock=${key}
-          disabled=${!isLatest}
-        />
-        ${canRetry && retry}
+        ${copy}${edit}
+        <span class="famnb-turn">
+          ${versions}<${IntentButton}
+            class="famnb-small"
+            label=${`${label}: pin as winner`}
+            text=${isWinner ? "★ Winner" : "☆ Pin"}
+            title=${isWinner ? "Take the mark away" : "Pin as winner"}
+            aria-pressed=${String(isWinner)}
+            intent="pin"
+            args=${{ pane: isWinner ? null : key }}
+            lock=${key}
+            disabled=${!isLatest}
+          />${canRetry && retry}
+        </span>
       </span>
     </div>
   </article>`;
@@ -202,11 +203,12 @@ function Top({ view, area }) {
   const isEmpty = !rounds.length;
   return html`<div class="famnb-top">
     <strong class="famnb-title">${`Board · ${panes.length} ${panes.length === 1 ? "pane" : "panes"}`}</strong>
-    <span class="famnb-space" />
-    <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => area.current.focus()} />
-    <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
-    <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isBusy} />
-    <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
+    <div class="famnb-tools">
+      <${IntentButton} class="famnb-new" label="New chat" title="Begin another chat in every pane; this one stays in the saved output" intent="new_talk" disabled=${isEmpty || isBusy} then=${() => area.current.focus()} />
+      <${IntentButton} class="famnb-new" label="Differences" title="Mark the words that differ from the pinned answer, or else from the first" intent="mark_differences" args=${{ isMarked: !isMarked }} aria-pressed=${String(isMarked)} disabled=${isEmpty} />
+      <${IntentButton} class="famnb-new" label="Add a pane" title="A copy of the last pane, with another model where there is one" intent="add" disabled=${isBusy} />
+      <${IntentButton} class="famnb-new" label="Make an experiment" intent="show_code" args=${{ isOpen: !code }} aria-expanded=${String(Boolean(code))} />
+    </div>
   </div>`;
 }
 

@@ -91,10 +91,11 @@ function Composer({ view }) {
   return html`<div>
     <div class="famnb-top">
       <strong class="famnb-title">${[view.service, form.endpoint, view.model].filter(Boolean).join(" · ")}</strong>
-      <span class="famnb-space" />
-      <${IntentButton} class="famnb-new" label="New chat" title="Begin another conversation; this one stays in the saved output" intent="new_talk" disabled=${!hasTurns || isBusy} then=${() => area.current.focus()} />
-      <${IntentButton} class="famnb-new" label="Compare" title="Open a board below: this request beside others, such as another model's" intent="compare" />
-      <div class="famnb-tabs" ref=${settings}>${PANELS.map(tab)}</div>
+      <div class="famnb-tools">
+        <${IntentButton} class="famnb-new" label="New chat" title="Begin another conversation; this one stays in the saved output" intent="new_talk" disabled=${!hasTurns || isBusy} then=${() => area.current.focus()} />
+        <${IntentButton} class="famnb-new" label="Compare" title="Open a board below: this request beside others, such as another model's" intent="compare" />
+        <div class="famnb-tabs" ref=${settings}>${PANELS.map(tab)}</div>
+      </div>
     </div>
     <div class=${`famnb-shell ${isWide ? "famnb-wide" : ""}`} data-side=${open}>
       <div class="famnb-main">
