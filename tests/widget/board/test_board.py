@@ -57,7 +57,7 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
 
 
 def test_names_of_models_are_panes(client: famnb.Client):
-    assert Board(client, ["fam-mini", "fam-2-5-pro"]).labels == ["fam-mini", "fam-2-5-pro"]
+    assert list(Board(client, ["fam-2-5-pro", "fam-2-5-mini"]).labels) == ["fam-2-5-pro", "fam-2-5-mini"]
 
 
 def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client):
