@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from famnb.formatting import format_count, format_number
@@ -40,16 +39,14 @@ def no_room_note(count: int, noun: str) -> list[str]:
 
 def draw_effect(
     canvas: Canvas, y: float, value: float, low: float, high: float, index: int, *, is_clear: bool = True
-) -> Line2D:
+) -> None:
     """Draw a value and its interval in the colour and with the mark of a group, hollow if it is not clear."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     if math.isfinite(low) and math.isfinite(high):
         axes.plot(
             [low, high], [y, y], color=colour, linewidth=2.6 * canvas.size.text_scale, solid_capstyle="butt", zorder=4
         )
-    style = mark_style(canvas, index, is_clear=is_clear)
-    (mark,) = axes.plot([value], [y], zorder=5, **style)
-    return mark
+    axes.plot([value], [y], zorder=5, **mark_style(canvas, index, is_clear=is_clear))
 
 
 def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str, Any]:

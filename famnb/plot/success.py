@@ -103,7 +103,6 @@ def success(
         handle = Line2D([], [], **mark_style(canvas, index))
         entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
     canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
-    canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
     lows = [share.low for share in shares if share.n] or [0.0]
     # What is all at one end would have no room for its mark.
     canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
@@ -160,6 +159,5 @@ def _draw_reasons(chart: Chart, reasons: pd.DataFrame) -> None:
             canvas.axes.barh(range(len(reasons)), counts, 0.62, left=start, **canvas.palette.area_style(index))
         start += counts
     canvas.set_row_names([str(name) for name in reasons.index])
-    canvas.axes.set_ylim(len(reasons) - 0.5, -0.5)
     canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3), integer=True))
     canvas.axes.grid(visible=True, axis="x")
