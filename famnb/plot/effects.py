@@ -23,10 +23,7 @@ NARROW_IN = 5.0
 
 
 def rows_that_fit(size: FigureSize, *, row_in: float = 0.0) -> int | None:
-    """How many rows a figure of a given height has room for, a line of the smallest text each unless they are higher.
-
-    None where the height is free.
-    """
+    """How many rows a given height has room for, a line of the smallest text each unless higher; None if it is free."""
     if size.height_in is None:
         return None
     return max(int((size.height_in - AROUND_IN * size.text_scale) / max(row_in, MIN_ROW_IN)), 1)

@@ -45,13 +45,12 @@ def success(
 ) -> matplotlib.figure.Figure:
     """The share of calls of each value of the column `by` that were answered, and what the others failed of.
 
-    Above, x: the share with its 95% interval (Wilson) for more calls with these prompts; an answer
-    that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
-    Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
-    they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
-    `interactive` returns a widget instead, each call a point at its start and its time to the end, in
-    the colour of its status, as `explore` does.
-    KeyError for a column that is not there.
+    Above, x: the share with its 95% interval (Wilson) for more calls with these prompts; an answer that was cut at a
+    token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group. Calls that run,
+    were cancelled, or were cut off by the end of this process are in neither, and a note says how many they are.
+    Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures. `interactive`
+    returns a widget instead, each call a point at its start and its time to the end, in the colour of its status, as
+    `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     if interactive:
