@@ -96,7 +96,7 @@ def calls(
     if costs:
         selected += _NEEDED_FOR_COSTS
     if definition != "famnb":
-        selected += _NEEDED_FOR_PEERS
+        selected.append(SelectedColumn("id", "text"))
     # A name that is no declared column may be that of a tag.
     needs_tags = names is None or len(names) > len(chosen)
     if needs_tags:
@@ -145,7 +145,6 @@ COMPUTED = frozenset({*_COMPUTED, *_COSTS})
 """Columns that are not simply what the ledger has stored."""
 _PRICED_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 """The counts that a cost depends on."""
-_NEEDED_FOR_PEERS = (SelectedColumn("id", "text"),)
 _NEEDED_FOR_COSTS = (
     *(SelectedColumn(name, "word") for name in ("endpoint", "model", "profile", "reply_model", "billing")),
     *(SelectedColumn(name) for name in (*_PRICED_COUNTS, *_COSTS, _REPORTED_COST)),

@@ -52,11 +52,7 @@ def spend(
         raise InvalidRequest(f"by: expected one or several of {', '.join(names)}; got {by!r}")
     check_zone("tz", tz)
     columns = [key for key in keys if key in COLUMNS]
-    frame = calls(
-        ledger,
-        **filters,
-        columns=[*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS],
-    )
+    frame = calls(ledger, **filters, columns=[*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS])
     for key in keys:
         if key in PERIODS:
             # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.

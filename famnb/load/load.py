@@ -36,14 +36,7 @@ from famnb.formatting import (
 from famnb.frame.calls import calls
 from famnb.load.arrivals import Arrivals, Trace, draw_arrivals, draw_lengths, parse_duration, read_trace
 from famnb.load.dask_step import run_step_on_workers
-from famnb.load.measure import (
-    OF_STREAMS,
-    STEP_COLUMNS,
-    StepResult,
-    add_load_columns,
-    measure_step,
-    step_rows,
-)
+from famnb.load.measure import OF_STREAMS, STEP_COLUMNS, StepResult, add_load_columns, measure_step, step_rows
 from famnb.load.search import search_peak
 from famnb.load.step import EndReason, MakeRequest, Step, run_step
 from famnb.request import Request
@@ -79,9 +72,8 @@ class Peak:
 
     def __str__(self) -> str:
         if math.isnan(self.value):
-            return (
-                f"No load was found that keeps {self.objective}: {self.steps[-1].note or 'the lowest step missed it'}."
-            )
+            reason = self.steps[-1].note or "the lowest step missed it"
+            return f"No load was found that keeps {self.objective}: {reason}."
         if math.isinf(self.high):
             return f"At least {format_number(self.value)}{self.unit} keep {self.objective}; no step missed it."
         ends = f"between {format_number(self.low)} and {format_number(self.high)}{self.unit}"
@@ -220,9 +212,9 @@ class Load:
         self._source, self._endpoint, self._fields = requests, endpoint, fields
         self._requests: tuple[Request, ...] | None = None
         self._ends: dict[str, EndReason] = {}
+        """Why steps of this object ended early, by their labels."""
         self._next_step_s = 0.0
         """Before when, by the monotonic clock, no step begins."""
-        """Why steps of this object ended early, by their labels."""
         self._name = name
 
     @property
@@ -244,10 +236,8 @@ class Load:
         """What finds its calls in the ledger: the given name, or one that the content makes."""
         if self._name is None:
             content = [request.body_json() for request in self.requests]
-            settings = repr(
-                (self.arrivals, self.duration_s, self.warmup_s, self.seed, self.client.base_url(), self._shape)
-            )
-            self._name = f"load-{hashlib.sha256(b''.join([*content, settings.encode()])).hexdigest()[:8]}"
+            settings = self.arrivals, self.duration_s, self.warmup_s, self.seed, self.client.base_url(), self._shape
+            self._name = f"load-{hashlib.sha256(b''.join([*content, repr(settings).encode()])).hexdigest()[:8]}"
         return self._name
 
     @property

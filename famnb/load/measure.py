@@ -89,10 +89,7 @@ class StepResult:
 
 
 def measure_step(step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: float, end: EndReason = "") -> StepResult:
-    """Return what a step's recorded calls say of it; `wanted` is the share that is to keep the objective.
-
-    `end` is why it ended early, if it did.
-    """
+    """Return what a step's calls say of it; a share `wanted` is to keep the objective, `end` is why it ended early."""
     counted = calls[(calls["due_s"] >= step.warmup_s)]
     answered = counted["status"].isin(ANSWERED)
     latency = counted["latency_s"].astype(float).to_numpy()

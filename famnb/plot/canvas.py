@@ -172,6 +172,7 @@ class Canvas:
         self.axes.set_yticks(range(len(names)), shown)
         for label in self.axes.get_yticklabels():
             label.set(linespacing=0.95, fontsize=points, **PLAIN_TEXT)
+        self.axes.set_ylim(len(names) - 0.5, -0.5)
         self.axes.grid(visible=False, axis="y")
         if self.is_own:
             widest_in = max((text_width_in(line, points) for text in shown for line in text.split("\n")), default=0)

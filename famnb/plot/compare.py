@@ -170,7 +170,6 @@ def compare(
             _draw_group(canvas, place, index, overall[index], dots[index], scale)
     names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
     canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
-    canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
     rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
     _draw_differences(chart, rows_drawn, differences, dots, metric, scale, first, count=len(shown))
     prompts = pd.concat([table["value"] for table in means]).index.nunique()

@@ -171,7 +171,6 @@ def _draw_rows(canvas: Canvas, rows: Sequence[Mapping[str, Any]], variants: Sequ
         [f"{metric.title}{_ARROWS[metric.better]}{' (primary)' if metric.name in primary else ''}" for metric in names],
         free_in if canvas.size.height_in is None else _least_row_in(len(seconds), canvas.size),
     )
-    canvas.axes.set_ylim(len(metrics) - 0.5, -0.5)
     set_difference_axis(canvas, is_ratio=is_ratio)
 
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from famnb.formatting import format_count, format_number
@@ -24,10 +23,7 @@ NARROW_IN = 5.0
 
 
 def rows_that_fit(size: FigureSize, *, row_in: float = 0.0) -> int | None:
-    """How many rows a figure of a given height has room for, a line of the smallest text each unless they are higher.
-
-    None where the height is free.
-    """
+    """How many rows a given height has room for, a line of the smallest text each unless higher; None if it is free."""
     if size.height_in is None:
         return None
     return max(int((size.height_in - AROUND_IN * size.text_scale) / max(row_in, MIN_ROW_IN)), 1)
@@ -40,16 +36,14 @@ def no_room_note(count: int, noun: str) -> list[str]:
 
 def draw_effect(
     canvas: Canvas, y: float, value: float, low: float, high: float, index: int, *, is_clear: bool = True
-) -> Line2D:
+) -> None:
     """Draw a value and its interval in the colour and with the mark of a group, hollow if it is not clear."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     if math.isfinite(low) and math.isfinite(high):
         axes.plot(
             [low, high], [y, y], color=colour, linewidth=2.6 * canvas.size.text_scale, solid_capstyle="butt", zorder=4
         )
-    style = mark_style(canvas, index, is_clear=is_clear)
-    (mark,) = axes.plot([value], [y], zorder=5, **style)
-    return mark
+    axes.plot([value], [y], zorder=5, **mark_style(canvas, index, is_clear=is_clear))
 
 
 def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str, Any]:

@@ -94,10 +94,7 @@ def numeric_column(frame: pd.DataFrame, column: str, expected: str) -> np.ndarra
 
 
 def time_column(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[Any]:
-    """Return a column as times in its own zone. Text is read as ISO 8601, as in a CSV file, in UTC.
-
-    Raises ValueError if the column holds no times.
-    """
+    """Return a column as times in its own zone, texts in ISO 8601 in UTC. Raises ValueError if it holds no times."""
     values = frame[column]
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values

@@ -44,15 +44,14 @@ def pareto(
 ) -> matplotlib.figure.Figure:
     """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
 
-    x: mean of the column `cost` (less is better); of `cost_usd` the cost of an answer, what failed
-    calls cost included. y: median of `latency` (less is better), or with `score` the mean of
-    that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
-    worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
-    all that differs. Calls are compared as in the summary of an experiment, over the prompts that both have, told by
-    the column `pair`, else by their prompts. With a `margin`, in the unit of the score (without one, of the latency)
-    or by column, what is not worse by more than that does not keep another from being beaten. Warm-ups are left out,
-    and groups that lack any of the columns named in a footnote. `interactive` returns a widget instead, of the calls
-    that the groups are means of, as `explore` does.
+    x: mean of the column `cost` (less is better); of `cost_usd` the cost of an answer, what failed calls cost included.
+    y: median of `latency` (less is better), or with `score` the mean of that column (more is better), the median
+    latency then being in the legend. Filled: clear, each other is clearly worse in one of them. Half filled: possible,
+    the calls do not decide. Hollow: beaten, another is clearly better in all that differs. Calls are compared as in the
+    summary of an experiment, over the prompts that both have, told by the column `pair`, else by their prompts. With a
+    `margin`, in the unit of the score (without one, of the latency) or by column, what is not worse by more than that
+    does not keep another from being beaten. Warm-ups are left out, and groups that lack any of the columns named in a
+    footnote. `interactive` returns a widget instead, of the calls that the groups are means of, as `explore` does.
     KeyError for a column that is not there.
     """
     if interactive:

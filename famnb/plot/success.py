@@ -45,13 +45,12 @@ def success(
 ) -> matplotlib.figure.Figure:
     """The share of calls of each value of the column `by` that were answered, and what the others failed of.
 
-    Above, x: the share with its 95% interval (Wilson) for more calls with these prompts; an answer
-    that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
-    Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
-    they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
-    `interactive` returns a widget instead, each call a point at its start and its time to the end, in
-    the colour of its status, as `explore` does.
-    KeyError for a column that is not there.
+    Above, x: the share with its 95% interval (Wilson) for more calls with these prompts; an answer that was cut at a
+    token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group. Calls that run,
+    were cancelled, or were cut off by the end of this process are in neither, and a note says how many they are.
+    Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures. `interactive`
+    returns a widget instead, each call a point at its start and its time to the end, in the colour of its status, as
+    `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     if interactive:
@@ -103,7 +102,6 @@ def success(
         handle = Line2D([], [], **mark_style(canvas, index))
         entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
     canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
-    canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
     lows = [share.low for share in shares if share.n] or [0.0]
     # What is all at one end would have no room for its mark.
     canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
@@ -160,6 +158,5 @@ def _draw_reasons(chart: Chart, reasons: pd.DataFrame) -> None:
             canvas.axes.barh(range(len(reasons)), counts, 0.62, left=start, **canvas.palette.area_style(index))
         start += counts
     canvas.set_row_names([str(name) for name in reasons.index])
-    canvas.axes.set_ylim(len(reasons) - 0.5, -0.5)
     canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3), integer=True))
     canvas.axes.grid(visible=True, axis="x")

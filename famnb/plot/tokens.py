@@ -31,8 +31,7 @@ TOKEN_KINDS = {
     "mixed output": "answer",
 }
 """The parts of a bar, and the parts of a call whose colours they have. Tokens that a service does not tell apart are a
-kind of their own, which is drawn hollow.
-"""
+kind of their own, which is drawn hollow."""
 UNKNOWN_HATCH = "////"
 COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 ESTIMATED_HATCH = "xxxx"

@@ -48,10 +48,7 @@ from famnb.profiles.profile import vendor_endpoints as vendor_endpoints
 DEFAULT = "fam"
 """The profile of a client that names none."""
 _COMPATIBLE = ("gemini", "azure", "deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex")
-NAMES = (
-    *("fam", "openai", "anthropic", "openrouter", *_COMPATIBLE),
-    *("ollama", "vllm", "local", "open"),
-)
+NAMES = ("fam", "openai", "anthropic", "openrouter", *_COMPATIBLE, "ollama", "vllm", "local", "open")
 """The names of famnb's own that `famnb.Client(profile=…)` takes."""
 VENDOR_NAMES = tuple(name for name in NAMES if name not in (DEFAULT, "local"))
 """Those of services that are not famnb's own."""

@@ -12,13 +12,7 @@ from famnb.profiles.open import SERVER_CHAT
 from famnb.profiles.profile import Profile, vendor_endpoints
 from famnb.request.fields import Row, Table
 from famnb.request.types import Text, Tokens
-from famnb.request.vendor_fields import (
-    OWN_CHAT_TOOLS,
-    RESPONSES,
-    RESPONSES_TRAITS,
-    chat_request,
-    responses_request,
-)
+from famnb.request.vendor_fields import OWN_CHAT_TOOLS, RESPONSES, RESPONSES_TRAITS, chat_request, responses_request
 
 MODELS = ("gpt-5.4-mini", "gpt-5.4", "gpt-6-luna", "gpt-6.2-sol")
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]

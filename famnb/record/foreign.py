@@ -150,10 +150,7 @@ _FINISH_WORDS = {"max_tokens": "length", "model_length": "length", "end_turn": "
 
 
 def load(ledger: Any, path: Path) -> int:
-    """Add the calls of a file that are not yet there; return how many they were.
-
-    Raises LedgerError for a file of none of the formats, or if the ledger cannot be written.
-    """
+    """Add the calls of a file that are not there yet; return how many. LedgerError if either file cannot be used."""
     rows = [row for value in _read_values(path) for row in _expand(value)]
     if not rows:
         raise LedgerError(
@@ -234,9 +231,8 @@ def _expand(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 }
                 calls = [event for event in as_list(sample.get("events")) if as_object(event).get("event") == "model"]
                 # A log without events has the last answer of each sample.
-                last = {name: sample.get(name) for name in ("input", "output")} | {
-                    "timestamp": sample.get("started_at")
-                }
+                last = {name: sample.get(name) for name in ("input", "output")}
+                last["timestamp"] = sample.get("started_at")
                 for number, event in enumerate(calls or ([last] if last["output"] else [])):
                     uuid = f"{task.get('run_id')}/{sample.get('uuid') or about}/{number}"
                     yield "inspect", {"uuid": uuid, **event, **about}
@@ -332,9 +328,7 @@ def _make_call(format_: str, fields: dict[str, Any], at: datetime) -> tuple[Exch
         "messages": _messages(row.get("messages"), row.get("system")),
     }
     if format_ == "openai" and not body:
-        request_body |= {
-            n: v for n, v in fields.items() if n not in ("id", "object", "response") and n in _REQUEST_FIELDS
-        }
+        request_body |= {name: value for name, value in fields.items() if name in _REQUEST_FIELDS}
         turns = request_body["messages"]
         # A chat for fine-tuning ends with the answer.
         if answer is None and turns and turns[-1].get("role") == "assistant":
@@ -357,9 +351,8 @@ def _make_call(format_: str, fields: dict[str, Any], at: datetime) -> tuple[Exch
     ttft = amount(row.get("ttft"))
     if ttft is None and start and first and first > start and first != end:
         ttft = (first - start).total_seconds()
-    key = hashlib.sha256(
-        json.dumps([format_, row.get("id") or fields], sort_keys=True, default=str).encode()
-    ).hexdigest()
+    identity = json.dumps([format_, row.get("id") or fields], sort_keys=True, default=str)
+    key = hashlib.sha256(identity.encode()).hexdigest()
     started_at = start or at
     reads = [] if answer is None else [Read(round((duration or 0) * 1e9), (lenient_json.encode(answer),))]
     reply = reply_from_reads(endpoint, streamed=False, reads=reads, headers_ns=None, end_ns=None)
@@ -470,10 +463,8 @@ def _messages(value: Any, system: Any) -> list[dict[str, Any]]:
         for part in answers:
             text = _text(part.get("result", part.get("response")))
             messages.append({"role": "tool", "tool_call_id": part.get("id") or "call", "content": text})
-        message: dict[str, Any] = {
-            "role": scalar_text(fields.get("role")) or "user",
-            "content": find_text(_texts(content)),
-        }
+        role = scalar_text(fields.get("role")) or "user"
+        message: dict[str, Any] = {"role": role, "content": find_text(_texts(content))}
         if calls:
             message["tool_calls"] = [_call(call, number) for number, call in enumerate(map(as_object, calls))]
         if fields.get("tool_call_id"):

@@ -385,10 +385,7 @@ class Ledger:
                 self._shared.connection = outer
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
-        """Return the cost of a call with this reply, finished or not, by the price book and the latest fit.
-
-        None if no price is known, or nothing to estimate the tokens from.
-        """
+        """Return the cost of a call with this reply, finished or not, by prices and latest fit; None if not known."""
         request = exchange.request
         model = getattr(request, "model", "")
         _, fits = self._fits.get(model, (0.0, {}))

@@ -112,12 +112,7 @@ def info(path: Path, connection: sqlite3.Connection | None) -> LedgerInfo:
 
 
 def prune(
-    path: Path,
-    *,
-    older_than: timedelta | datetime | None,
-    keep: int | None,
-    payloads_only: bool,
-    dry_run: bool,
+    path: Path, *, older_than: timedelta | datetime | None, keep: int | None, payloads_only: bool, dry_run: bool
 ) -> PruneResult:
     """Delete calls that are over: those before a time, or beyond the newest, or only those that are both."""
     if older_than is None and keep is None:

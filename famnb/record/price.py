@@ -199,14 +199,9 @@ def parse_price(
     known = {name: _parse_amount(name, value) for name, value in amounts.items() if value is not None}
     if missing := [name for name in AMOUNTS[:2] if name not in known]:
         raise InvalidRequest(f"{', '.join(missing)} missing")
+    begin = None if since is None else parse_moment("since", since).astimezone(UTC)
     return Price(
-        model=model,
-        tier=tier,
-        since=None if since is None else parse_moment("since", since).astimezone(UTC),
-        until_context=until_context,
-        service=service,
-        source=source,
-        **known,
+        model=model, tier=tier, since=begin, until_context=until_context, service=service, source=source, **known
     )
 
 

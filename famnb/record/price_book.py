@@ -151,18 +151,9 @@ class PriceBook:
         """
         if service is not None:
             find_profile(service)
+        amounts = {"input": input, "output": output, "cached": cached, "cache_write": cache_write, **more}
         price = parse_price(
-            model,
-            input=input,
-            output=output,
-            cached=cached,
-            cache_write=cache_write,
-            since=since,
-            until_context=until_context,
-            service=service,
-            tier=tier,
-            source=USER,
-            **more,
+            model, since=since, until_context=until_context, service=service, tier=tier, source=USER, **amounts
         )
         with self._lock:
             self._set = tuple(other for other in self._set if _identity(other) != _identity(price))
@@ -347,7 +338,7 @@ class PriceBook:
         low = high = best = Decimal()
         items = msgspec.structs.replace(usage.billing, iterations=())
         for iteration in usage.billing.iterations:
-            billing = Billing(tier=items.tier, cache_write_1h_tokens=iteration.cache_write_1h_tokens)
+            is_last = iteration is usage.billing.iterations[-1]
             counts = Usage(
                 input_tokens=iteration.input_tokens,
                 output_tokens=iteration.output_tokens,
@@ -355,7 +346,7 @@ class PriceBook:
                 cache_write_tokens=iteration.cache_write_5m_tokens + iteration.cache_write_1h_tokens,
                 # What else is billed is billed once.
                 billing=msgspec.structs.replace(
-                    items if iteration is usage.billing.iterations[-1] else billing,
+                    items if is_last else Billing(tier=items.tier),
                     cache_write_1h_tokens=iteration.cache_write_1h_tokens,
                 ),
             )
@@ -441,11 +432,8 @@ def ceiling(request: Request, service: str = "") -> Ceiling:
     limits = {entry.until_context or 0 for entry in prices if entry.model == model}
     # A request of up to so many tokens can fall into each tier below that.
     contexts = {0, *(limit for limit in limits if limit <= input_tokens)}
-    tier_prices = [
-        price
-        for context in contexts
-        if (price := prices.price(model, at=now, context=context, service=service)) is not None
-    ]
+    found = (prices.price(model, at=now, context=context, service=service) for context in contexts)
+    tier_prices = [price for price in found if price is not None]
     if not tier_prices:
         reason = (
             f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
@@ -511,8 +499,7 @@ def read_price_file(path: Path) -> tuple[Price, ...]:
     for number, table in enumerate(tables, start=1):
         try:
             price = parse_price(**{"source": str(path), **table})
-            key = price.model, price.service, price.since, price.until_context, price.tier
-            first = number_of.setdefault(key, number)
+            first = number_of.setdefault(_identity(price), number)
             if first != number:
                 raise InvalidRequest(
                     f"model, service, since, until_context and tier are those of price {first}; one of the two must go"

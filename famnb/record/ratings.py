@@ -120,10 +120,8 @@ def record_look(ledger: Ledger, experiment: str, size: int, planned: int) -> lis
 def list_runs(ledger: Ledger, experiment: str) -> list[str]:
     """Return the names under which further runs of an experiment are recorded, in their order."""
     # A range, for which there is an index.
-    query, prefix = (
-        "SELECT DISTINCT experiment FROM calls WHERE experiment >= ? AND experiment < ?",
-        f"{experiment} (run ",
-    )
+    query = "SELECT DISTINCT experiment FROM calls WHERE experiment >= ? AND experiment < ?"
+    prefix = f"{experiment} (run "
     names = [str(row["experiment"]) for row in ledger.fetch(query, [prefix, f"{prefix}:"])]
     return sorted(names, key=lambda name: (len(name), name))
 

@@ -181,10 +181,7 @@ def open_to_write(path: Path, *, lock_timeout_s: float = LOCK_S) -> sqlite3.Conn
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that only reads, to tables of today's version, also if the folder may not be written.
-
-    Raises LedgerError.
-    """
+    """Return a connection that only reads tables of today's version, of a read-only folder too. Raises LedgerError."""
     last_error: sqlite3.Error | None = None
     # A reader of a WAL file makes its `-shm` file, so a folder that may not be written needs `immutable`; that one is
     # second, since it does not see what is in the log and has not been moved to the file.

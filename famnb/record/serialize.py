@@ -267,10 +267,8 @@ def _upsert(values: Mapping[str, Any]) -> Statement:
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:
-    return sql.update("calls", tuple(values), only_if=f"id = ? AND {only_if}"), (
-        *map(storable, values.values()),
-        call_id,
-    )
+    statement = sql.update("calls", tuple(values), only_if=f"id = ? AND {only_if}")
+    return statement, (*map(storable, values.values()), call_id)
 
 
 def storable(value: Any) -> Any:

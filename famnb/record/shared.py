@@ -48,9 +48,7 @@ def share_calls(ledger: Ledger, call_ids: Iterable[str], *, votes: Iterable[Reco
     """Return calls of a ledger with their scores; ids that are not there are left out. Raises LedgerError."""
     ids = [*dict.fromkeys(call_ids)]
     return SharedRecord(
-        calls=tuple(map(_share, ledger.each(ids))),
-        scores=tuple(ratings.read_scores(ledger, ids)),
-        votes=tuple(votes),
+        calls=tuple(map(_share, ledger.each(ids))), scores=tuple(ratings.read_scores(ledger, ids)), votes=tuple(votes)
     )
 
 

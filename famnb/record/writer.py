@@ -127,10 +127,7 @@ class LedgerWriter:
         return len(self._backlog) + sum(not job.is_prepared for job in self._jobs)
 
     def flush(self) -> None:
-        """Wait until all that was submitted is written, or could not be.
-
-        Raises LedgerError if the file system has not answered for PATIENCE_S.
-        """
+        """Wait until all so far is written, or could not be. LedgerError if PATIENCE_S pass without an answer."""
         is_writer_thread = threading.current_thread() is self._thread  # which cannot wait for itself
         if is_writer_thread or (self._thread is None and not self._backlog):
             return

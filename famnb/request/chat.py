@@ -65,10 +65,7 @@ class BaseChatRequest(Request):
 
     @classmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "function",
-            "function": {"name": name, "description": description, "parameters": parameters},
-        }
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
     def turns(self) -> tuple[PromptTurn, ...]:
         turns = []

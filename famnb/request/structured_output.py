@@ -40,10 +40,7 @@ def json_format(kind: Any) -> dict[str, Any]:
 
 
 def parse(text: str, kind: Any) -> Any:
-    """Return the instance of a type, or the object that fits a JSON Schema, that a JSON text holds.
-
-    Raises pydantic.ValidationError.
-    """
+    """Return a JSON text as an instance of a type, or an object of a JSON Schema. Raises pydantic.ValidationError."""
     if not isinstance(kind, Mapping):
         return pydantic.TypeAdapter(kind).validate_json(text)
     value = pydantic.TypeAdapter(dict[str, Any]).validate_json(text)

@@ -33,10 +33,7 @@ TRAITS = dataclasses.replace(
 class WebChatRequest(BaseChatRequest):
     """Chat completions with tools."""
 
-    model_config = any_shape(
-        {"tool_choice": {"enum": ["none", "auto"]}},
-        {"tools": {"type": "array", "minItems": 1}},
-    )
+    model_config = any_shape({"tool_choice": {"enum": ["none", "auto"]}}, {"tools": {"type": "array", "minItems": 1}})
 
     endpoint: ClassVar[str] = "web"
     traits: ClassVar[RequestTraits] = TRAITS

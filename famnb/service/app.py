@@ -131,10 +131,7 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
 
 
 class _Front:
-    """What every request passes first: its answer gets headers, and it is counted.
-
-    The headers are `x-request-id`, also by the name of a vendor's SDK, and `x-famnb-engine`.
-    """
+    """What every request passes first: it is counted, and its answer gets `x-famnb-engine` and `x-request-id`."""
 
     # Around Starlette, not one of its middlewares: those do not see the answer of its handler for crashes.
     def __init__(self, app: ASGIApp, context: ServiceContext) -> None:

@@ -70,10 +70,7 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def admit(self, key: str) -> Iterator[None]:
-        """Count one request of a key as running inside the `with` block.
-
-        Raises ServiceError 429 beyond a limit, with a `retry-after` after which the request will be admitted.
-        """
+        """Count a request as running in the `with` block. ServiceError 429, with `retry-after`, beyond a limit."""
         running = self._running[key]
         if self._concurrency is not None and running >= self._concurrency:
             # When a running request ends is unknown; a second is long enough not to be a busy loop.

@@ -91,10 +91,7 @@ class ServiceContext:
 
 
 def authenticate_request(context: ServiceContext, http: HTTPRequest, *, key_header: str | None = None) -> str:
-    """Return the key of a request, and note it. Raises ServiceError 401 without a valid one.
-
-    `key_header` is another header that may hold the key.
-    """
+    """Return the key of a request, which may be in `key_header`, and note it. Raises ServiceError 401 without one."""
     # The key comes first: a caller without one learns nothing, and no body is read.
     key = http.scope["state"][RECORD].key = authenticate(http.headers, context.keys, key_header=key_header)
     return key
@@ -167,10 +164,7 @@ class EndpointApp:
     async def _open_events(
         self, record: RequestRecord, request: Request, faults: InjectedFaults, dialect: Dialect
     ) -> AsyncGenerator[Event]:
-        """Return the events of the reply, stored as they pass where the request asks for it.
-
-        Raises ServiceError 400 if the response that the request continues is unknown.
-        """
+        """Return the events, stored as they pass if asked for. ServiceError 400 if what is continued is unknown."""
         if request.continues is None and not request.stores_reply and not referenced_ids(request):
             return self._generate(build_prompt(request), faults, record)
         store, key, previous_id = self._context.store, record.key, request.continues
@@ -246,12 +240,7 @@ class EndpointApp:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_whole(
-        self,
-        dialect: Dialect,
-        events: AsyncIterator[Event],
-        faults: InjectedFaults,
-        send: Send,
-        record: RequestRecord,
+        self, dialect: Dialect, events: AsyncIterator[Event], faults: InjectedFaults, send: Send, record: RequestRecord
     ) -> None:
         """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
         builder = ReplyBuilder()

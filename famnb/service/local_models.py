@@ -65,10 +65,7 @@ def check_engine() -> None:
 
 
 def model_path(name: str) -> Path:
-    """Where the weights of a known model are, or will be; in FAMNB_MODELS, or `models` in the user's data folder.
-
-    Raises InvalidRequest for an unknown name.
-    """
+    """Where the weights of a known model are, or will be. Raises InvalidRequest for an unknown name."""
     if name not in MODELS:
         raise InvalidRequest(f"no model is named {name!r}; expected one of {', '.join(MODELS)}, or a .gguf file")
     folder = Path(os.getenv("FAMNB_MODELS") or Path(platformdirs.user_data_dir("famnb")) / "models").expanduser()

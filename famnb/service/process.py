@@ -56,12 +56,7 @@ class ChildProcess:
         # A file: a pipe that nobody reads would fill up.
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
         process = spawn(
-            command,
-            variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            start_new_session=True,
+            command, variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True
         )
         if isinstance(process, OSError):
             self.log.close()

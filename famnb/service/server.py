@@ -39,10 +39,7 @@ class ServiceServer(uvicorn.Server):
     def __init__(
         self, options: Options, *, keys: tuple[str, ...], alt_port: int | None = None, first_line: bytes = b""
     ) -> None:
-        """`first_line` is written to standard output once connections are accepted, if it is not empty.
-
-        Raises InvalidRequest if the options cannot be followed.
-        """
+        """Print `first_line`, if any, once connections are accepted. InvalidRequest if the options are wrong."""
         self._shutdown = Shutdown()
         self._first_line = first_line
         self._engine = create_engine(options)

@@ -28,17 +28,7 @@ from famnb.stats.differences import (
     paired_share,
     widen_for_runs,
 )
-from famnb.stats.intervals import (
-    Interval,
-    carries,
-    mean,
-    median,
-    meets_slo,
-    min_values,
-    percentile,
-    proportion,
-    share,
-)
+from famnb.stats.intervals import Interval, carries, mean, median, meets_slo, min_values, percentile, proportion, share
 from famnb.stats.sample_size import sample_size
 from famnb.stats.sequential import Look, look
 

@@ -77,7 +77,9 @@ def main() -> None:
     params.api_keys = [key]
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.n_ctx, params.n_parallel = (options.context or USUAL_CONTEXT) * options.parallel, options.parallel
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads or max(1, _count_cores() - 1)
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads or max(1, cores - 1)
     # By default up to 8 GB for prompts of the past, and pages for people.
     params.cache_ram_mib, params.ui, params.offline = 0, False, True
     message: dict[str, Any]
@@ -95,12 +97,6 @@ def main() -> None:
     sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.flush()
     threading.Event().wait()
-
-
-def _count_cores() -> int:
-    """How many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _exit_at_end_of_stdin() -> None:

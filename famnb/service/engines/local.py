@@ -35,12 +35,7 @@ class LocalEngine:
     takes_any_model = True
 
     def __init__(
-        self,
-        models: Sequence[str | Path],
-        *,
-        context: int | None = None,
-        threads: int | None = None,
-        parallel: int = 2,
+        self, models: Sequence[str | Path], *, context: int | None = None, threads: int | None = None, parallel: int = 2
     ) -> None:
         """Load the models, which are known names or GGUF files; the first answers in place of the document's.
 

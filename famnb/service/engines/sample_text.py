@@ -29,10 +29,7 @@ _LENGTH_DEMAND = re.compile(
 _BRIEF_DEMAND = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
 _DETAIL_DEMAND = re.compile(r"\b(?:in detail|detailed|at length|step by step)\b", re.IGNORECASE)
 
-_TITLES = (
-    "A simulated answer",
-    "What the service understood",
-)
+_TITLES = ("A simulated answer", "What the service understood")
 _OPENINGS = (
     "This text is **simulated**: no language model was asked. It describes the request instead, as it arrived.",
     "No model wrote this. The local service answers with a **simulated** text that says what it was asked.",

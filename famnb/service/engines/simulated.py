@@ -150,10 +150,7 @@ class ReplyPlan:
 
 
 def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
-    """Return the whole reply to a prompt.
-
-    Raises ServiceError 400 beyond the model's context window, and if no answer can satisfy the request's schema.
-    """
+    """Return the whole reply to a prompt. ServiceError 400 if it is too long, or no answer can satisfy its schema."""
     prompt_tokens, cached_tokens = count_prompt_tokens(prompt)
     if prompt.model in MINI_MODELS and prompt_tokens > MINI_CONTEXT_TOKENS:
         raise ServiceError(

@@ -23,14 +23,7 @@ from famnb.client.engine import read_error_body
 from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import RequestSender, Response, origin_of
 from famnb.endpoints import ENDPOINTS, UPSTREAM
-from famnb.errors import (
-    APIStatusError,
-    ConnectError,
-    FamnbError,
-    InvalidRequest,
-    StreamError,
-    StreamInterrupted,
-)
+from famnb.errors import APIStatusError, ConnectError, FamnbError, InvalidRequest, StreamError, StreamInterrupted
 from famnb.events import Done, Ended, Event, Usage
 from famnb.service.engines.upstream_reply import ReplyTranslator
 from famnb.service.engines.upstream_request import (
@@ -87,8 +80,8 @@ class UpstreamEngine:
         """
         self._base = check_address("upstream", url)
         self._credential = credential
-        if self._credential:
-            self._credential.check()
+        if credential:
+            credential.check()
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))
         """For each model of ours the upstream's name; under the empty name that of all others."""
         self._sender = RequestSender(
@@ -205,10 +198,7 @@ class UpstreamEngine:
         """Ask the upstream for its models, and remember them; return `up`, `unauthorized` or `down`."""
         state, body = "down", b""
         with contextlib.suppress(FamnbError, TimeoutError):
-            async with (
-                asyncio.timeout(_PROBE_TIMEOUT_S),
-                self._sender.send(f"{self._base}/v1/models", None) as answer,
-            ):
+            async with asyncio.timeout(_PROBE_TIMEOUT_S), self._sender.send(f"{self._base}/v1/models", None) as answer:
                 body = await read_error_body(answer)
                 # A server without a list of models (404) is up all the same.
                 state = "unauthorized" if answer.status in (401, 403) else "down" if answer.status >= 500 else "up"
