@@ -210,7 +210,9 @@ class Composer(FormTool):
                 if head is not None:
                     draft = draft_of(_leave_prompt_open(rest), editor.endpoints)
                     self._open_chat(head)
+                    rows, row = editor.rows, editor.row
                     editor.fill(dataclasses.replace(draft, prompt=editor.prompt, pictures=editor.pictures))
+                    editor.rows, editor.row = rows, row
             return self._ask(*self._next_turn())
 
     def say(self, prompt: str) -> Stream:
@@ -398,7 +400,7 @@ class Composer(FormTool):
                 request = self._turn_request(editor.prompt, editor.pictures)
                 return [(self._whole(self._last_good_turn, request), self._client)]
 
-            is_elsewhere = self.board is not None and not self.below[0][0].can_be_replaced
+            is_elsewhere = self.board is not None and not self.board.is_shown
             box = self.view_box(
                 requests,
                 fault=editor.fault,
