@@ -210,9 +210,7 @@ class Composer(FormTool):
                 if head is not None:
                     draft = draft_of(_leave_prompt_open(rest), editor.endpoints)
                     self._open_chat(head)
-                    rows, row = editor.rows, editor.row
                     editor.fill(dataclasses.replace(draft, prompt=editor.prompt, pictures=editor.pictures))
-                    editor.rows, editor.row = rows, row
             return self._ask(*self._next_turn())
 
     def say(self, prompt: str) -> Stream:
@@ -326,6 +324,7 @@ class Composer(FormTool):
     def _fill(self, draft: Draft) -> None:
         """Fill the form with a draft, and with nothing else."""
         self._editor.fill(draft)
+        self._editor.rows, self._editor.row = [], 0
         self.form_changed()
 
     def share(self) -> SharedChat:
