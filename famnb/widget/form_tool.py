@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from famnb.client.client import BaseClient
-from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest, LedgerError
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger, RecordedCall
 from famnb.record.price_book import ceiling
@@ -202,7 +202,7 @@ class FormTool(BaseTool):
 
     def show_below(self, tool: BaseTool) -> None:
         """Show a tool in the first place below, if the page can."""
-        if self.below[0][0].can_be_replaced:
+        if self.below[0][0].can_be_replaced and not self.reloaded:
             tool.show_in(*self.below[0])
 
     def send(self, content: Any = None, buffers: Any = None) -> None:
@@ -242,7 +242,7 @@ class FormTool(BaseTool):
         `requests` returns what sending it sends, by which client; it may raise InvalidRequest.
         """
         estimate, estimate_help = "", ""
-        with contextlib.suppress(InvalidRequest):
+        with contextlib.suppress(InvalidRequest, LedgerError):
             estimate, estimate_help = _estimate(self.past_calls, requests())
         reload = RELOADED.format(what="these answers", tool=f"the {type(self).__name__}")
         return PromptBoxView(
@@ -369,7 +369,9 @@ class FormTool(BaseTool):
     @intent
     def set_rows(self, rows: list[dict[str, str]], row: int) -> None:
         """Write the values of the variables, and which row of them is sent."""
-        self._box.rows, self._box.row = rows[:MAX_VARIABLE_ROWS], row
+        if len(rows) > MAX_VARIABLE_ROWS:
+            raise InvalidRequest(f"rows: {len(rows)} are more than {MAX_VARIABLE_ROWS}; make an experiment of them")
+        self._box.rows, self._box.row = rows, row
         self.form_changed()
 
     @intent
@@ -377,6 +379,8 @@ class FormTool(BaseTool):
         """Fill the table, from the cell of a variable on, with what was copied from a sheet or a CSV file."""
         lines = list(csv.reader(io.StringIO(text, newline=None), delimiter="\t" if "\t" in text else ","))
         names = find_variables(self._box.prompt, self._box.system)
+        if not lines or name not in names or not 0 <= row < MAX_VARIABLE_ROWS:
+            raise InvalidRequest(f"rows: the table has no row {row + 1} of {name!r}, or nothing was copied")
         head = [cell.strip().strip("{}") for cell in lines[0]]
         # Names of variables as the head say which columns are meant.
         has_head = not {*head}.isdisjoint(names)

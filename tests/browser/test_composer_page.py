@@ -212,6 +212,19 @@ def test_a_turn_is_edited_retried_and_switched(chat: Chat):
     expect(chat.prompt).to_be_focused()
 
 
+def test_an_edited_prompt_is_kept_while_another_answer_is_written(chat: Chat):
+    chat.ask("Hi", "one")
+    chat.button("Edit").click()
+    box = chat.page.get_by_label("Edit prompt")
+    box.fill("Hello")
+    chat.composer.say("Meanwhile")
+    chat.deliver_until(lambda: chat.button("Resend").get_attribute("aria-disabled"))
+    box.press("Enter")
+    chat.answer("two")
+    assert chat.prompts == ["Hi", "Meanwhile"]
+    expect(box).to_have_value("Hello")
+
+
 def test_a_turn_is_copied_as_markdown(chat: Chat):
     chat.ask("Hi", "**one**")
     chat.page.evaluate(HAS_CLIPBOARD)

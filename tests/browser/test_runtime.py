@@ -87,6 +87,25 @@ def test_the_page_makes_what_changes_leave_out(live: Bridge, stream: ScriptedStr
     expect(live.page.locator(".famnb-text .famnb-tail")).to_be_empty()
 
 
+def test_what_follows_a_draft_continues_its_last_block(page: Page):
+    texts = [("A **big** nail\nand ", "two"), ("A **big** ", "nail"), ("- one\n- *t*wo", " three"), ("```py\nx\n", "y")]
+    shown = page.evaluate(
+        """async (texts) => {
+          const names = ["vendor/preact.js", "runtime/growing.js", "parts/markdown.js"];
+          const [{ h, render }, { Growing }, { Markdown }] = await Promise.all(names.map((name) => import(`/${name}`)));
+          return texts.map(([draft, text, html]) => {
+            const body = new Growing("1");
+            body.set({ html: "", tail: "" });
+            render(h(Markdown, { body }), document.body);
+            body.add([["draft", html, draft], ["text", text]]);
+            return document.body.innerText.trim();
+          });
+        }""",
+        [[draft, text, str(sanitize.render_draft(draft))] for draft, text in texts],
+    )
+    assert shown == ["A big nail\nand two", "A big nail", "one\ntwo three", "x\ny"]
+
+
 def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(live: Bridge, stream: ScriptedStream):
     stop = live.page.get_by_role("button", name="Stop")
     stop.click()

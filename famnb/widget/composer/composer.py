@@ -324,6 +324,7 @@ class Composer(FormTool):
     def _fill(self, draft: Draft) -> None:
         """Fill the form with a draft, and with nothing else."""
         self._editor.fill(draft)
+        self._editor.rows, self._editor.row = [], 0
         self.form_changed()
 
     def share(self) -> SharedChat:
@@ -398,7 +399,7 @@ class Composer(FormTool):
                 request = self._turn_request(editor.prompt, editor.pictures)
                 return [(self._whole(self._last_good_turn, request), self._client)]
 
-            is_elsewhere = self.board is not None and not self.below[0][0].can_be_replaced
+            is_elsewhere = self.board is not None and not self.board.is_shown
             box = self.view_box(
                 requests,
                 fault=editor.fault,

@@ -114,8 +114,10 @@ class TurnPane(ReplyPane):
         if self._call_view is None or self._call_view.pane is not pane:
             for result in self.call.results[len(self._results) :]:
                 self._results.append(final_block(transcript.result_section(result), None, key="result"))
-            blocks = () if pane.is_running else zip(self.call.stream.reply.blocks, pane.blocks, strict=True)
-            calls = [(block, view.key) for block, view in blocks if block.kind == "tool_call"]
+            # Log probabilities are a note of the pane.
+            blocks = [block for block in self.call.stream.reply.blocks if block.kind != "logprobs"]
+            pairs = () if pane.is_running else zip(blocks, pane.blocks, strict=True)
+            calls = [(block, view.key) for block, view in pairs if block.kind == "tool_call"]
             tools = tuple(
                 ToolCallView(
                     key=key,
@@ -230,7 +232,7 @@ class TurnRunner:
         self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
         self._call: TurnCall | None = None
         """The latest call."""
-        self._is_stopped = False
+        self._stop_event = threading.Event()
         self._decision = threading.Condition()
         """Notified when a tool call was decided, and when the turn is stopped."""
 
@@ -241,7 +243,7 @@ class TurnRunner:
 
         `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
         """
-        self._is_stopped = False
+        self._stop_event.clear()
         # Carries the first call, or what prevented it, from the turn's thread to this one.
         first_call = Future[TurnCall]()
         steps = turn_steps(list(requests), labels, self.tools)
@@ -258,7 +260,7 @@ class TurnRunner:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
         # The flag first: between two calls there is neither a stream nor an approval to stop.
         with self._decision:
-            self._is_stopped = True
+            self._stop_event.set()
             self._decision.notify_all()
         if self.stream is not None:
             self.stream.stop()
@@ -283,8 +285,8 @@ class TurnRunner:
         # Outside of the lock: this draws the pane, and no button should wait for that.
         self._on_tool_change()
         with self._decision:
-            self._decision.wait_for(lambda: self._is_stopped or verdicts[block.at] != "pending")
-            if self._is_stopped:
+            self._decision.wait_for(lambda: self._stop_event.is_set() or verdicts[block.at] != "pending")
+            if self._stop_event.is_set():
                 raise Interrupted("stopped while a tool waited for approval")
             return verdicts[block.at] == "approved"
 
@@ -317,9 +319,11 @@ class TurnRunner:
 
     def _send(self, client: BaseClient, step: Send, first_call: Future[TurnCall]) -> Reply:
         """Send a request, and wait until its reply has come and is shown; raises the call's error."""
-        if self._is_stopped:
+        if self._stop_event.is_set():
             raise Interrupted("stopped between two calls")
         self.stream = stream = client.engine.start(step.request, labels=step.labels)
+        if self._stop_event.is_set():
+            stream.stop()  # `stop` may have seen the stream before
         self._call = TurnCall(stream=stream, index=len(step.rounds))
         if first_call.done():
             self._on_call(self._call)

@@ -190,10 +190,9 @@ class Editor(PromptBox):
             self._ask_usage()
 
     def fill(self, draft: Draft) -> None:
-        """Fill the form with a draft, and with nothing else."""
+        """Fill the form with a draft, and with nothing else but the values of variables."""
         self.losses = ()
         self.prompt, self.system, self.pictures = draft.prompt, draft.system, draft.pictures
-        self.rows, self.row = [], 0
         self._ticked = set()
         self._use(endpoint_of(draft.endpoint, self.endpoints), draft.raw)
 

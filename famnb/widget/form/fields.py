@@ -73,7 +73,7 @@ class FormField(View, frozen=True, kw_only=True):
             return raw
         try:
             return json.loads(raw, parse_constant=_refuse_constant)
-        except ValueError as fault:
+        except (ValueError, RecursionError) as fault:
             if self.kind == "json":
                 raise ValueError(f"this is not JSON yet: {fault}") from None
             expectation = {"integer": "a whole number", "number": "a number"}.get(self.kind, "true or false")

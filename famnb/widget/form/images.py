@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import dataclasses
 import re
-from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_size
@@ -17,6 +15,7 @@ from famnb.widget.html.transcript import describe_picture
 LIMIT_BYTES = 5 * 1024 * 1024
 """The size of the largest image that is accepted."""
 _BEGINNINGS = {"png": rb"\x89PNG\r\n\x1a\n", "jpeg": rb"\xff\xd8\xff", "gif": rb"GIF8[79]a", "webp": rb"RIFF....WEBP"}
+_LINK = re.compile(r"https?://[^\s/?#\[\]]+(?:[/?#]\S*)?", re.IGNORECASE)
 _LONG_DATA = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
 
 
@@ -47,16 +46,15 @@ def image_from_url(url: str, *, name: str = "") -> PromptImage:
     """
     url = url.strip()
     if not url.startswith("data:"):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or any(map(str.isspace, url)):
+        if not _LINK.fullmatch(url):
             raise InvalidRequest(f"image: expected an address such as https://example.org/cat.png, got {url[:60]!r}")
         return PromptImage(url)
     title, data = name or "this data URL", b""
-    with contextlib.suppress(binascii.Error):
+    with contextlib.suppress(ValueError):
         data = base64.b64decode(url.partition(";base64,")[2], validate=True)
     if len(data) > LIMIT_BYTES:
         limit = format_size(LIMIT_BYTES)
-        raise InvalidRequest(f"{title}: {format_size(len(data))} is too large; expected at most {limit}: scale it")
+        raise InvalidRequest(f"{title}: it is too large; expected at most {limit}: scale it")
     # By its first bytes, whatever the file is called.
     kind = next((kind for kind, pattern in _BEGINNINGS.items() if re.match(pattern, data, re.DOTALL)), None)
     if kind is None:

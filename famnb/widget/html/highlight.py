@@ -18,6 +18,8 @@ from pygments.lexers import get_lexer_by_name
 # only.
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
+from famnb.secret_patterns import find_keys, known_keys
+
 # At this length a lexer takes a few milliseconds, in which the kernel does nothing else.
 MAX_CHARS = 8_000
 """Code with more characters stays plain."""
@@ -50,9 +52,11 @@ _KIND_OF: dict[_TokenType, str] = {
 def spans(code: str, language: str) -> str:
     """Return code as HTML with a `<span class="…">` of KINDS around what has a kind.
 
-    Code in an unknown language, longer than MAX_CHARS or with unusually long lines has no spans.
+    Code in an unknown language, longer than MAX_CHARS, with unusually long lines or with a key has no spans.
     """
-    if language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code):
+    is_plain = language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code)
+    # Spans inside a key would keep it from being masked in a saved file.
+    if is_plain or find_keys(code, known_keys()):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     runs: list[tuple[str, str]] = []

@@ -133,7 +133,7 @@ class BaseTool(anywidget.AnyWidget):
         self._error = self._sent_error = ""
         """Why the last intent failed; empty if it did not."""
         self._is_stale = False
-        self._is_shown = False
+        self.is_shown = False
         self._has_page = False
         """Whether a page has said `ready`."""
         self._is_new = False
@@ -183,7 +183,7 @@ class BaseTool(anywidget.AnyWidget):
     def refresh(self) -> None:
         """Have the page brought up to date soon: at the end of the intent that is carried out, or by the flusher."""
         self._is_stale = True
-        if self._is_shown or self._has_page:
+        if self.is_shown or self._has_page:
             self._flusher.add(self)
 
     def follow(self, sources: Sequence[Source], *, on_end: Callable[[], object] | None = None) -> None:
@@ -237,21 +237,23 @@ class BaseTool(anywidget.AnyWidget):
             return
         on_end = None
         try:
-            on_end = self._advance()
+            self._advance()
         # A tool that cannot be drawn must keep neither its own streams from ending nor other tools from drawing.
         except Exception:
             if not self._is_broken:
                 _log.warning("famnb: a widget cannot be drawn; its calls go on", exc_info=True)
             self._is_broken, self._is_stale = True, False
-            if self._sources and not any(source.is_running for source in self._sources):
-                self._sources, on_end = [], self._on_end
+            if not any(source.is_running for source in self._sources):
+                self._sources = []
         finally:
+            if not self._sources:
+                on_end, self._on_end = self._on_end, None
             self.lock.release()
         if on_end is not None:
             on_end()
 
-    def _advance(self) -> Callable[[], object] | None:
-        """Send what the sources have added, then their ends, which take longer; returns what to call at the end."""
+    def _advance(self) -> None:
+        """Send what the sources have added, then their ends, which take longer."""
         ended = [source for source in self._sources if not source.is_running]
         self._advance_sources()
         # In the first second each time: the page loads meanwhile, and what it is sent before is lost.
@@ -269,10 +271,8 @@ class BaseTool(anywidget.AnyWidget):
             self._advance_sources()
             if self._sources:
                 self._send_patch()
-        if not ended or self._sources:
-            return None
-        self._send_view()
-        return self._on_end
+        if ended and not self._sources:
+            self._send_view()
 
     def _advance_sources(self) -> None:
         for source in self._sources:
@@ -391,10 +391,16 @@ class BaseTool(anywidget.AnyWidget):
             except Exception as error:
                 answer["ok"] = False
                 self.show_error(error)
-            if not is_urgent and self._has_page:
-                # Before the answer, so that what was pressed is not unlocked on a page of before.
-                self._advance_sources()
-                self._send_patch()
+            try:
+                if not is_urgent and self._has_page:
+                    # Before the answer, so that what was pressed is not unlocked on a page of before.
+                    self._advance_sources()
+                    self._send_patch()
+            # Without an answer the page would stay locked.
+            except Exception as error:
+                self.show_error(error)
+                self._sent_error = self._error
+                self._send_numbered("patch", {"error": self._error}, [])
         self.send(answer)
         self._answered = id
 
@@ -423,7 +429,7 @@ class BaseTool(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         with self.lock:
-            self.reloaded, self._page, self._is_shown, self._error = False, "", True, ""
+            self.reloaded, self._page, self.is_shown, self._error = False, "", True, ""
             output = Output()
             output.show(self._noted_bundle())
             # Before what is saved, which may take a while to draw.
@@ -433,7 +439,7 @@ class BaseTool(anywidget.AnyWidget):
     def show_in(self, place: Output, saved: Output) -> None:
         """Show it in the place of an output of another tool, and what is saved in that of a second one."""
         with self.lock:
-            self._is_shown, self._is_new, self._output = True, True, saved
+            self.is_shown, self._is_new, self._output = True, True, saved
             place.replace(self._noted_bundle())
             self.update_saved()
 
@@ -443,7 +449,7 @@ class BaseTool(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the widget, and for who has no kernel what is saved and how to get the widget back."""
-        self._is_shown = True
+        self.is_shown = True
         note = {"text/html": _NOTE.format(self.note), "text/plain": self.note, "text/markdown": ""}
         return self._bundle(transcript.join_bundles([self.saved(), note]))
 
@@ -488,7 +494,11 @@ class Flusher:
                 self._tools_changed.wait_for(lambda: self._tools)
                 tools = list(self._tools)
             for tool in tools:
-                tool.flush()
+                try:
+                    tool.flush()
+                # What a tool does at its end must not keep the others from drawing.
+                except Exception:
+                    _log.warning("famnb: what follows the calls of a widget has failed", exc_info=True)
             with self._tools_changed:
                 # Under the lock, for which `add` waits: a tool may have become stale again since its flush.
                 self._tools = [tool for tool in self._tools if tool.needs_flush]

@@ -11,7 +11,9 @@ import pytest
 
 import famnb
 from famnb.api import Client
+from famnb.events import Delta
 from famnb.widget import Composer
+from famnb.widget.composer.turns import TurnCall, TurnPane
 from tests.support.composers import (
     calls_of,
     choose_endpoint,
@@ -24,6 +26,7 @@ from tests.support.composers import (
     wait_until_idle,
     write_field,
 )
+from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -280,13 +283,19 @@ def test_a_call_that_failed_opens_with_its_prompt_to_be_sent_again(client: Clien
 def test_a_conversation_written_as_json_goes_on_with_what_is_typed(client: Client):
     """It becomes the chat in view, whether it ends with an answer or with a question."""
     for end in ([], [{"role": "user", "content": "Bye."}]):
-        composer = Composer(client, endpoint="web")
+        composer = Composer(client, endpoint="web", rows=[{"word": "there"}])
         talk = [{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Hello, Ada."}, *end]
         write_field(composer, "messages", json.dumps(talk))
-        send_prompt(composer, "Still there?")
+        send_prompt(composer, "Still {word}?")
         messages = wait_until_idle(composer, replies=1).reply.request.body()["messages"]
         assert messages == [*talk, {"role": "user", "content": "Still there?"}]
         assert texts_of(composer).get("messages") is None
+
+
+def test_a_note_on_a_text_is_no_block_of_its_turn():
+    stream = ScriptedStream(endpoint="chat").add(Delta((0, 0), "text", "Yes."), Delta((0, 1), "logprobs", "{}"))
+    pane = TurnPane(TurnCall(stream=stream.end(status="completed")), key="0", prompts=[])
+    assert [block.kind for block in pane.call_view().pane.blocks] == ["text"]
 
 
 # Tools

@@ -211,6 +211,9 @@ def test_variables_are_filled_in_from_the_chosen_row(client: Client):
     receive(composer, "set_rows", rows=rows, row=1)
     send_prompt(composer, "Hello {city}")
     assert wait_until_idle(composer, replies=1).turns[0].prompt == "Hello Rome"
+    receive(composer, "set_rows", rows=[{"city": "Oslo"}] * 101, row=0)
+    assert "make an experiment of them" in error_of(composer)
+    assert view_of(composer).prompt.variables.rows == tuple(rows)
 
 
 def test_all_rows_are_run_as_a_matrix(client: Client):
@@ -224,6 +227,16 @@ def test_all_rows_are_run_as_a_matrix(client: Client):
     assert matrix is not None
     wait_until(lambda: list(matrix.experiment.frame()["status"]) == ["incomplete"] * 2)
     assert [row.prompt for row in view_of(matrix).rows] == ["Hello Oslo", "Hello Rome"]
+
+
+def test_compare_on_a_reloaded_page_says_where_the_board_is(client: Client):
+    composer = Composer(client, prompt="Hi")
+    composer._ipython_display_()
+    for page, is_shown in (("first", True), ("reloaded", False)):
+        composer.receive({"kind": "ready", "page": page})
+        board = composer.compare()
+        assert board.is_shown == is_shown
+        assert ("composer.board" in str(view_of(composer).prompt.remarks)) != is_shown
 
 
 def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):

@@ -80,6 +80,7 @@ def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: o
         ("temperature", "nan", "a number is expected, got 'nan'"),
         ("max_new_tokens", "many", "a whole number is expected, got 'many'"),
         ("tools", "[{", "this is not JSON yet"),
+        ("tools", "[" * 100_000, "this is not JSON yet"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):

@@ -34,7 +34,7 @@ def test_an_image_is_what_its_content_says(kind: str):
         (b"<svg/>", r"no PNG, JPEG, GIF or WebP image"),
         (b"", r"no PNG"),
         (b"RIFF\x00\x00\x00\x00WAVE", r"no PNG"),
-        (HEADS["png"] + b"\x00" * LIMIT_BYTES, r"5\.0 MB is too large; expected at most 5\.0 MB"),
+        (HEADS["png"] + b"\x00" * LIMIT_BYTES, r"too large; expected at most 5\.0 MB"),
     ],
 )
 def test_anything_else_is_refused(data: bytes, words: str):
@@ -42,7 +42,9 @@ def test_anything_else_is_refused(data: bytes, words: str):
         image_from_url(make_url(data), name="cat.png")
 
 
-@pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
+@pytest.mark.parametrize(
+    "url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c", "http://[x"]
+)
 def test_an_address_is_http_or_data(url: str):
     with pytest.raises(InvalidRequest, match="expected an address such as https://"):
         image_from_url(url)

@@ -24,6 +24,7 @@ def test_code_is_coloured_by_kind_in_its_language():
         pytest.param("```klingon\nreturn 1\n```", id="an unknown language"),
         pytest.param("```python\n" + "return 1\n" * 1000 + "```", id="a long block"),
         pytest.param("```python\nreturn '" + "a" * 600 + "'\n```", id="a long line"),
+        pytest.param("```bash\nexport KEY=sk-proj-1234567890abcdefghij\n```", id="a key, which spans would hide"),
     ],
 )
 def test_other_code_stays_plain(code: str):

@@ -213,16 +213,27 @@ def test_no_text_is_held_in_a_trait(counter: Counter):
 
 def test_a_tool_that_cannot_be_drawn_stops_nothing(caplog: pytest.LogCaptureFixture):
     flusher = Flusher(period_s=0.001)
-    tools = [Counter(flusher=flusher), Counter(flusher=flusher)]
+    tools = [Counter(flusher=flusher) for _ in range(3)]
     tools[0].send = lambda *_: 1 / 0
-    ends = [threading.Event(), threading.Event()]
+    sends = iter([None])
+    tools[1].send = lambda *_: next(sends)  # all but the last
+    ends = [threading.Event() for _ in tools]
     for tool, end in zip(tools, ends, strict=True):
         source = Words(tool.text)
-        tool.follow([source], on_end=end.set)
         source.words.append("x")
         source.is_running = False
+        tool.follow([source], on_end=end.set)
         assert end.wait(60)
-    assert caplog.text.count("cannot be drawn") == 1
+    assert caplog.text.count("cannot be drawn") == 2
+
+
+def test_a_view_that_cannot_be_drawn_is_an_error_and_the_intent_is_answered(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(counter, "view", lambda: 1 / 0)
+    patch, answer = counter.ask("add", number=1)
+    assert "ZeroDivisionError" in patch["error"]
+    assert answer["kind"] == "answer"
 
 
 def test_a_tool_can_be_given_the_next_stream_as_soon_as_one_has_ended():

@@ -15,7 +15,7 @@ export function TextEditor({ label, action, text: first, isPending, save, close 
   const area = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => area.current.focus(), []);
   const isReady = Boolean(text.trim()) && !isLost;
-  const finish = () => isReady && save(text);
+  const finish = () => isReady && !isPending && save(text);
   const cancel = (event) => {
     if (event.key !== "Escape") return;
     event.preventDefault();

@@ -5,11 +5,10 @@ import { html, render, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { memo } from "../runtime/tool.js";
 import { CopyButton } from "./button.js";
 
-// The innermost last element of a box, where text that continues it belongs.
-function findLastElement(box) {
-  let element = box;
-  while (element.lastElementChild && element.lastElementChild.tagName !== "BUTTON") element = element.lastElementChild;
-  return element;
+// The innermost last block of a box, where text that continues it belongs: what is bold or a link in a draft has ended.
+function findLastBlock(box) {
+  const last = [...box.childNodes].filter((node) => node.nodeType === 1 || node.textContent.trim()).at(-1);
+  return !last?.matches || last.matches("br, hr, strong, em, a, s, span, :not(pre) > code") ? box : findLastBlock(last);
 }
 
 // The button above a block of code stands in HTML that is Python's, outside the tool's tree.
@@ -40,7 +39,10 @@ function showText(body, frozen, tail) {
     const isMore = whole === shown.whole && draft === shown.draft && text.startsWith(shown.text);
     if (!isMore) tail.innerHTML = draft; // clean: sanitize.render_draft
     tail.classList.toggle("famnb-draft", Boolean(draft));
-    (draft ? findLastElement(tail) : tail).append(text.slice(isMore ? shown.text.length : draftLength));
+    const element = draft ? findLastBlock(tail) : tail;
+    // Except in code, HTML has lost the white space at the end of its text.
+    const start = /\s$/.test(element.textContent) ? draftLength : text.slice(0, draftLength).trimEnd().length;
+    element.append(text.slice(isMore ? shown.text.length : start));
     shown = { whole, text, draft };
   };
   update();

@@ -20,12 +20,13 @@ export function Pictures({ pictures }) {
   </ul>`;
 }
 
+// A larger one is read in part, since the connection could not carry it, and is refused by Python (images.py: LIMIT_BYTES).
 const readFile = (file) =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.addEventListener("load", () => resolve(reader.result));
     reader.addEventListener("error", () => reject(reader.error));
-    reader.readAsDataURL(file);
+    reader.readAsDataURL(file.slice(0, 5 * 2 ** 20 + 1, file.type));
   });
 
 const imagesOf = (data) => [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));

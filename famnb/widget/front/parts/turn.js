@@ -22,7 +22,7 @@ function TurnPrompt({ turn, prompts, isBusy }) {
   };
   return html`<${Prompts} prompts=${isEditing ? prompts.slice(0, -1) : prompts} />
     ${isEditing &&
-    html`<${TextEditor} label="Edit prompt" action="Resend" text=${turn.prompt} isPending=${outbox.isPending("edit", turn.key)} save=${send} close=${close} />`}
+    html`<${TextEditor} label="Edit prompt" action="Resend" text=${turn.prompt} isPending=${isBusy || outbox.isPending("edit", turn.key)} save=${send} close=${close} />`}
     ${!isEditing &&
     html`<span class="famnb-tools" ref=${edit}>
       <${CopyButton} class="famnb-small" label="Copy prompt" read=${() => turn.prompt} />

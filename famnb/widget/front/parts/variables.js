@@ -60,7 +60,7 @@ export function Variables({ variables }) {
                 />
               </td>`,
             )}
-            <td><${Button} class="famnb-icon" label=${`Remove row ${index + 1}`} text="×" press=${() => change(rows.filter((_, other) => other !== index))} /></td>
+            <td><${Button} class="famnb-icon" label=${`Remove row ${index + 1}`} text="×" press=${() => change(rows.filter((_, other) => other !== index), index < row ? row - 1 : row)} /></td>
           </tr>`,
         )}
       </tbody>

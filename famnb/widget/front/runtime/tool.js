@@ -155,9 +155,8 @@ export function useStop() {
   const stop = (pane = "") => {
     let isAnswered = false;
     outbox.press("stop", pane ? { pane } : {}, pane).then(() => (isAnswered = true));
-    if (!model.get("blocking")) return;
     setTimeout(() => {
-      if (isAnswered) return;
+      if (isAnswered || !model.get("blocking")) return;
       interruptKernel(model.get("kernel_id")).catch((error) => {
         setTrouble(`The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`);
       });
