@@ -217,11 +217,11 @@ def _latency_figure(frame: pd.DataFrame, column: str, name: str) -> FigureView:
     tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
     left_out = len(frame) - median.n
     rest = f"; {left_out:,} without an answer left out" if left_out else ""
-    slowest = seconds.idxmax()
+    slowest = int(seconds.to_numpy().argmax())
     return FigureView(
         key=name,
         value=format_duration(median.value),
         note=f"median of {median.n:,}{tail}{rest}",
-        link=f"slowest: {format_duration(seconds[slowest])}",
-        call_id=frame.at[slowest, "call_id"],
+        link=f"slowest: {format_duration(seconds.max())}",
+        call_id=str(frame.loc[seconds.index, "call_id"].iloc[slowest]),
     )
