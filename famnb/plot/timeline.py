@@ -77,6 +77,8 @@ def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     if not reply.streamed:
         sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in KIND_PARTS}
         return {kind: pd.DataFrame({"t_s": [total], "chars": [size]}) for kind, size in sizes.items() if size}
+    if not reply.reads:
+        return {}
     table = deltas(reply)
     content = table[(table["chars"] > 0) & table["kind"].isin(KIND_PARTS)]
     return {

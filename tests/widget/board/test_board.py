@@ -197,8 +197,6 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
 
 def test_a_pane_is_found_by_a_label_that_looks_like_the_key_of_a_pane(client: famnb.Client):
     board = Board(client, {"p0": {"model": "fam-2-5-mini"}, "p1": {"model": "fam-2-5-pro"}})
-    board.set_for_all(stop="\n")
-    assert all(variant["stop"] == ["\n"] for variant in board.variants().values())
     board.remove("p1")
     assert board.labels == ("p0",)
 
