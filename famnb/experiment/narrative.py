@@ -71,6 +71,8 @@ _PHRASES = {
     "": ("has a {title} {size} lower", "has a {title} {size} higher", ""),
 }
 """Of a metric: what is said of less, of more, and what is asked where the data do not tell; "" is any other metric."""
+_QUESTIONS = {"score": "answers as well", COST: "costs less", "e2e_s": "finishes sooner"}
+"""What a choice between two variants rests on: what is asked of it where the data do not tell."""
 
 
 # What the figures are of
@@ -165,7 +167,10 @@ def troubles(rows: pd.DataFrame, primary: str) -> Iterator[str]:
         most_of = [(name, count, of) for name, count, of in shares if count > MAX_UNREPORTED * of]
         if len(most_of) == 1:
             name, count, of = most_of[0]
-            yield f"{quote(name)} did not report the tokens of {count:,} of {of:,} calls, so its cost is uncertain"
+            if count == of:
+                yield f"{quote(name)} reported no token counts, so its cost is unknown"
+            else:
+                yield f"{quote(name)} did not report the tokens of {count:,} of {of:,} calls, so its cost is uncertain"
         elif most_of:
             count, of = sum(count for _, count, _ in shares), sum(of for *_, of in shares)
             yield f"{count:,} of {of:,} calls did not report their tokens, so costs are uncertain"
@@ -296,20 +301,39 @@ def headline(
         return "No prompt is answered by two variants: there is nothing to compare."
     if max(counts) == 1:
         return "Only one prompt was compared: n = 1 cannot show how the variants differ."
-    prefix = "Exploratory: " if exploratory else ""
+    prefix, clauses = "Exploratory: " if exploratory else "", list(troubles)
     options = []
     if len(primary) == 1:
-        options = [_trade_off(findings, most, has_size=size) for most in (3, 2, 1) for size in (True, False)]
+        # What is said of the cost in a clause of its own is no question.
+        questions = [*_open_questions(findings, primary[0], has_cost=not any("cost" in clause for clause in clauses))]
+        options = [
+            _trade_off(findings, most, asked, has_size=size)
+            for most in (3, 2, 1)
+            for asked in (questions, [])
+            for size in (True, False)
+        ]
     elif all(finding.row["baseline"] for finding in primary):
         by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
-        options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in ("long", "whole", "brief")]
+        doubts = ("long", "whole", "brief", "bare")
+        options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in doubts]
     if len(primary) > 1:
         options.append(_rank(primary))
-    sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in troubles), ""] for text in options]
+    sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in clauses), ""] for text in options]
     sentence = next((text for text in sentences if len(text.split()) <= MAX_WORDS), sentences[-1])
     whole = f"{sentence[:-1]}; no score judges the answers."
-    has_claim = any(row["clear"] for row in rows)
-    return whole if has_claim and not has_scores and len(whole.split()) <= MAX_WORDS else sentence
+    is_apart = any(finding.row["apart_s"] > MAX_APART_S for finding in primary)
+    return sentence if has_scores or is_apart or len(whole.split()) > MAX_WORDS else whole
+
+
+def _open_questions(findings: Sequence[PairFinding], primary: PairFinding, *, has_cost: bool) -> Iterator[str]:
+    """Yield what the data do not tell of what a choice rests on, the primary metric apart."""
+    for name, question in _QUESTIONS.items():
+        found = [finding for finding in findings if name in ("score" * finding.metric.is_score, finding.metric.name)]
+        # "Is faster" asks how soon the answer ends as well.
+        is_said = primary in found or (name == "e2e_s" and primary.metric.is_speed and not primary.row["clear"])
+        is_open = any(finding.row["n"] and not (finding.row["clear"] or finding.is_equal) for finding in found)
+        if is_open and not is_said and (has_cost or name != COST):
+            yield question
 
 
 def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_size: bool) -> str:
@@ -345,42 +369,51 @@ def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_s
             if has_size and not (finding.is_ratio or finding.row["estimated"]):
                 text += f" ({finding.metric.format_value(finding.row['first_value'])})"
         if finding.metric.is_score and finding.failed == "zero" and clear[0].metric.name == SUCCESS:
-            text += ", counting those as the lowest"
+            text += " (failures included)"
     return text
 
 
-def _trade_off(findings: Sequence[PairFinding], most: int, *, has_size: bool) -> str:
-    """What the second of two variants gains and loses, and what is not known of the primary metric.
+def _trade_off(findings: Sequence[PairFinding], most: int, questions: Sequence[str], *, has_size: bool) -> str:
+    """What the second of two variants gains and loses, and what is not known of the primary metric and `questions`.
 
     With `has_size` it says of what value the first loss or gain is, and how many more prompts would show.
     """
     primary = next(finding for finding in findings if finding.row["primary"])
     gains = _gains(findings, most, has_first=True, has_size=has_size)
     text = f"{primary.second} {gains}" if gains else ""
+    unclear = f"; whether it {_list(questions, 'or')} is unclear" if questions else ""
     if primary.row["clear"]:
-        return text
-    doubt = primary.doubt(alone=not gains, has_size=has_size)
+        return text + unclear
+    doubt = primary.doubt(alone=not gains, has_size=has_size, questions=questions)
+    doubt += "" if all(question in doubt for question in questions) else unclear
     return f"{text}; {doubt}" if gains else doubt
 
 
 def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str) -> str:
-    """What each variant gains and loses beside the baseline, then what is unclear: "long", "whole" or "brief"."""
+    """What each variant gains and loses beside the baseline, then what is unclear: "long", "whole", "brief" or "bare".
+
+    All but "bare" say of a variant with a clear loss alone that no gain is clear.
+    """
     parts: list[str] = []
     for findings in pairs:
         if gains := _gains(findings, most, has_first=not parts, has_size=False):
-            parts.append(f"{findings[0].second} {gains}")
+            has_gain = any(finding.better in (finding.second, None) for finding in findings if finding.row["clear"])
+            parts.append(f"{findings[0].second} {gains}{'' if has_gain or doubt == 'bare' else ', with no clear gain'}")
     unclear = [finding for findings in pairs for finding in findings if finding.row["primary"] and not finding.better]
     apart_count = sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear)
     if apart_count:
         parts.append(f"{apart_count} of {len(pairs)} pairs were asked at different times")
     elif unclear:
-        names, title = _list([finding.second for finding in unclear]), unclear[0].metric.title
-        if doubt == "brief" and parts:
-            parts.append(f"{title} of {names} is not clear")
+        names = _list([finding.second for finding in unclear], "or")
+        first, title = unclear[0].first, unclear[0].metric.title
+        question = unclear[0].question or f"differs in {title}"
+        if doubt in ("brief", "bare") and parts:
+            is_last = len(unclear) == 1 and parts[-1].startswith(f"{names} ")
+            parts.append(f"whether {'it' if is_last else names} {question} is unclear")
         else:
             count = format_count(max(int(finding.row["n"]) for finding in unclear), "prompt")
-            verb = "differs" if len(unclear) == 1 else "differ"
-            text = f"{count} cannot tell whether {names} {verb} from {unclear[0].first} in {title}"
+            link = ("as" if unclear[0].metric.is_score else "than") if unclear[0].question else "from"
+            text = f"{count} cannot tell whether {names} {question} {link} {first}"
             open_pairs = [finding for finding in unclear if finding.row["needed"] > finding.row["n"]]
             widest = max(open_pairs, key=lambda finding: int(finding.row["needed"]), default=None)
             parts.append(f"{text}: {widest.effort()}" if widest and doubt == "long" else text)
@@ -575,8 +608,16 @@ class PairFinding:
             text = f"has {size} the {title}"
         return f"typically {text}" if self.row["statistic"] == MEDIAN else text
 
-    def doubt(self, *, alone: bool, has_size: bool = False) -> str:
-        """What the pairs do not show of a metric, and how many would; or that it is within its margin."""
+    @property
+    def question(self) -> str:
+        """What is asked of the second where the data do not tell; empty if a metric has no words of its own."""
+        return _QUESTIONS["score"] if self.metric.is_score else self.phrases[2]
+
+    def doubt(self, *, alone: bool, has_size: bool = False, questions: Sequence[str] = ()) -> str:
+        """What the pairs do not show of a metric, and how many would; or that it is within its margin.
+
+        `questions` are asked as well where the pairs do not tell.
+        """
         row, n = self.row, int(self.row["n"])
         margin = self.metric.format_difference(row["margin"]) if row["standing"] else ""
         subject = self.second if alone else "it"
@@ -598,23 +639,26 @@ class PairFinding:
         if row["estimated"]:
             would = ": not all tokens were reported"
         elif row["needed"] > n:
-            would = f": {self.effort()}" if has_size else ""
+            would = f": {self.effort(is_brief=not alone)}" if has_size else ""
         elif n < (fewest := stats.min_values(self.level)):
             would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""
-        if comparative := self.phrases[2]:
-            question = f"{self.second} {comparative} than {self.first}" if alone else f"it {comparative}"
-        elif self.metric.is_score:
-            question = f"{self.second} answers as well as {self.first}" if alone else "its answers are as good"
+        if self.question:
+            than = f" {'as' if self.metric.is_score else 'than'} {self.first}" if alone else ""
+            asked = [f"{self.question}{than}", *([] if within else questions)]
+            question = f"{subject} {_list(asked, 'or')}"
         else:
             question = f"{f'{self.second} and {self.first}' if alone else 'the two'} differ in {self.metric.title}"
         return f"{format_count(n, 'prompt')} cannot tell whether {question}{within}{would}"
 
-    def effort(self) -> str:
+    def effort(self, *, is_brief: bool = False) -> str:
         """How many prompts would show how small a difference, or that it is within its margin."""
         row = self.row
+        if is_brief:
+            return f"{format_about(row['needed'])} {'would' if row['standing'] else 'could'}"
         notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
-        return f"{format_about(row['needed'])}{' would' if row['standing'] else f' could show {notable}'}"
+        of = f"a {'score ' if self.metric.is_score else ''}difference of {notable}"
+        return f"{format_about(row['needed'])} prompts {'would' if row['standing'] else f'could show {of}'}"
 
     def _explain_interval(self) -> str:
         """The interval of a difference that is not clear, and why it is not."""
@@ -644,6 +688,6 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _list(names: Sequence[str | None]) -> str:
+def _list(names: Sequence[str | None], word: str = "and") -> str:
     """Names in one phrase: `A, B and C`."""
-    return " and ".join(filter(None, [", ".join(map(str, names[:-1])), *names[-1:]]))
+    return f" {word} ".join(filter(None, [", ".join(map(str, names[:-1])), *names[-1:]]))

@@ -240,7 +240,7 @@ def effective_size(passes: Any, codes: npt.NDArray[np.intp], *, level: float, in
     sizes = np.bincount(codes)
     shares, groups, n = np.bincount(codes, passes) / sizes, len(sizes), len(codes)
     value = float(shares.mean())
-    if len(codes) == groups or min(np.count_nonzero(shares > 0), np.count_nonzero(shares < 1)) < informative:
+    if groups in (1, len(codes)) or min(np.count_nonzero(shares > 0), np.count_nonzero(shares < 1)) < informative:
         return float(groups)
     variance = float(np.var(shares, ddof=1)) / groups
     size = min(value * (1 - value) / variance, n) if variance else float(n)

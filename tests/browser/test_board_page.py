@@ -158,7 +158,7 @@ def test_enter_in_the_temperature_of_a_pane_asks_that_pane_again_with_it(sheet: 
     assert [stream.exchange.request.temperature for stream in sheet.streams] == [0.1, 0.3, 0.9]
     expect(field).to_be_focused()
     expect(sheet.answers.last.locator(".famnb-text")).to_have_text("three")
-    field.fill("3")
+    sheet.page.keyboard.type("3")
     field.press("Enter")
     sheet.deliver()
     expect(pane.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()

@@ -29,6 +29,7 @@ def test_what_is_saved_reads_without_a_kernel_and_a_restart_greys_it(lab: Lab):
     lab.output(2).get_by_role("button", name="Continue this chat in a cell below").click()
     expect(lab.output(3).locator(".famnb-composer")).to_contain_text("Why?")
     expect(lab.output(3).get_by_label("Prompt", exact=True)).to_have_value("")
+    expect(lab.output(3).get_by_label("Prompt", exact=True)).to_be_focused()
     # The saved output follows within a few seconds.
     expect(lab.output(0).locator(".famnb-saved")).to_contain_text("time to first token")
     cells = lab.save().cells

@@ -45,6 +45,12 @@ def test_a_row_that_is_pressed_while_others_come_opens(bridge: Bridge, client: f
     expect(page.get_by_role("region", name="Call")).to_contain_text("two")
 
 
+def test_the_slowest_call_opens_on_its_events(bridge: Bridge):
+    bridge.page.get_by_role("button", name="slowest: ").last.click()
+    bridge.deliver()
+    expect(bridge.page.get_by_role("region", name="Call").get_by_role("tab", selected=True)).to_have_text("Events")
+
+
 def test_a_chart_is_read_by_mouse_and_keys(bridge: Bridge):
     page = bridge.page
     chart = page.get_by_role("img", name="calls over time")

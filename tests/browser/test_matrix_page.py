@@ -65,3 +65,8 @@ def test_enter_adds_a_row_and_a_pasted_table_fills_the_cells(page: Page):
     expect(page.get_by_label("b, row 2")).to_have_value("1,5")
     expect(page.get_by_label("a, row 2")).to_have_value("two")
     assert [row.get("b") for row in sheet.tool.view().prompt.variables.rows[1:]] == ["1,5", "y\nz"]
+    prompt = page.get_by_label("Prompt", exact=True)
+    prompt.evaluate(f"(element, text) => ({PASTE})([element, text])", "a,b\n7,8\n")
+    sheet.deliver_all()
+    expect(page.get_by_label("b, row 1")).to_have_value("8")
+    expect(prompt).to_have_value("{a} and {b}")

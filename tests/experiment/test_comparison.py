@@ -75,7 +75,7 @@ def test_endpoints_of_one_model_do_not_differ_by_what_one_does_not_report():
     assert not pair["clear"]
     assert found.verdict[0].startswith("Cost: 60 prompts cannot tell whether B is cheaper than A: not all tokens were")
     assert "not all tokens were reported (ratio of costs per answer, 95% interval ≈ 0.9–1.02 times" in found.verdict[0]
-    assert found.headline == "60 prompts cannot tell whether B is cheaper than A: not all tokens were reported."
+    assert found.headline.startswith("60 prompts cannot tell whether B is cheaper than A: not all tokens were reported")
 
 
 @pytest.mark.parametrize(

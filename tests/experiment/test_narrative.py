@@ -36,10 +36,10 @@ def test_what_the_pairs_cannot_tell_is_said_with_how_many_would():
     )
     assert not few.pairs["clear"].any()
     assert few.findings[0].startswith("Time to the end of the answer: 4 prompts cannot tell whether B is faster than A")
-    assert few.findings[0].endswith("could show 0.20 s (n = 4 pairs).")
+    assert few.findings[0].endswith("could show a difference of 0.20 s (n = 4 pairs).")
     (line,) = many.findings
     assert "20 prompts cannot tell whether B is faster than A: about " in line
-    assert "could show 0.20 s (median of paired differences, 95% interval −" in line
+    assert "could show a difference of 0.20 s (median of paired differences, 95% interval −" in line
 
 
 def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so():
@@ -117,7 +117,7 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
     assert found.headline.startswith(
         "mini costs a fifth as much as pro and typically finishes 1.10 s sooner; 12 prompts"
     )
-    assert "cannot tell whether its answers are as good: about " in found.headline
+    assert "cannot tell whether it answers as well: about " in found.headline
     assert len(found.headline.split()) < 30
     assert repr(found).splitlines()[0] == found.headline
     head, rows = found.trade_offs()
@@ -132,7 +132,10 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
 def test_what_more_prompts_would_show_and_of_what_value_a_loss_is_are_in_the_first_sentence():
     """No number of prompts tells two equal variants apart: it is a difference of some size that they could show."""
     right = (np.random.default_rng(1).random((2, 40)) < 0.8).astype(float)
-    assert " could show 0.0" in summary(frame(40, score_exact=right)).headline
+    assert " could show a score difference of 0.0" in summary(frame(40, score_exact=right)).headline
+    costs = spread(40, 0.01, 0.002), spread(40, 0.01, 0.002, 1)
+    loss = summary(frame(40, score_exact=([1.0] * 40, [0.0, 1.0] * 20), cost_usd=costs)).headline
+    assert loss == "B scores 0.5 lower than A (1); whether it costs less is unclear."
     worse = summary(frame(40, score_exact=([1.0] * 39 + [0.0], [1.0, 0.0] * 20)))
     assert worse.headline == "B scores 0.475 lower than A (0.975)."
 
@@ -160,7 +163,7 @@ def test_refused_requests_are_in_the_first_sentence_if_they_are_many():
     rows["cell"] = [f"c{number}" for number in range(80)]
     calm, stormy = (summary(rows.assign(attempts=[tries] * 10 + [1] * 70)) for tries in (1, 5))
     assert "refused" not in " ".join([calm.headline, *calm.notes])
-    assert stormy.headline.endswith("; 33% of requests were refused.")
+    assert stormy.headline.endswith("; 33% of requests were refused; no score judges the answers.")
     assert "sent again: A 40 of 80, B 0 of 40; they are in no figure." in stormy.notes[0]
 
 
@@ -241,8 +244,8 @@ def test_of_three_variants_each_says_what_it_gains_and_loses():
     columns["e2e_s"] = (spread(60, 2, 0.1), spread(60, 2, 0.1, 1), spread(60, 1, 0.1, 2))
     found = summary(frame(60, variants=("base", "b", "c, terse"), **columns))
     assert found.headline == (
-        'b scores 0.5 lower than base; "c, terse" finishes 1.00 s sooner; '
-        '60 prompts cannot tell whether "c, terse" differs from base in score exact.'
+        'b scores 0.5 lower than base, with no clear gain; "c, terse" finishes 1.00 s sooner; '
+        '60 prompts cannot tell whether "c, terse" answers as well as base.'
     )
 
 
@@ -254,7 +257,7 @@ def test_without_a_score_the_first_sentence_says_so():
 def test_calls_without_reported_tokens_are_in_the_first_sentence_if_another_metric_decides():
     rows = frame(40, e2e_s=(spread(40, 2, 0.1), spread(40, 1, 0.1, 1)))
     rows["output_tokens_source"] = np.where(rows["variant"] == "B", "estimated", "reported")
-    named = "; B did not report the tokens of 40 of 40 calls, so its cost is uncertain."
+    named = "; B reported no token counts, so its cost is unknown; no score judges the answers."
     assert summary(rows).headline.endswith(named)
     rows.loc[rows["variant"] == "B", ["status", "error", "e2e_s"]] = ["failed", "StreamInterrupted", np.nan]
     assert "tokens" not in summary(rows).headline, "nobody expects them of a stream that broke off"
@@ -275,7 +278,7 @@ def test_of_many_variants_the_first_sentence_says_which_are_better_and_each_has_
         for names in ("ABCDE", [f"fam-2-5, {name}, temperature 0.7" for name in "ABCDE"])
     )
     assert short.startswith("B typically finishes 0.89 s sooner than A; D typically finishes 0.9")
-    assert short.endswith("; time to the end of the answer of C and E is not clear.")
+    assert short.endswith(", with no clear gain; whether C or E is faster is unclear.")
     assert long.startswith(
         'Of 4 variants, 1 is better and 1 worse than "fam-2-5, A, temperature 0.7" on time to the end of the answer; '
     )
@@ -287,5 +290,5 @@ def test_what_fails_more_often_is_said_so_first():
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin([f"p{number}" for number in range(12)])
     rows.loc[failed, ["status", "error", "e2e_s"]] = ["failed", "ServerError", np.nan]
     headline = summary(rows.assign(score_exact=1.0)).headline
-    assert headline.startswith("B fails in 30% of calls (A: 0%), scores 0.3 lower, counting those as the lowest")
+    assert headline.startswith("B fails in 30% of calls (A: 0%), scores 0.3 lower (failures included)")
     assert summary(rows).trade_offs()[1][0][0] == "success rate"

@@ -56,6 +56,10 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
     assert len(famnb.calls(client)) == 6
 
 
+def test_names_of_models_are_panes(client: famnb.Client):
+    assert list(Board(client, ["fam-2-5-pro", "fam-2-5-mini"]).labels) == ["fam-2-5-pro", "fam-2-5-mini"]
+
+
 def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client):
     endless = "resp_" + "0" * 32
     board = Board(
@@ -83,7 +87,7 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
         ([{"endpoint": "mesages"}], r"variants\[0\]: endpoint: no endpoint 'mesages'"),
         ([{"prompt": "x"}], r"variants\[0\]: prompt: every pane is asked the board's own prompt"),
         ([{"label": "a"}, {"label": "a"}], "'a' is the label of several panes"),
-        (["fam-mini", 7], r"variants\[1\]: expected fields of a request, or a request; got 7"),
+        ([7], r"variants\[0\]: expected fields of a request, or a request; got 7"),
         ("fam-mini", "variants: expected a list"),
         (7, "variants: expected a list"),
         ([], "variants: there are none"),
