@@ -74,11 +74,9 @@ def timeline(
 
 def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     """Characters so far by kind: columns `t_s`, `chars`; a whole reply brings all of it at its end."""
-    if not reply.streamed:
+    if not reply.streamed or not reply.reads:
         sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in KIND_PARTS}
         return {kind: pd.DataFrame({"t_s": [total], "chars": [size]}) for kind, size in sizes.items() if size}
-    if not reply.reads:
-        return {}
     table = deltas(reply)
     content = table[(table["chars"] > 0) & table["kind"].isin(KIND_PARTS)]
     return {

@@ -47,10 +47,7 @@ class SharedRecord(msgspec.Struct, frozen=True):
 def share_calls(
     ledger: Ledger, call_ids: Iterable[str], *, votes: Iterable[RecordedVote] = (), opened: Ledger | None = None
 ) -> SharedRecord:
-    """Return calls of a ledger, or of the one of an `opened` file, with their scores. Raises LedgerError.
-
-    Ids that are in neither are left out.
-    """
+    """Return calls of a ledger, or of an `opened` file, with their scores; others are left out. Raises LedgerError."""
     ids = dict.fromkeys(call_ids)
     ledgers = [ledger] if opened is None else [ledger, opened]
     calls = {call.call_id: call for found in ledgers for call in found.each(ids)}

@@ -39,12 +39,11 @@ def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: S
     assert sorted(matrix.frame()["score_grade"].dropna()) == [0, 1]
     assert matrix.frame()["note"].dropna().tolist() == ["wrong"]
     number = page.get_by_label(f"Grade as a number: {label}, bees")
-    for text, value in (("0.5", "0.5"), ("good", "0.5")):
+    for text in ("0.5", "good"):
         number.fill(text)
         number.press("Enter")
         bridge.deliver_until(lambda: number.input_value() == matrix.view().rows[1].cells[0].grade == "0.5")
         expect(number).to_be_focused()
-        expect(number).to_have_value(value)
     matrix.grade("p2", label, "fail")
     page.get_by_label("Show").select_option("pass")
     bridge.deliver_all()

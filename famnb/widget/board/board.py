@@ -83,10 +83,7 @@ _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class SharedRound(msgspec.Struct, frozen=True):
-    """A round in a file: what was asked, and by pane the ids of its answers; none for a pane that was not asked.
-
-    Panes that were removed stand last.
-    """
+    """A round in a file: what was asked, and by pane, the removed ones last, the ids of its answers, if any."""
 
     prompt: str
     system: str

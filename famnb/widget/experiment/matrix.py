@@ -259,11 +259,8 @@ class Matrix(BaseTool):
 
     # What is shown
 
-    def _view_rows(self) -> list[MatrixRowView]:
-        return [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
-
     def view(self) -> MatrixTableView:
-        rows = self._view_rows()
+        rows = [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
         shown = tuple(row for row in rows if any(self._lets_through(row.key, cell) for cell in row.cells))
         answered = sum(call.status in ANSWERED for call in self._answers.values())
         graded = sum(bool(cell.grade) for row in rows for cell in row.cells)
@@ -334,7 +331,8 @@ class Matrix(BaseTool):
                 return cell.grade == self._filter
 
     def saved(self) -> Bundle:
-        view, rows = self.view(), self._view_rows()
+        # All rows, whatever the page shows.
+        view, rows = self.view(), [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
         if not self._answers:
             return transcript.render([Section("note", f"{view.title}: nothing is answered yet.")])
         head = ["", *(" · ".join(filter(None, (column.key, column.grades))) for column in view.columns)]

