@@ -28,6 +28,7 @@ from famnb.experiment.variants import TARGET_FIELDS
 from famnb.formatting import format_count, format_level, html_table, shorten
 from famnb.plot.figure import Figure
 from famnb.record import price_book, prices
+from famnb.secret_patterns import mask_keys
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
@@ -81,20 +82,21 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     summary = experiment.summary(**options)
     rows = drop_warmups(frame)
     sections = [
-        PageSection("Plots", SafeHtml().join(map(figure_html, _figures(rows, summary, options)))),
         PageSection("Answers", _sample_answers(experiment, rows[rows["status"].isin(ANSWERED)])),
         PageSection("Plan and settings", _setup(experiment)),
         PageSection("Failures", _failures(rows)),
         PageSection("Prices", _prices(experiment)),
         PageSection("How to read it", _methods(summary)),
     ]
+    sections = [PageSection(section.title, SafeHtml(mask_keys(section.html))) for section in sections]
+    plots = PageSection("Plots", SafeHtml().join(map(figure_html, _figures(rows, summary, options))))
     written_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     # Without user names and passwords, which a URL may hold.
     hosts = sorted({urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()})
     return page_html(
-        experiment.name,
-        _head(experiment, summary, frame, written_at),
-        [section for section in sections if section.html],
+        mask_keys(experiment.name),
+        SafeHtml(mask_keys(_head(experiment, summary, frame, written_at))),
+        [section for section in (plots, *sections) if section.html],
         foot=f"Written by famnb {version('famnb')} on {written_at}; answered by {', '.join(hosts) or 'nobody yet'}.",
         data=share(experiment),
     )

@@ -44,11 +44,17 @@ class SharedRecord(msgspec.Struct, frozen=True):
     votes: tuple[RecordedVote, ...] = ()
 
 
-def share_calls(ledger: Ledger, call_ids: Iterable[str], *, votes: Iterable[RecordedVote] = ()) -> SharedRecord:
-    """Return calls of a ledger with their scores; ids that are not there are left out. Raises LedgerError."""
-    ids = [*dict.fromkeys(call_ids)]
+def share_calls(
+    ledger: Ledger, call_ids: Iterable[str], *, votes: Iterable[RecordedVote] = (), opened: Ledger | None = None
+) -> SharedRecord:
+    """Return calls of a ledger, or of an `opened` file, with their scores; others are left out. Raises LedgerError."""
+    ids = dict.fromkeys(call_ids)
+    ledgers = [ledger] if opened is None else [ledger, opened]
+    calls = {call.call_id: call for found in ledgers for call in found.each(ids)}
     return SharedRecord(
-        calls=tuple(map(_share, ledger.each(ids))), scores=tuple(ratings.read_scores(ledger, ids)), votes=tuple(votes)
+        calls=tuple(map(_share, calls.values())),
+        scores=tuple(dict.fromkeys(score for found in ledgers for score in ratings.read_scores(found, ids))),
+        votes=tuple(votes),
     )
 
 

@@ -22,6 +22,7 @@ from famnb.plot.labels import column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, draw_axes
 from famnb.record import Ledger
 from famnb.record.ledger import connected_ledger
+from famnb.validation import check_index
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
@@ -213,6 +214,9 @@ class Explorer(CallTool):
     def zoom(self, to: Zoom) -> None:
         """Show another part of the axes."""
         if to == "Zoom in" and self._spans:
+            axes = zip((self.points.x, self.points.y), self._spans, strict=True)
+            if not all(np.isfinite(axis.shares(span, span)).all() for axis, span in axes):
+                raise InvalidRequest("zoom: the chosen part has no width or height on these axes; choose another one")
             self._ends = self._spans
         else:
             self._ends = self._bulk if to == "Hide outliers" else self._whole
@@ -250,7 +254,8 @@ class Explorer(CallTool):
     @intent
     def sort_rows(self, column: int) -> None:
         """Sort the list by a column, the largest first, and the other way round the second time."""
-        self._order = self._order.toggle(self._list_columns()[column])
+        columns = self._list_columns()
+        self._order = self._order.toggle(columns[check_index("column", column, len(columns))])
         self._choose()
 
     def _choose(self) -> None:
@@ -282,7 +287,7 @@ class Explorer(CallTool):
         spans = None
         if self._spans is not None:
             axes = zip((self.points.x, self.points.y), self._spans, self._ends, strict=True)
-            x, y = (axis.shares(span, ends).tolist() for axis, span, ends in axes)
+            x, y = (np.nan_to_num(axis.shares(span, ends), posinf=1, neginf=0).tolist() for axis, span, ends in axes)
             spans = tuple(x), tuple(y)
         return ExplorerView(
             title=sanitize.visible(self.points.title),

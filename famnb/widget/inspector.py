@@ -174,7 +174,7 @@ def _describe_request(call: RecordedCall) -> tuple[tuple[str, ...], str]:
     condition = "" if profile.needs_key else " (if the client had a key)"
     headers = [(profile.key_header, f"{prefix}••••••{condition}"), *profile.headers.items()]
     head = [
-        f"POST {call.row['url']}",
+        f"POST {call.row['url'] or call.endpoint.path}",
         *(f"{name}: {value}" for name, value in headers),
         "content-type: application/json",
     ]

@@ -38,6 +38,13 @@ def test_answers_are_graded_by_key_and_button_and_noted_on(page: Page, server: S
     expect(page.locator(".famnb-top .famnb-hint").first).to_contain_text("4 of 4 answers, 2 graded")
     assert sorted(matrix.frame()["score_grade"].dropna()) == [0, 1]
     assert matrix.frame()["note"].dropna().tolist() == ["wrong"]
+    number = page.get_by_label(f"Grade as a number: {label}, bees")
+    for text in ("0.5", "good"):
+        number.fill(text)
+        number.press("Enter")
+        bridge.deliver_until(lambda: number.input_value() == matrix.view().rows[1].cells[0].grade == "0.5")
+        expect(number).to_be_focused()
+    matrix.grade("p2", label, "fail")
     page.get_by_label("Show").select_option("pass")
     bridge.deliver_all()
     expect(page.locator("th[scope=row]")).to_have_count(1)

@@ -8,12 +8,11 @@ A round goes on from the turns that each pane has had: every pane has a chat of 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -22,9 +21,9 @@ from famnb.client.connected import default_client
 from famnb.client.conversation import Turn, requests_after
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
-from famnb.errors import FamnbError, InvalidArgument, InvalidRequest, UnknownName
+from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.record import RecordedCall
+from famnb.record import Ledger, RecordedCall
 from famnb.record.ledger import ledger_of
 from famnb.record.shared import open_shared, share_calls
 from famnb.reply import Reply
@@ -55,7 +54,7 @@ from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
-from famnb.widget.live.reply_pane import EndedStream, StreamLike, edit_reply
+from famnb.widget.live.reply_pane import EDITED, EndedStream, StreamLike, edit_reply
 from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
@@ -80,14 +79,20 @@ class BoardView(View, frozen=True):
     code: CodeView | None
 
 
+_Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class SharedRound(msgspec.Struct, frozen=True):
-    """A round in a file: what was asked, and by pane the ids of its answers; none for a pane that was not asked."""
+    """A round in a file: what was asked, and by pane, the removed ones last, the ids of its answers, if any."""
 
     prompt: str
     system: str
-    winner: int | None
+    winner: tuple[_Index, _Index] | None
+    """The pane and the version of the pinned answer."""
     answers: list[list[str]]
-    shown: list[int]
+    shown: list[_Index]
+    edits: list[tuple[_Index, _Index, str]] = []
+    """The pane, version and text of each answer that was edited."""
 
 
 class SharedBoard(SharedTool, frozen=True, tag="board"):
@@ -117,6 +122,8 @@ class Board(FormTool):
 
     entry = "tools/board.js"
     note = "A famnb.Board: run this cell to use it."
+    _opened: Ledger | None = None
+    """The calls of the file that it was opened from."""
 
     def __init__(
         self,
@@ -194,6 +201,8 @@ class Board(FormTool):
         # Several clients mostly have one ledger.
         ledgers = {ledger.path: ledger for ledger in (ledger_of(a.client) for a in latest.answers.values())}
         frames = [calls(ledger, tag=latest.tag) for ledger in ledgers.values()]
+        frames += [] if self._opened is None else [calls(self._opened)]
+        frames = [frame for frame in frames if len(frame)] or frames[:1]
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         # By the call: a pane may have answered several times, and under another name.
         labels = {answer.stream.exchange.id: answer.label for answer in latest.answers.values()}
@@ -274,7 +283,7 @@ class Board(FormTool):
         """
         with self.lock:
             if self._rounds:
-                self._rounds[-1].winner_key = "" if pane is None else self._find_answer(pane)[0]
+                self._rounds[-1].winner_key = "" if pane is None else self._find_answer(pane)[1].key
             self._rounds_changed()
 
     @intent
@@ -296,8 +305,10 @@ class Board(FormTool):
             return pane.label
 
     def _add_panes(self, panes: list[BoardPane]) -> None:
+        labels = {pane.label for pane in [*self._panes, *panes]}
         for pane in panes:
-            pane.key = next(self._keys)
+            # Either names a pane.
+            pane.key = next(key for key in self._keys if key not in labels)
         self._panes += panes
 
     @intent
@@ -317,6 +328,8 @@ class Board(FormTool):
         """
         with self.lock:
             for name, value in fields.items():
+                if isinstance(value, str) and value.isspace():
+                    value = [value]  # in a field, spaces are no text
                 text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
                 self.set_shared(name, text)
 
@@ -345,8 +358,8 @@ class Board(FormTool):
         with self.lock:
             if self.is_busy or not self._rounds:
                 return
-            latest, key = self._rounds[-1], self._find_pane(pane).key
-            count = len(latest.versions.get(key, ()))
+            latest, key = self._rounds[-1], self._find_answer(pane)[0]
+            count = len(latest.versions[key])
             if not 1 <= number <= count:
                 raise UnknownName(f"there is no answer {number} of this pane; it has {count}")
             latest.shown[key] = number - 1
@@ -402,26 +415,32 @@ class Board(FormTool):
         # A file cannot hold the clients of panes.
         if self._ledger is None or any(pane.client for pane in self._panes):
             return None
-        keys = [pane.key for pane in self._panes]
-        rounds = [
-            SharedRound(
-                prompt=board_round.prompt,
-                system=board_round.system,
-                winner=keys.index(board_round.winner_key) if board_round.winner_key in keys else None,
-                answers=[[answer.stream.exchange.id for answer in board_round.versions.get(key, ())] for key in keys],
-                shown=[board_round.shown.get(key, 0) for key in keys],
-            )
-            for board_round in self._rounds
-        ]
+        answered = [key for board_round in self._rounds for key in board_round.versions]
+        keys = [*dict.fromkeys([*(pane.key for pane in self._panes), *answered])]
+        rounds = [self._share_round(board_round, keys) for board_round in self._rounds]
         ids = [call_id for shared in rounds for answers in shared.answers for call_id in answers]
         return SharedBoard(
-            panes=[{"label": pane.given_label, **pane.variant()} for pane in self._panes],
+            panes=[{"label": pane.given_label, **pane.describe()} for pane in self._panes],
             prompt=self._box.prompt,
             system=self._box.system,
             template=self._template,
             rows=self._box.rows,
             rounds=rounds,
-            record=share_calls(self._ledger, ids),
+            record=share_calls(self._ledger, ids, opened=self._opened),
+        )
+
+    def _share_round(self, board_round: BoardRound, keys: list[str]) -> SharedRound:
+        versions = [board_round.versions.get(key, []) for key in keys]
+        answers = {
+            (pane, version): answer for pane, found in enumerate(versions) for version, answer in enumerate(found)
+        }
+        return SharedRound(
+            prompt=board_round.prompt,
+            system=board_round.system,
+            winner=next((place for place, answer in answers.items() if answer.key == board_round.winner_key), None),
+            answers=[[answer.stream.exchange.id for answer in found] for found in versions],
+            shown=[board_round.shown.get(key, 0) for key in keys],
+            edits=[(*place, answer.reply.text) for place, answer in answers.items() if EDITED in answer.reply.warnings],
         )
 
     @classmethod
@@ -429,20 +448,31 @@ class Board(FormTool):
         """Return the board in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
         shared = read_shared(data, SharedBoard)
         board = cls(client, shared.panes, prompt=shared.prompt, system=shared.system, rows=shared.rows)
-        board._template, ledger = shared.template, open_shared(shared.record)
-        for found in shared.rounds:
-            board_round = board._make_round(found.prompt, system=found.system)
-            for pane, call_ids, shown in zip(board._panes, found.answers, found.shown, strict=True):
-                for call_id in call_ids:
-                    stream = ledger.replay(call_id, speed=0)
-                    with contextlib.suppress(FamnbError):  # the reply has it
-                        stream.result()
-                    board._add_answer(board_round, pane.key, pane.label, stream, board._client_of(pane))
-                    board_round.shown[pane.key] = min(shown, len(call_ids) - 1)
-            if found.winner is not None:
-                board_round.winner_key = board._panes[found.winner].key
-            board._rounds.append(board_round)
+        board._template, board._opened = shared.template, open_shared(shared.record)
+        keys = [pane.key for pane in board._panes]
+        keys += [next(board._keys) for _ in shared.rounds[0].answers[len(keys) :]] if shared.rounds else []
+        try:
+            for shared_round in shared.rounds:
+                board._open_round(shared_round, keys, board._opened)
+        except (IndexError, ValueError, KeyError) as error:
+            raise InvalidRequest(f"the file is damaged: a round of its board cannot be read ({error})") from None
         return board
+
+    def _open_round(self, shared: SharedRound, keys: list[str], ledger: Ledger) -> None:
+        board_round = self._make_round(shared.prompt, system=shared.system)
+        edits = {(pane, version): text for pane, version, text in shared.edits}
+        for pane, (key, call_ids, shown) in enumerate(zip(keys, shared.answers, shared.shown, strict=True)):
+            for version, call_id in enumerate(call_ids):
+                call = ledger.call(call_id)
+                text = edits.get((pane, version))
+                reply = call.reply if text is None else edit_reply(call.reply, text)
+                stream = EndedStream(reply, call.exchange())
+                self._add_answer(board_round, key, call.row["variant"] or key, stream, self._client)
+                board_round.shown[key] = min(shown, version)
+        if shared.winner is not None:
+            pane, version = shared.winner
+            board_round.winner_key = board_round.versions[keys[pane]][version].key
+        self._rounds.append(board_round)
 
     def __repr__(self) -> str:
         return f"<Board {' | '.join(self.labels)}>"

@@ -165,7 +165,7 @@ class BoardRound:
     shown: dict[str, int] = dataclasses.field(default_factory=dict)
     """The index of the answer that is shown, by the key of the pane."""
     winner_key: str = ""
-    """The key of the pane whose answer was pinned."""
+    """The key of the answer that was pinned."""
     saved: tuple[object, Bundle] = (None, {})
     """The round as notebook output, and what it was made of."""
 
@@ -176,14 +176,13 @@ class BoardRound:
 
     @property
     def winner(self) -> str | None:
-        """The label of the answer that was pinned."""
-        answer = self.answers.get(self.winner_key)
-        return None if answer is None else answer.label
+        """The label of the answer that was pinned, if it is shown."""
+        return next((answer.label for answer in self.answers.values() if answer.key == self.winner_key), None)
 
     def reference(self) -> BoardAnswer | None:
         """Return the answer with which others are compared: the pinned one, or else the first."""
-        answers = self.answers
-        return answers.get(self.winner_key) or next(iter(answers.values()), None)
+        answers = sorted(self.answers.values(), key=lambda answer: answer.key != self.winner_key)
+        return next(iter(answers), None)
 
     def add(self, pane: str, answer: BoardAnswer) -> None:
         """Show one more answer of a pane."""
@@ -211,7 +210,7 @@ class BoardRound:
                 label=answer.label,
                 pane=answer.view(),
                 meters=answer.meters,
-                is_winner=key == self.winner_key,
+                is_winner=answer.key == self.winner_key,
                 version=self.shown[key],
                 version_count=len(self.versions[key]),
             )

@@ -54,7 +54,7 @@ from famnb.widget.form_tool import CodeView, FormTool, PromptBoxView, SharedTool
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
 from famnb.widget.html.transcript import Bundle
-from famnb.widget.live.reply_pane import edit_reply
+from famnb.widget.live.reply_pane import EDITED, edit_reply
 from famnb.widget.runtime.intent import intent, urgent_intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
@@ -86,6 +86,8 @@ class SharedChat(SharedTool, frozen=True, tag="chat"):
 
     call_id: str
     """The last call, which repeats the others."""
+    edited: str | None = None
+    """The text that its answer was given by hand."""
 
 
 class Composer(FormTool):
@@ -101,6 +103,8 @@ class Composer(FormTool):
 
     entry = "tools/composer.js"
     note = "A famnb.Composer: run this cell to use it."
+    _opened: Ledger | None = None
+    """The calls of the file that it was opened from."""
 
     def __init__(
         self,
@@ -334,9 +338,10 @@ class Composer(FormTool):
         ids = [reply.call_id for turn in last.path for reply in (*(r.reply for r in turn.reply.rounds), turn.reply)]
         return SharedChat(
             call_id=last.reply.call_id,
+            edited=last.reply.text if EDITED in last.reply.warnings else None,
             prompt=self._editor.prompt,
             rows=self._editor.rows,
-            record=share_calls(self._ledger, filter(None, ids)),
+            record=share_calls(self._ledger, filter(None, ids), opened=self._opened),
         )
 
     @classmethod
@@ -344,9 +349,10 @@ class Composer(FormTool):
         """Return the chat in the data of a page that `save` wrote: `famnb.open` reads them. Raises InvalidRequest."""
         chat = read_shared(data, SharedChat)
         # Its calls are those of the file, which the client's ledger need not have.
-        ledger = open_shared(chat.record)
         composer = cls(client)
-        composer._load(ledger.call(chat.call_id), ledger)
+        composer._opened = ledger = open_shared(chat.record)
+        reply = ledger.call(chat.call_id).reply
+        composer._load(reply if chat.edited is None else edit_reply(reply, chat.edited), ledger)
         composer._editor.rows = [*chat.rows]
         if chat.prompt:
             composer.set_prompt(chat.prompt)

@@ -18,6 +18,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidArgument
 from famnb.record import Ledger, prices
 from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
+from famnb.validation import check_index
 from famnb.widget.dashboard.views import RANGES, DashboardFilters, DashboardView, FilterView, OverviewView
 from famnb.widget.html import transcript
 from famnb.widget.html.transcript import Bundle, Section
@@ -139,7 +140,8 @@ class Dashboard(CallTool):
     def sort_rows(self, column: int) -> None:
         """Sort the list by a column, the largest first, and the other way round the second time."""
         if isinstance(self._shown, OverviewView):
-            order = self._filters.order.toggle(self._shown.calls.columns[column].name)
+            columns = self._shown.calls.columns
+            order = self._filters.order.toggle(columns[check_index("column", column, len(columns))].name)
             self._filters = dataclasses.replace(self._filters, order=order)
             self._update()
 

@@ -72,7 +72,10 @@ class Overview:
                 subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
                 return f"{subject} of this model and endpoint. Choose “all” to see them."
             earlier = f" Earlier ones are under “{ALL}”." if len(self._ledger) else ""
-            return f"No calls yet. They appear here as soon as they start.{earlier}"
+            none = (
+                "No calls yet. They appear here as soon as they start." if filters.until is None else "No calls then."
+            )
+            return f"{none}{earlier}"
         started_at = chosen["started_at"]
         if filters.is_moving and since is not None:
             timeline = Timeline.over(since, datetime.now(UTC))
@@ -193,7 +196,7 @@ def table_row(frame: pd.DataFrame) -> tuple[str, ...]:
     return (
         f"{len(frame):,}",
         f"{int((frame['status'] == 'failed').sum()):,}",
-        f"{value} ({note})" if value == UNKNOWN or value.startswith(("≥", "not known")) else value,
+        f"{value} ({note})" if note and value.startswith((UNKNOWN, "≥", "not known")) else value,
         *(format_duration(median.value) if median.n else UNKNOWN for median in times),
     )
 

@@ -6,6 +6,7 @@ Experiment ── run ── ledger ──► Matrix ──► cells: answer, fi
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -22,6 +23,7 @@ from famnb.experiment.votes import GRADE_SCORE
 from famnb.formatting import format_count, format_number, shorten
 from famnb.record import RecordedCall, ratings
 from famnb.record.ratings import RecordedScore
+from famnb.secret_patterns import mask_keys
 from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.page import PageSection, page_html, write_page
 from famnb.widget.html.sanitize import SafeHtml
@@ -115,6 +117,8 @@ class Matrix(BaseTool):
         self._grades: dict[str, RecordedScore] = {}
         """The grades by the id of the call."""
         self._notes: dict[str, str] = {}
+        self._typed: dict[str, str] = {}
+        """Notes as they were typed: with the space behind which the next word comes."""
         self._html: dict[str, SafeHtml] = {}
         """Answers as they are shown, by the id of the call."""
         self._next_look_s = 0.0
@@ -172,18 +176,20 @@ class Matrix(BaseTool):
             call = self._find_call(row, variant)
             self.experiment.ledger.note(call.call_id, note)
             self._notes[call.call_id] = self.experiment.ledger.call(call.call_id).note
+            self._typed[call.call_id] = note
             self.refresh()
             self.update_saved()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the matrix to one HTML file, replacing it if it exists; return its path. `famnb.open` opens it again.
 
-        It loads nothing and runs nothing, and holds no key. Raises OSError where it cannot be written.
+        It has all rows, loads nothing and runs nothing, and what looks like a key is masked. Raises OSError where it
+        cannot be written.
         """
         with self.lock:
-            body = SafeHtml(self.saved()["text/html"])
+            body = SafeHtml(mask_keys(self.saved()["text/html"]))
         data = share(self.experiment, is_matrix=True)
-        title = sanitize.visible(self.experiment.name)
+        title = mask_keys(sanitize.visible(self.experiment.name))
         head = SafeHtml("<p>Matrix of answers</p><h1>{}</h1>").format(title)
         return write_page(path, page_html(title, head, [PageSection("Answers", body)], data=data))
 
@@ -206,9 +212,9 @@ class Matrix(BaseTool):
         if time.monotonic() < self._next_look_s:
             return False
         self._next_look_s = time.monotonic() + PERIOD_S
-        count = len(self._answers)
+        before = [(call.call_id, call.status) for call in self._answers.values()]
         self._read()
-        return len(self._answers) != count
+        return before != [(call.call_id, call.status) for call in self._answers.values()]
 
     def finish(self) -> None:
         """Read what the run has left."""
@@ -236,7 +242,8 @@ class Matrix(BaseTool):
         self._grades = {
             score.call_id: score for score in ratings.read_scores(ledger, ids) if score.scorer == GRADE_SCORE
         }
-        self._notes = {row["id"]: row["note"] for row in rows.values() if row["note"]}
+        noted = ledger.select("note <> '' AND id IN (SELECT value FROM json_each(?))", [json.dumps([*ids])])
+        self._notes = {row["id"]: row["note"] for row in noted}
 
     def _find_call(self, row: str | int, variant: str) -> RecordedCall:
         keys = list(dict.fromkeys(key for key, _ in self._cells))
@@ -255,7 +262,7 @@ class Matrix(BaseTool):
     def view(self) -> MatrixTableView:
         rows = [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
         shown = tuple(row for row in rows if any(self._lets_through(row.key, cell) for cell in row.cells))
-        answered = sum(not cell.status for row in rows for cell in row.cells)
+        answered = sum(call.status in ANSWERED for call in self._answers.values())
         graded = sum(bool(cell.grade) for row in rows for cell in row.cells)
         status = f"{answered:,} of {format_count(len(self._cells), 'answer')}, {graded:,} graded"
         columns = []
@@ -297,6 +304,7 @@ class Matrix(BaseTool):
             status = "waits" if self.is_running and call is None else "running …" if call else "not asked yet"
             return MatrixCellView(key=label, status=status, html=SafeHtml(), figures="", grade="", note="")
         reply, score = call.reply, self._grades.get(call.call_id)
+        note, typed = (notes.get(call.call_id, "") for notes in (self._notes, self._typed))
         if call.call_id not in self._html:
             self._html[call.call_id] = transcript.answer_html(reply)
         return MatrixCellView(
@@ -305,7 +313,7 @@ class Matrix(BaseTool):
             html=self._html[call.call_id],
             figures=facts.figures(reply),
             grade="" if score is None else score.detail or format_number(score.value or 0),
-            note=self._notes.get(call.call_id, ""),
+            note=typed if typed.split() == note.split() else note,
         )
 
     def _lets_through(self, row: str, cell: MatrixCellView) -> bool:
@@ -323,7 +331,8 @@ class Matrix(BaseTool):
                 return cell.grade == self._filter
 
     def saved(self) -> Bundle:
-        view = self.view()
+        # All rows, whatever the page shows.
+        view, rows = self.view(), [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
         if not self._answers:
             return transcript.render([Section("note", f"{view.title}: nothing is answered yet.")])
         head = ["", *(" · ".join(filter(None, (column.key, column.grades))) for column in view.columns)]
@@ -340,10 +349,10 @@ class Matrix(BaseTool):
                     for cell in row.cells
                 ),
             )
-            for row in view.rows
+            for row in rows
         ]
         names = SafeHtml().join(map(SafeHtml("<th style='text-align:left'>{}</th>").format, head))
-        texts = [[row.label, *(self._describe_cell(row.key, cell) for cell in row.cells)] for row in view.rows]
+        texts = [[row.label, *(self._describe_cell(row.key, cell) for cell in row.cells)] for row in rows]
         table = SafeHtml('<table style="width:100%;table-layout:fixed"><tbody><tr>{}</tr>{}</tbody></table>')
         line = SafeHtml('<tr style="background-color:transparent">{}</tr>')
         html = table.format(names, SafeHtml().join(map(line.format, lines)))

@@ -179,13 +179,15 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
     board = Board(client, PAIR, prompt="My name is Ada.")
     board.submit()
     first = end_round(board).replies["small"]
+    board.pin("small")
     receive(board, "set_field", pane="p1", field="max_tokens", text="3")
     board.ask_again("small")
     second = end_round(board).replies["small"]
     assert second.call_id != first.call_id
+    assert board.winner is None, "an answer was pinned, not the pane"
     assert "answer 2 of 2" in board.saved()["text/html"]
     receive(board, "show_version", pane="p1", number=1)
-    assert board.replies["small"].call_id == first.call_id
+    assert (board.replies["small"].call_id, board.winner) == (first.call_id, "small")
     assert "answer 1 of 2" in board.saved()["text/plain"]
     assert list(board.frame()["call_id"]) == [first.call_id, board.replies["large"].call_id]
     board.show_version("small", 2)
@@ -195,6 +197,12 @@ def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client):
     assert answer["content"] in (second.text, [{"type": "text", "text": second.text}])
     with pytest.raises(famnb.UnknownName, match="there is no answer 2 of this pane; it has 1"):
         board.show_version("small", 2)
+
+
+def test_a_pane_is_found_by_a_label_that_looks_like_the_key_of_a_pane(client: famnb.Client):
+    board = Board(client, {"p0": {"model": "fam-2-5-mini"}, "p1": {"model": "fam-2-5-pro"}})
+    board.remove("p1")
+    assert board.labels == ("p0",)
 
 
 def test_what_is_set_for_all_panes_is_written_in_each(client: famnb.Client):

@@ -115,3 +115,5 @@ def test_stop_and_seed_are_set_for_all_panes_that_have_them(clients: dict[str, f
     bodies = [reply.request.body() for reply in board.wait(60).values()]
     assert bodies[1]["stop_sequences"] == bodies[0]["stop"] == ["END", "STOP"]
     assert "seed" not in bodies[0]
+    board.set_for_all(stop="\n")
+    assert board.variants()["chat"]["stop"] == ["\n"]

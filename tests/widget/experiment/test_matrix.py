@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -97,6 +99,28 @@ def test_a_row_fills_the_prompt_of_every_pane(board: famnb.Board):
     assert board.view().rounds[0].prompt == "Explain bees."
 
 
+def test_a_call_that_ends_is_news_while_others_run(matrix: Matrix):
+    with contextlib.closing(sqlite3.connect(matrix.experiment.ledger.path, isolation_level=None)) as connection:
+        connection.execute("UPDATE calls SET status = 'running'")
+        watcher = Matrix(matrix.experiment)
+        assert watcher.view().status == "0 of 4 answers, 0 graded"
+        connection.execute("UPDATE calls SET status = 'completed' WHERE rowid = (SELECT min(rowid) FROM calls)")
+    assert watcher.advance()
+    assert watcher.view().status == "1 of 4 answers, 0 graded"
+
+
+def test_notes_on_replayed_answers_stay(matrix: Matrix):
+    experiment = matrix.experiment
+    client = famnb.Client(base_url=experiment.client.base_url(), api_key="-", ledger=experiment.ledger, replay="prefer")
+    other = famnb.Experiment(experiment.prompts, variants=PAIR, name="other", client=client).matrix()
+    other.run()
+    other.wait(60)
+    assert len(other.experiment.replayed) == 4
+    receive(other, "note_on", row="p1", variant="small", note="good ")
+    other.wait()
+    assert other.view().rows[0].cells[0].note == "good ", "the next word is being typed"
+
+
 def test_a_saved_matrix_is_opened_again(matrix: Matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """With grades and answers, on another machine; its table stands in the file and in the notebook."""
     matrix.grade(0, "large", "fail")
@@ -108,6 +132,19 @@ def test_a_saved_matrix_is_opened_again(matrix: Matrix, tmp_path: Path, monkeypa
     assert isinstance(opened, Matrix)
     assert opened.view() == msgspec.structs.replace(matrix.view(), code="")
     assert "| tides |" in opened.saved()["text/markdown"]
+
+
+def test_files_of_an_experiment_have_all_its_rows_and_no_key(client: famnb.Client, tmp_path: Path):
+    key = "sk-abcdefghijklmnop123456"
+    experiment = famnb.Experiment([f"Is {key} a key?", "And now?"], variants=PAIR, name=key, client=client)
+    matrix = experiment.matrix()
+    matrix.run()
+    matrix.wait(60)
+    matrix.filter_rows("pass")
+    for page in (matrix.save(tmp_path / "matrix.html"), experiment.report(tmp_path / "report.html")):
+        text = page.read_text()
+        assert key not in text
+        assert all(words in text.partition("<template")[0] for words in ("Is [key] a key?", "And now?"))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ function Filter({ filter: { key, label, value, choices } }) {
   const { outbox } = useTool();
   const [shown, hold] = useHeld(value);
   const change = (next) => hold(next, outbox.send("set_filter", { name: key, value: next }));
-  const options = choices.map((choice) => [choice, choice || "all"]);
-  return html`<${Labelled} label=${label} control=${(id) => html`<${Select} id=${id} choices=${options} value=${shown} change=${change} />`} />`;
+  return html`<${Labelled} label=${label} control=${(id) => html`<${Select} id=${id} choices=${choices.map((choice) => [choice, choice || "all"])} value=${shown} change=${change} />`} />`;
 }
 
 /** A price where one is missing, without which nothing says what a model's calls cost. @param {{models: string[]}} props */
@@ -26,7 +25,8 @@ function PriceEntry({ models }) {
     label=${`USD for a million ${side} tokens`}
     control=${(id) => html`<${TextInput} id=${id} inputmode="decimal" text=${amounts[side]} edit=${(text) => setAmounts({ ...amounts, [side]: text })} />`}
   />`;
-  return html`<details>
+  // A price is of the model in view when it was written, whatever others come meanwhile.
+  return html`<details onInput=${() => choose(model)}>
     <summary>Set a missing price</summary>
     <div class="famnb-bar famnb-filters">
       <${Labelled} label="Of the model" control=${(id) => html`<${Select} id=${id} choices=${models} value=${model} change=${choose} />`} />

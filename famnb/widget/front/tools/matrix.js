@@ -5,7 +5,7 @@ import { Button } from "../parts/button.js";
 import { CellButton } from "../parts/code.js";
 import { Select, TextInput } from "../parts/field.js";
 import { SafeHtml } from "../parts/html.js";
-import { defineTool, memo, useArrival, useStop, useTool, useTyped } from "../runtime/tool.js";
+import { defineTool, memo, useArrival, useHeld, useStop, useTool, useTyped } from "../runtime/tool.js";
 
 const LABEL_PX = 90;
 const COLUMN_PX = 220; // narrower, and a line of an answer has too few words
@@ -17,6 +17,7 @@ const Cell = memo(({ cell, row, label }) => {
   const { key, grade, note, status } = cell;
   const args = { row, variant: key };
   const [written, write] = useTyped(note, "note_on", (text) => ({ ...args, note: text }), `${row} ${key}`);
+  const [number, hold] = useHeld(grade === "pass" || grade === "fail" ? "" : grade);
   // A grade that is pressed again is taken away.
   const give = (next) => outbox.press("grade", { ...args, grade: next === grade ? "" : next }, `${row} ${key}`);
   if (status) return html`<td><p class="famnb-help">${status}</p></td>`;
@@ -43,13 +44,12 @@ const Cell = memo(({ cell, row, label }) => {
     aria-pressed=${String(grade === value)}
     press=${() => give(value)}
   />`;
-  const number = grade === "pass" || grade === "fail" ? "" : grade;
   return html`<td data-grade=${grade}>
     <div class="famnb-answer" tabindex="0" role="region" aria-label=${`Answer of ${name}`} onKeyDown=${keys}><${SafeHtml} html=${cell.html} /></div>
     <p class="famnb-help">${cell.figures}</p>
     <div class="famnb-bar famnb-grades">
       ${choice("pass")}${choice("fail")}
-      <${TextInput} class="famnb-grade" aria-label=${`Grade as a number: ${name}`} placeholder="grade" inputmode="decimal" key=${number} text=${number} edit=${() => {}} onChange=${(event) => give(event.target.value)} />
+      <${TextInput} class="famnb-grade" aria-label=${`Grade as a number: ${name}`} placeholder="grade" inputmode="decimal" text=${number} edit=${(text) => hold(text, new Promise(() => {}))} onChange=${(event) => hold(event.target.value, give(event.target.value))} />
       <${TextInput} class="famnb-note" aria-label=${`Note: ${name}`} placeholder="note" text=${written} edit=${write} />
     </div>
   </td>`;
