@@ -33,7 +33,7 @@ const Cell = memo(({ cell, row, label }) => {
     if (next === grade) return;
     (others.find(follows) ?? others[0])?.focus();
     // What is left to do with them is below the last one.
-    if (!others.length) root.querySelector(".famnb-last")?.scrollIntoView({ block: "nearest" });
+    if (!others.length) root.querySelector(".famnb-matrix > .famnb-bar")?.scrollIntoView({ block: "nearest" });
   };
   const name = `${key}, ${label}`;
   const choice = (value) => html`<${Button}
@@ -96,7 +96,7 @@ function Matrix({ view }) {
         </tbody>
       </table>
     </div>
-    <div class="famnb-bar famnb-last">${experiment()}</div>
+    <div class="famnb-bar">${experiment()}</div>
     ${!rows.length && html`<p class="famnb-help">No row has such an answer.</p>`}
   </div>`;
 }
