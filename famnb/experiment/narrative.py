@@ -362,6 +362,8 @@ def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_s
             text += f"{joint}fails in {share} of calls ({finding.first}: {of_first})"
             continue
         text += f"{joint}{finding.claim()}"
+        if finding.metric.name == COST and SUCCESS in by_name:
+            text += " per answer"
         if finding.metric.is_score and scores[1:]:
             text += f" on {finding.metric.title.removeprefix('score ')}"
         if has_first and not index:
@@ -639,7 +641,8 @@ class PairFinding:
         if row["estimated"]:
             would = ": not all tokens were reported"
         elif row["needed"] > n:
-            would = f": {self.effort(is_brief=not alone)}" if has_size else ""
+            # So many are for this metric alone.
+            would = f": {self.effort(is_brief=not (alone or questions))}" if has_size else ""
         elif n < (fewest := stats.min_values(self.level)):
             would = f": {fewest} are the fewest that could"
         within = f" within {margin}" if row["standing"] else ""

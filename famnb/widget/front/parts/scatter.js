@@ -8,7 +8,7 @@ import { isDark } from "./call.js";
 const REACH = 14; // pixels from which the pointer finds a point
 const DRAG_PX = 4; // a press has to move so far to be no click
 const AROUND = 0.002; // what an area that is chosen by keys holds around its corners
-const REDRAW_PX = 40; // by so much the width changes before the picture is drawn anew; till then it is scaled
+const REDRAW_PX = 40; // by so much the width changes before the picture is painted anew; till then it is scaled
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, -1], ArrowDown: [1, 1], Home: [0, -Infinity], End: [0, Infinity] };
 
 /**

@@ -4,10 +4,7 @@ import { html, useRef, useState } from "../vendor/preact.js";
 import { useTool } from "../runtime/tool.js";
 import { Button } from "./button.js";
 
-/**
- * Headline figures, some of which open a call.
- * @param {{figures: import("../protocol.js").FigureView[], open: (call: string) => void}} props
- */
+/** Headline figures, some of which open a call. @param {{figures: import("../protocol.js").FigureView[], open: (call: string) => void}} props */
 export function Headline({ figures, open }) {
   return html`<dl class="famnb-headline">
     ${figures.map(

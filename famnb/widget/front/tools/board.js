@@ -43,7 +43,7 @@ const PaneSettings = memo(({ pane, count, afterRemoval, hasRounds, isBusy }) => 
   };
   const isFaulty = pane.form.groups.some(({ fields }) => fields.some(({ fault }) => fault));
   return html`<section class=${`famnb-column ${isOpen ? "" : "famnb-brief"}`} role="group" aria-label=${pane.label} onKeyDown=${retryOnEnter}>
-    <header class="famnb-head">
+    <div class="famnb-head">
       <strong class="famnb-title">${pane.label}</strong>
       <${Button}
         class=${`famnb-tab ${isFaulty ? "famnb-faulty" : ""}`}
@@ -178,7 +178,7 @@ const Round = memo(({ round, number, isLatest, paneKeys, isBusy }) => {
 });
 
 // Has the latest round scroll up until it begins at the top of the box, as far as its answers need the room; then, or once
-// the reader has scrolled, nothing moves: the answers follow their ends in their own panes.
+// the reader has scrolled, nothing moves: the answers follow their ends in their panes.
 function useFollowRounds(ref, latest) {
   const { followers } = useTool();
   const position = useRef({ top: 0 }).current;
