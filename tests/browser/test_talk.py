@@ -99,6 +99,7 @@ def test_the_keyboard_alone_talks_and_decides_and_a_tool_that_is_approved_runs(l
     composer.get_by_role("button", name="Approve").click()
     expect(composer).to_contain_text("weather returned")
     wait_for_answers(composer)
+    expect(composer.get_by_label("Prompt", exact=True)).to_be_focused()
     lab.run(2)
     expect(lab.output(2)).to_contain_text("['Oslo']")
     widget, *_board, talk = lab.save().cells[1].outputs

@@ -34,11 +34,11 @@ function TurnPrompt({ turn, prompts, isBusy }) {
 function Approval({ call, number, pane }) {
   const { root } = useTool();
   const group = useRef(/** @type {any} */ (null));
-  // Whoever has decided by keyboard goes on from the chat.
+  // Whoever has decided goes on writing: keys that are typed elsewhere would be the notebook's commands.
   useLayoutEffect(() => {
     const element = group.current;
     return () => {
-      if (element.querySelector(":focus")) /** @type {any} */ (root.querySelector(".famnb-chat"))?.focus({ preventScroll: true });
+      if (element.querySelector(":focus")) /** @type {any} */ (root.querySelector(".famnb-writing .famnb-prompt"))?.focus({ preventScroll: true });
     };
   }, []);
   const decide = (label, isApproved, name = "") =>
