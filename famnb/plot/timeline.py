@@ -74,7 +74,7 @@ def timeline(
 
 def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     """Characters so far by kind: columns `t_s`, `chars`; a whole reply brings all of it at its end."""
-    if not reply.streamed or not reply.reads:
+    if not reply.streamed or not any(block.text for block in reply.blocks):
         sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in KIND_PARTS}
         return {kind: pd.DataFrame({"t_s": [total], "chars": [size]}) for kind, size in sizes.items() if size}
     table = deltas(reply)
