@@ -32,7 +32,9 @@ def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.Mo
     call = exchange(THOUGHTFUL)
     with Ledger() as ledger:
         ledger.on_close(call).result()
-        assert len({plot.timeline(which).alt for which in (call.reply, ledger.call(call.id), call.id)}) == 1
+        from_worker = dataclasses.replace(ledger.call(call.id).reply, reads=())
+        sources = (call.reply, ledger.call(call.id), call.id, from_worker)
+        assert len({plot.timeline(which).alt for which in sources}) == 1
 
 
 def test_the_axis_of_a_timeline_has_the_unit_of_its_times():
