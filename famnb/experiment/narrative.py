@@ -71,8 +71,8 @@ _PHRASES = {
     "": ("has a {title} {size} lower", "has a {title} {size} higher", ""),
 }
 """Of a metric: what is said of less, of more, and what is asked where the data do not tell; "" is any other metric."""
-_QUESTIONS = {"score": "answers as well", COST: "costs less", "e2e_s": "finishes sooner"}
-"""What a choice between two variants rests on: what is asked of it where the data do not tell."""
+_QUESTIONS = {"score": ("answers as well", "score"), COST: ("costs less", "cost"), "e2e_s": ("finishes sooner", "time")}
+"""What a choice between two variants rests on: what is asked of it where the data do not tell, and its noun."""
 
 
 # What the figures are of
@@ -302,10 +302,11 @@ def headline(
     if max(counts) == 1:
         return "Only one prompt was compared: n = 1 cannot show how the variants differ."
     prefix, clauses = "Exploratory: " if exploratory else "", list(troubles)
+    # What is said of the cost in a clause of its own is no question.
+    has_cost = not any("cost" in clause for clause in clauses)
     options = []
     if len(primary) == 1:
-        # What is said of the cost in a clause of its own is no question.
-        questions = [*_open_questions(findings, primary[0], has_cost=not any("cost" in clause for clause in clauses))]
+        questions = [_QUESTIONS[name][0] for name in _open_questions(findings, primary[0], has_cost=has_cost)]
         options = [
             _trade_off(findings, most, asked, has_size=size)
             for most in (3, 2, 1)
@@ -315,7 +316,7 @@ def headline(
     elif all(finding.row["baseline"] for finding in primary):
         by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
         doubts = ("long", "whole", "brief", "bare")
-        options = [_trade_offs_of(by_pair, most, doubt) for most in (3, 2, 1) for doubt in doubts]
+        options = [_trade_offs_of(by_pair, most, doubt, has_cost=has_cost) for most in (3, 2, 1) for doubt in doubts]
     if len(primary) > 1:
         options.append(_rank(primary))
     sentences = [f"{prefix}{text}{end}." for end in [*(f"; {clause}" for clause in clauses), ""] for text in options]
@@ -326,14 +327,14 @@ def headline(
 
 
 def _open_questions(findings: Sequence[PairFinding], primary: PairFinding, *, has_cost: bool) -> Iterator[str]:
-    """Yield what the data do not tell of what a choice rests on, the primary metric apart."""
-    for name, question in _QUESTIONS.items():
+    """Yield which of _QUESTIONS the data do not answer, that of the primary metric apart."""
+    for name in _QUESTIONS:
         found = [finding for finding in findings if name in ("score" * finding.metric.is_score, finding.metric.name)]
         # "Is faster" asks how soon the answer ends as well.
         is_said = primary in found or (name == "e2e_s" and primary.metric.is_speed and not primary.row["clear"])
         is_open = any(finding.row["n"] and not (finding.row["clear"] or finding.is_equal) for finding in found)
         if is_open and not is_said and (has_cost or name != COST):
-            yield question
+            yield name
 
 
 def _gains(findings: Sequence[PairFinding], most: int, *, has_first: bool, has_size: bool) -> str:
@@ -391,17 +392,24 @@ def _trade_off(findings: Sequence[PairFinding], most: int, questions: Sequence[s
     return f"{text}; {doubt}" if gains else doubt
 
 
-def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str) -> str:
-    """What each variant gains and loses beside the baseline, then what is unclear: "long", "whole", "brief" or "bare".
+def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str, *, has_cost: bool) -> str:
+    """What each variant gains and loses beside the baseline, and what is unclear: "long", "whole", "brief" or "bare".
 
-    All but "bare" say of a variant with a clear loss alone that no gain is clear.
+    "Brief" names what is unclear of a variant beside its gains and losses, "bare" only if it is the primary metric.
     """
     parts: list[str] = []
+    unclear = []
     for findings in pairs:
-        if gains := _gains(findings, most, has_first=not parts, has_size=False):
-            has_gain = any(finding.better in (finding.second, None) for finding in findings if finding.row["clear"])
-            parts.append(f"{findings[0].second} {gains}{'' if has_gain or doubt == 'bare' else ', with no clear gain'}")
-    unclear = [finding for findings in pairs for finding in findings if finding.row["primary"] and not finding.better]
+        primary = next(finding for finding in findings if finding.row["primary"])
+        gains = _gains(findings, most, has_first=not parts, has_size=False)
+        nouns = [_QUESTIONS[name][1] for name in _open_questions(findings, primary, has_cost=has_cost)]
+        if gains and doubt == "brief" and not primary.better:
+            nouns.insert(0, primary.noun)
+        elif not primary.better:
+            unclear.append(primary)
+        if gains:
+            rest = f", its {_list(nouns)} unclear" if nouns and doubt != "bare" else ""
+            parts.append(f"{primary.second} {gains}{rest}")
     apart_count = sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear)
     if apart_count:
         parts.append(f"{apart_count} of {len(pairs)} pairs were asked at different times")
@@ -613,7 +621,13 @@ class PairFinding:
     @property
     def question(self) -> str:
         """What is asked of the second where the data do not tell; empty if a metric has no words of its own."""
-        return _QUESTIONS["score"] if self.metric.is_score else self.phrases[2]
+        return _QUESTIONS["score"][0] if self.metric.is_score else self.phrases[2]
+
+    @property
+    def noun(self) -> str:
+        """What is compared, in one word if a choice rests on it."""
+        name = "score" if self.metric.is_score else self.metric.name
+        return _QUESTIONS[name][1] if name in _QUESTIONS else self.metric.title
 
     def doubt(self, *, alone: bool, has_size: bool = False, questions: Sequence[str] = ()) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin.

@@ -244,7 +244,7 @@ def test_of_three_variants_each_says_what_it_gains_and_loses():
     columns["e2e_s"] = (spread(60, 2, 0.1), spread(60, 2, 0.1, 1), spread(60, 1, 0.1, 2))
     found = summary(frame(60, variants=("base", "b", "c, terse"), **columns))
     assert found.headline == (
-        'b scores 0.5 lower than base, with no clear gain; "c, terse" finishes 1.00 s sooner; '
+        'b scores 0.5 lower than base, its time unclear; "c, terse" finishes 1.00 s sooner; '
         '60 prompts cannot tell whether "c, terse" answers as well as base.'
     )
 
@@ -278,7 +278,7 @@ def test_of_many_variants_the_first_sentence_says_which_are_better_and_each_has_
         for names in ("ABCDE", [f"fam-2-5, {name}, temperature 0.7" for name in "ABCDE"])
     )
     assert short.startswith("B typically finishes 0.89 s sooner than A; D typically finishes 0.9")
-    assert short.endswith(", with no clear gain; whether C or E is faster is unclear.")
+    assert short.endswith("later; 20 prompts cannot tell whether C or E is faster than A.")
     assert long.startswith(
         'Of 4 variants, 1 is better and 1 worse than "fam-2-5, A, temperature 0.7" on time to the end of the answer; '
     )
