@@ -55,11 +55,9 @@ _FRACTIONS = {
     0.25: "a quarter as much",
     1 / 3: "a third as much",
     0.5: "half as much",
-    2: "twice as much",
-    3: "three times as much",
 }
-_ABOUT = 0.03
-"""A ratio this close to a fraction, as a share of it, is called by it."""
+_ABOUT = 0.1
+"""A ratio this close to a fraction, as a share of it, is about that fraction."""
 _PHRASES = {
     "ttft_s": ("starts {size} sooner", "starts {size} later", "is faster"),
     "ttfa_s": ("shows its first words {size} sooner", "shows its first words {size} later", "is faster"),
@@ -612,7 +610,11 @@ class PairFinding:
             text = self.phrases[0 if self.is_less else 1].format(size=size, title=title)
         elif self.metric.name == COST:
             ratio = math.nan if self.row["estimated"] else self.size.value
-            words = (word for fraction, word in _FRACTIONS.items() if abs(ratio / fraction - 1) < _ABOUT)
+            words = (
+                f"{'' if math.isclose(ratio, fraction, rel_tol=0.005) else 'about '}{word}"
+                for fraction, word in _FRACTIONS.items()
+                if math.isclose(ratio, fraction, rel_tol=_ABOUT)
+            )
             text = f"costs {next(words, f'{size} as much')}"
         else:
             text = f"has {size} the {title}"
@@ -671,9 +673,9 @@ class PairFinding:
     def effort(self, *, is_brief: bool = False) -> str:
         """How many prompts would show how small a difference, or that it is within its margin."""
         row = self.row
-        if is_brief:
-            return f"{format_about(row['needed'])} {'would' if row['standing'] else 'could'}"
         notable = format_percent(NOTABLE) if self.is_ratio else self.metric.format_difference(row["notable"])
+        if is_brief:
+            return f"{format_about(row['needed'])} {'would' if row['standing'] else f'could show {notable}'}"
         of = f"a {'score ' if self.metric.is_score else ''}difference of {notable}"
         return f"{format_about(row['needed'])} prompts {'would' if row['standing'] else f'could show {of}'}"
 
