@@ -49,15 +49,14 @@ MAX_WORDS = 29
 MAX_NAME_CHARS = 40
 """Characters of a variant's name in a sentence."""
 _FRACTIONS = {
-    0.1: "a tenth as much",
-    0.125: "an eighth as much",
-    0.2: "a fifth as much",
-    0.25: "a quarter as much",
-    1 / 3: "a third as much",
-    0.5: "half as much",
+    0.1: "about a tenth as much",
+    0.2: "about a fifth as much",
+    0.25: "about a quarter as much",
+    1 / 3: "about a third as much",
+    0.5: "about half as much",
 }
 _ABOUT = 0.1
-"""A ratio this close to a fraction, as a share of it, is about that fraction."""
+"""A ratio this close to a fraction, as a share of the larger, is about that fraction."""
 _PHRASES = {
     "ttft_s": ("starts {size} sooner", "starts {size} later", "is faster"),
     "ttfa_s": ("shows its first words {size} sooner", "shows its first words {size} later", "is faster"),
@@ -402,7 +401,8 @@ def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str
         gains = _gains(findings, most, has_first=not parts, has_size=False)
         nouns = [_QUESTIONS[name][1] for name in _open_questions(findings, primary, has_cost=has_cost)]
         if gains and doubt == "brief" and not primary.better:
-            nouns.insert(0, primary.noun)
+            name = "score" if primary.metric.is_score else primary.metric.name
+            nouns.insert(0, _QUESTIONS[name][1] if name in _QUESTIONS else primary.metric.title)
         elif not primary.better:
             unclear.append(primary)
         if gains:
@@ -432,11 +432,10 @@ def _rank(findings: Sequence[PairFinding]) -> str:
     """How many of many pairs show what of the primary metric."""
     one_baseline = all(finding.row["baseline"] for finding in findings)
     noun, base = ("variant", findings[0].first) if one_baseline else ("pair", "the other")
-    sides = {"better": [finding.second for finding in findings], "worse": [finding.first for finding in findings]}
     unclear = [finding for finding in findings if not finding.row["clear"]]
     counts = {
-        adverb: sum(finding.better == side for finding, side in zip(findings, names, strict=True))
-        for adverb, names in sides.items()
+        "better": sum(finding.better == finding.second for finding in findings),
+        "worse": sum(finding.better == finding.first for finding in findings),
     }
     claims = " and ".join(f"{count} {adverb}" for adverb, count in counts.items() if count)
     claims = claims.replace(" ", " is " if claims.startswith("1 ") else " are ", 1)
@@ -478,13 +477,8 @@ def trade_offs(rows: Sequence[Row], *, level: float) -> tuple[list[str], list[li
         lines.append([*names, title, *values, difference, result])
     if not lines:
         return [], []
-    heads = (
-        [*pairs[0]]
-        if is_one
-        else ["first", "second"]
-        if not all(row["baseline"] for row in rows)
-        else [pairs[0][0], "this variant"]
-    )
+    one_baseline = all(row["baseline"] for row in rows)
+    heads = [*pairs[0]] if is_one else [pairs[0][0], "this variant"] if one_baseline else ["first", "second"]
     return [*([] if is_one else ["variant"]), "metric", *heads, "difference", "result"], lines
 
 
@@ -610,11 +604,7 @@ class PairFinding:
             text = self.phrases[0 if self.is_less else 1].format(size=size, title=title)
         elif self.metric.name == COST:
             ratio = math.nan if self.row["estimated"] else self.size.value
-            words = (
-                f"{'' if math.isclose(ratio, fraction, rel_tol=0.005) else 'about '}{word}"
-                for fraction, word in _FRACTIONS.items()
-                if math.isclose(ratio, fraction, rel_tol=_ABOUT)
-            )
+            words = (word for fraction, word in _FRACTIONS.items() if math.isclose(ratio, fraction, rel_tol=_ABOUT))
             text = f"costs {next(words, f'{size} as much')}"
         else:
             text = f"has {size} the {title}"
@@ -624,12 +614,6 @@ class PairFinding:
     def question(self) -> str:
         """What is asked of the second where the data do not tell; empty if a metric has no words of its own."""
         return _QUESTIONS["score"][0] if self.metric.is_score else self.phrases[2]
-
-    @property
-    def noun(self) -> str:
-        """What is compared, in one word if a choice rests on it."""
-        name = "score" if self.metric.is_score else self.metric.name
-        return _QUESTIONS[name][1] if name in _QUESTIONS else self.metric.title
 
     def doubt(self, *, alone: bool, has_size: bool = False, questions: Sequence[str] = ()) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin.

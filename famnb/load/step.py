@@ -16,7 +16,7 @@ import json
 import math
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -94,7 +94,9 @@ def run_step(
     begun, ended = array.array("d"), array.array("d")
     reason: EndReason = ""
     connections = client.engine.connections
-    due = iter(step.due) if step.due is not None else _slots(step, running)
+    # A call of a closed load is due at once while fewer are in flight than there are to be.
+    slots = iter(lambda: 0.0 if len(running) < step.amount else math.inf, None)
+    due = slots if step.due is None else iter(step.due)
     next_due = next(due, math.inf)
     start = now() if start is None else start
     next_look, growing_since, pause_s = LOOK_S, math.inf, 0.0
@@ -161,12 +163,6 @@ def run_step(
             f"{step.label}: {len(begun):,} calls were started; run() again repeats this step and those after it"
         ) from None
     return reason, pause_s
-
-
-def _slots(step: Step, running: dict[int, tuple[Stream, Decimal | None]]) -> Iterator[float]:
-    """Yield 0, due at once, while a closed load has fewer calls in flight than it is to have; else infinity."""
-    while True:
-        yield 0.0 if len(running) < step.amount else math.inf
 
 
 def _stop(running: dict[int, tuple[Stream, Decimal | None]]) -> None:

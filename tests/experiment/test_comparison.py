@@ -38,7 +38,7 @@ def test_equal_differences_are_judged_by_their_signs():
     assert tokens.startswith("Output tokens: B typically writes 10 tokens fewer than A (90 against 100, less in 100%")
     assert cost.startswith("Cost: the same in all 10 pairs (ratio of costs per answer, p = 1")
     half = summary(frame(8, cost_usd=(0.2, 0.1))).findings[0]
-    assert half.startswith("Cost: B costs half as much as A (")
+    assert half.startswith("Cost: B costs about half as much as A (")
     assert "the same in every pair, p = 0.0078" in half
 
 
@@ -103,7 +103,7 @@ def test_the_ratio_of_costs_is_that_of_the_bill_whatever_a_typical_call_costs():
     """A fifth in every prompt, short or long; what is cheaper in eleven of twelve and dearer in all is not cheaper."""
     cost = np.geomspace(1e-5, 1e-2, 12)
     found = summary(frame(12, cost_usd=(cost, cost / 5), e2e_s=(1.0, 1.0)), primary="cost_usd")
-    assert found.verdict[0].startswith("Cost: B costs a fifth as much as A ($0.00")
+    assert found.verdict[0].startswith("Cost: B costs about a fifth as much as A ($0.00")
     assert "; ratio of costs per answer, the same in every pair, " in found.verdict[0]
     dear = np.where(np.arange(12) == 11, 3 * cost, cost / 5)
     verdict = summary(frame(12, cost_usd=(cost, dear)), level=0.9).verdict[0]

@@ -115,7 +115,7 @@ def test_the_first_sentence_is_the_trade_off_and_what_the_pairs_cannot_tell():
         frame(12, variants=("pro", "mini"), score_exact=right, cost_usd=(cost, cost / 5), e2e_s=(times, times - 1.1))
     )
     assert found.headline.startswith(
-        "mini costs a fifth as much as pro and typically finishes 1.10 s sooner; 12 prompts"
+        "mini costs about a fifth as much as pro and typically finishes 1.10 s sooner; 12 prompts"
     )
     assert "cannot tell whether it answers as well: about " in found.headline
     assert len(found.headline.split()) < 30

@@ -27,7 +27,7 @@ from famnb.widget.form.images import PromptImage
 from famnb.widget.html import diff, facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.reply_pane import BlockView, Markdown, PaneView, ReplyPane, StreamLike
+from famnb.widget.live.reply_pane import UNFINISHED, BlockView, Markdown, PaneView, ReplyPane, StreamLike
 from famnb.widget.runtime.view import View
 
 
@@ -250,7 +250,6 @@ def _format_time(seconds: float | None) -> str:
 
 
 WINNER = "★ winner"
-_PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
 _ANSWER_KINDS = ("thinking", "text", "code", "picture", "failure", "note")
 """The kinds of a reply's sections that are in its cell; prompt, badges and figures are beside or above it."""
 
@@ -280,7 +279,7 @@ def round_output(board_round: BoardRound, *, is_marked: bool) -> Bundle:
     """Return a round as notebook output, made anew if something of it has changed."""
     answers = board_round.answers.values()
     if any(answer.is_running for answer in answers):
-        return transcript.render([*_prompt_sections(board_round), Section("note", _PENDING)])
+        return transcript.render([*_prompt_sections(board_round), Section("note", UNFINISHED)])
     basis = is_marked, board_round.winner_key, [(answer.key, answer.label) for answer in answers]
     if board_round.saved[0] != basis:
         board_round.saved = basis, round_bundle(board_round, is_marked=is_marked)

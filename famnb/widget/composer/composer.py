@@ -629,6 +629,9 @@ class Composer(FormTool):
             prompts = [] if call.index else transcript.prompt_sections(request, whole=turn.before is None)
             turn.panes.append(TurnPane(call, key=f"{turn.key}.{call.index}", prompts=prompts))
             self.follow(turn.panes[-1:], on_end=call.shown.set)
+            if not call.index:
+                # A file that is saved before the answer has ended has its prompt.
+                self.update_saved()
 
     def _on_tool_change(self) -> None:
         with self.lock:

@@ -32,7 +32,15 @@ from famnb.request import Request
 from famnb.widget.form.draft import split_content
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.reply_pane import BlockView, EndedStream, PaneView, ReplyPane, StreamLike, final_block
+from famnb.widget.live.reply_pane import (
+    UNFINISHED,
+    BlockView,
+    EndedStream,
+    PaneView,
+    ReplyPane,
+    StreamLike,
+    final_block,
+)
 from famnb.widget.runtime.view import View
 
 Verdict: TypeAlias = Literal["pending", "approved", "declined"]
@@ -162,8 +170,11 @@ class ChatTurn(Turn):
     _output: Bundle = dataclasses.field(default_factory=dict)
 
     def output(self) -> Bundle:
-        """Return the turn as notebook output; empty until it has ended."""
-        if not self._output and self.has_ended:
+        """Return the turn as notebook output; until it has ended, its prompt and where its answer will be found."""
+        if not self.has_ended:
+            prompt = Section("prompt", split_content(self.prompt)[0], "user")
+            return transcript.render([prompt, Section("note", UNFINISHED)])
+        if not self._output:
             self._output = transcript.turn_bundle(self)
         return self._output
 
@@ -180,8 +191,9 @@ class ChatTurn(Turn):
 
 
 def chat_output(tree: ConversationTree) -> tuple[str, Bundle] | None:
-    """Return the branch in view as notebook output, with a title and the others folded below; None before an end."""
-    if not (turns := ended_turns(tree.path)):
+    """Return the branch in view as notebook output, with a title and the others folded below; None before a call."""
+    turns = [turn for turn in tree.path if isinstance(turn, ChatTurn) and turn.panes]
+    if not turns:
         return None
     branches = []
     for branch in tree.other_branches:

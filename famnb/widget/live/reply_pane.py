@@ -35,6 +35,8 @@ _MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
 _UNSHOWN_KINDS = {"signature", *ATTACHED_KINDS}
 """Kinds of deltas that nobody reads while they come."""
 
+UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() lists it, famnb.Inspector(call_id) has it."
+"""The text in a file that was saved while a reply streamed."""
 EDITED = "edited by hand; the figures are those of the answer as it came"
 """The note at an answer that was edited."""
 BlockKind: TypeAlias = Literal["text", "thinking", "code"]

@@ -11,7 +11,7 @@ import msgspec
 from famnb.client.live_call import Stream
 from famnb.widget.html import facts, transcript
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.reply_pane import PaneView, ReplyPane, StreamLike, reply_so_far
+from famnb.widget.live.reply_pane import UNFINISHED, PaneView, ReplyPane, StreamLike, reply_so_far
 from famnb.widget.runtime.intent import urgent_intent
 from famnb.widget.runtime.output import Output, mark_as_shown
 from famnb.widget.runtime.tool import RELOADED, BaseTool, Flusher, keep_ended
@@ -20,8 +20,6 @@ from famnb.widget.runtime.view import View
 # Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
 GRACE_S = 2.0
 """Seconds for which a cell that is cancelled waits for its stopped call to end."""
-UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
-"""The text of a live view in a file that was saved while its reply streamed."""
 
 
 class RepliesView(View, frozen=True):
@@ -76,6 +74,10 @@ def viewer(stream: Stream) -> Iterator[None]:
     view = ReplyView(stream, blocking=True)
     output = Output()
     output.show(view, placeholder=UNFINISHED)
+    # A notebook that is opened again shows no widget's text, but an output below it.
+    meanwhile = Output()
+    if not output.captured:
+        meanwhile.show(view.saved_bundle())
     try:
         yield
     finally:
@@ -90,6 +92,7 @@ def viewer(stream: Stream) -> Iterator[None]:
             Output().show(bundle)
         else:
             output.replace(bundle)
+            meanwhile.replace({"text/plain": ""})
             if stream.reply.error is not None:
                 stream.reply.error.is_shown = facts.failure(stream.reply) is not None
         mark_as_shown(stream.reply)

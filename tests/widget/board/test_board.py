@@ -165,11 +165,11 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
         assert "not sent, since an answer is still being written" in board.error
         for form in board.saved().values():
             assert "Second?" in form
-            assert "has what came of them" in form
+            assert "was streaming here" in form
             assert "First?" in form
         board.stop()
         end_round(board)
-    assert "has what came of them" not in board.saved()["text/plain"]
+    assert "was streaming here" not in board.saved()["text/plain"]
 
 
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro", "temperature": 0.7}}

@@ -14,6 +14,7 @@ from famnb.api import Client
 from famnb.events import Delta
 from famnb.widget import Composer
 from famnb.widget.composer.turns import TurnCall, TurnPane
+from famnb.widget.live.reply_pane import UNFINISHED
 from tests.support.composers import (
     calls_of,
     choose_endpoint,
@@ -189,6 +190,17 @@ def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Clie
     html = composer.saved()["text/html"]
     assert html.count("<details") == 3
     assert "Something else.” · 2 turns" not in html, "what is in view needs no title"
+
+
+def test_what_is_saved_while_an_answer_streams_has_its_prompt_and_says_where_the_answer_is():
+    with famnb.serve(time_scale=5) as service, famnb.Client(base_url=service.url, api_key=service.key) as client:
+        composer = Composer(client, prompt="Write a long text.")
+        composer.submit()
+        wait_until(lambda: "Write a long text." in composer.saved()["text/plain"])
+        assert UNFINISHED in composer.saved()["text/plain"]
+        composer.stop()
+        wait_until_idle(composer)
+        assert UNFINISHED not in composer.saved()["text/plain"]
 
 
 def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: Client):
