@@ -74,10 +74,6 @@ def viewer(stream: Stream) -> Iterator[None]:
     view = ReplyView(stream, blocking=True)
     output = Output()
     output.show(view, placeholder=UNFINISHED)
-    # A notebook that is opened again shows no widget's text, but an output below it.
-    meanwhile = Output()
-    if not output.captured:
-        meanwhile.show(view.saved_bundle())
     try:
         yield
     finally:
@@ -92,7 +88,6 @@ def viewer(stream: Stream) -> Iterator[None]:
             Output().show(bundle)
         else:
             output.replace(bundle)
-            meanwhile.replace({"text/plain": ""})
             if stream.reply.error is not None:
                 stream.reply.error.is_shown = facts.failure(stream.reply) is not None
         mark_as_shown(stream.reply)

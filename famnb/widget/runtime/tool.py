@@ -414,17 +414,16 @@ class BaseTool(anywidget.AnyWidget):
     def update_saved(self) -> None:
         """Bring the saved output up to date."""
         if self._output is not None and self.can_replace_output:
-            self._output.replace(self.saved_bundle())
+            self._output.replace(self._saved_bundle())
 
     def show_saved(self, *, captured: bool) -> None:
         """Put the saved output below the tool; one inside an Output widget, `captured`, cannot be replaced later."""
         self._output = Output()
         self._output.captured = captured
         if not captured:
-            self._output.show(self.saved_bundle())
+            self._output.show(self._saved_bundle())
 
-    def saved_bundle(self) -> Bundle:
-        """Return what is saved, in whose place a page shows no error of a widget that it does not know."""
+    def _saved_bundle(self) -> Bundle:
         bundle = self.saved()
         return {**bundle, "text/html": _SAVED.format(SafeHtml(bundle["text/html"]))}
 

@@ -54,7 +54,7 @@ def test_an_error_that_the_live_view_shows_is_told_once(
         client.engine.viewer = viewer
         shell.user_ns["client"] = client
         shell.run_cell("client.ask('Hi')", store_history=True)
-    assert "FAM_API_KEY" in bundles(shell)[-2]["text/plain"]
+    assert "FAM_API_KEY" in bundles(shell)[-1]["text/plain"]
     traceback = capsys.readouterr().out
     assert "client.ask('Hi')" in traceback
     assert traceback.rstrip().endswith("AuthenticationError: shown above")
