@@ -400,14 +400,15 @@ def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str
         primary = next(finding for finding in findings if finding.row["primary"])
         gains = _gains(findings, most, has_first=not parts, has_size=False)
         nouns = [_QUESTIONS[name][1] for name in _open_questions(findings, primary, has_cost=has_cost)]
-        if gains and doubt == "brief" and not primary.better:
+        settled = primary.doubt(alone=not gains) if primary.is_settled else ""
+        if gains and doubt == "brief" and not (primary.better or settled):
             name = "score" if primary.metric.is_score else primary.metric.name
             nouns.insert(0, _QUESTIONS[name][1] if name in _QUESTIONS else primary.metric.title)
-        elif not primary.better:
+        elif not (primary.better or settled):
             unclear.append(primary)
-        if gains:
-            rest = f", its {_list(nouns)} unclear" if nouns and doubt != "bare" else ""
-            parts.append(f"{primary.second} {gains}{rest}")
+        rest = f", its {_list(nouns)} unclear" if gains and nouns and doubt != "bare" else ""
+        claims = [f"{primary.second} {gains}{rest}"] if gains else []
+        parts += [*claims, *([settled] if settled and not (gains and doubt == "bare") else [])]
     apart_count = sum(finding.row["apart_s"] > MAX_APART_S for finding in unclear)
     if apart_count:
         parts.append(f"{apart_count} of {len(pairs)} pairs were asked at different times")
@@ -553,6 +554,10 @@ class PairFinding:
         is_unchanged = row["statistic"] == SHARE and row["share"] == row["share_more"] == 0
         self.is_equal = is_unchanged or (self.is_same and effect.low == effect.none)
         """Whether no pair differs."""
+        is_as_good = row["standing"] in ("equivalent", "not worse")
+        is_as_good |= self.is_equal and not row["apart_s"] > MAX_APART_S
+        self.is_settled = is_as_good and not row["clear"]
+        """Whether no difference is clear, yet the second is shown not to be worse, or is the same in all pairs."""
         self.conjunction = "as" if row["metric"] == COST and self.is_ratio else "than"
         name = "score" if self.metric.is_score else self.metric.name
         self.phrases = _PHRASES.get(name, _PHRASES[""])

@@ -72,7 +72,7 @@ class StepResult:
     share: stats.Interval | None
     """Of calls that keep the objective; None without one."""
     goodput_per_s: float | None
-    """Calls a second that keep it; None without an objective."""
+    """Of these answers, those that keep it; None without an objective."""
     first_s: tuple[float, float]
     """Median and 95th percentile of the first content since the call was due, in seconds; NaN where not known."""
     latency_s: tuple[float, float]
@@ -97,6 +97,7 @@ def measure_step(step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: floa
     end_s = float(calls["end_s"].max()) if len(calls) else 0.0
     window = step.warmup_s, max(min(end_s, step.duration_s), step.warmup_s + 1e-9)
     span_s = window[1] - window[0]
+    answers = calls[calls["status"].isin(ANSWERED) & calls["end_s"].between(*window)]
     share = goodput = None
     if has_slo and len(counted):
         met = counted["met"].fillna(False).astype(bool)
@@ -104,7 +105,7 @@ def measure_step(step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: floa
         blocks = np.minimum(since_s / span_s * BLOCKS, BLOCKS - 1).astype(int)
         rarest = min(len(set(blocks[met])), len(set(blocks[~met])))
         share = stats.share(met, clusters=blocks if rarest >= MIN_BLOCKS else None)
-        goodput = float(met.sum()) / span_s
+        goodput = float(answers["met"].fillna(False).sum()) / span_s
     verdict, note = _judge(end, step, calls, share, wanted, late_share)
     return StepResult(
         label=step.label,
@@ -112,7 +113,7 @@ def measure_step(step: Step, calls: pd.DataFrame, *, has_slo: bool, wanted: floa
         verdict=verdict,
         n=len(counted),
         failed=int((~answered).sum()),
-        answered_per_s=float((calls["status"].isin(ANSWERED) & calls["end_s"].between(*window)).sum()) / span_s,
+        answered_per_s=len(answers) / span_s,
         share=share,
         goodput_per_s=goodput,
         first_s=_quantiles(counted["first_s"]),

@@ -102,15 +102,15 @@ def _measure(calls: pd.DataFrame, counted: pd.DataFrame) -> dict[str, float]:
     due, end = counted["due_s"].to_numpy(dtype=float), calls["end_s"].to_numpy(dtype=float, na_value=math.nan)
     first, last = (float(due.min()), float(due.max())) if len(due) else (math.nan, math.nan)
     span_s = max(last - first, 1e-9)
-    is_answered = calls["status"].isin(ANSWERED).to_numpy(dtype=bool)
+    answers = calls[calls["status"].isin(ANSWERED).to_numpy(dtype=bool) & (end >= first) & (end <= last)]
     latency = counted.loc[counted["status"].isin(ANSWERED), "latency_s"].dropna().to_numpy(dtype=float)
-    kept = counted["met"].fillna(False).astype(bool) if counted["met"].notna().any() else None
+    has_slo = bool(counted["met"].notna().any())
     return {
         "n": len(counted),
         "offered": float(calls["offered"].iloc[0]),
-        "answered": float((is_answered & (end >= first) & (end <= last)).sum()) / span_s,
-        "kept": math.nan if kept is None else float(kept.sum()) / span_s,
-        "share": math.nan if kept is None else float(kept.mean()),
+        "answered": len(answers) / span_s,
+        "kept": float(answers["met"].fillna(False).sum()) / span_s if has_slo else math.nan,
+        "share": float(counted["met"].fillna(False).mean()) if has_slo else math.nan,
         "p50": float(np.quantile(latency, 0.5)) if len(latency) else math.nan,
         "p95": float(np.quantile(latency, 0.95)) if len(latency) >= MIN_P95 else math.nan,
     }

@@ -249,6 +249,14 @@ def test_of_three_variants_each_says_what_it_gains_and_loses():
     )
 
 
+def test_of_three_variants_what_is_as_good_within_its_margin_is_not_unclear():
+    columns = {"score_exact": (np.ones(60), np.repeat([0.0, 1.0], [2, 58]), np.repeat([0.0, 1.0], [20, 40]))}
+    columns["e2e_s"] = (spread(60, 2, 0.1), spread(60, 1, 0.1, 1), spread(60, 1.5, 0.1, 2))
+    found = summary(frame(60, variants=("base", "b", "c"), **columns), margin=0.2)
+    assert found.headline.startswith("b finishes 1.01 s sooner than base; its answers are as good, within 0.2; c ")
+    assert "unclear" not in found.headline
+
+
 def test_without_a_score_the_first_sentence_says_so():
     found = summary(frame(60, e2e_s=(spread(60, 2, 0.1), spread(60, 1, 0.1, 1))))
     assert found.headline.endswith("; no score judges the answers.")

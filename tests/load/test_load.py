@@ -240,6 +240,18 @@ def test_calls_that_were_stopped_have_no_part_in_the_latencies():
     assert measure_step(step, calls, has_slo=True, wanted=0.9, end="drain").latency_s == (0.2, 0.2)
 
 
+@pytest.mark.parametrize("latency_s", [0.2, 8])
+def test_no_more_calls_keep_the_objective_than_are_answered(latency_s: float):
+    """Both are rates over one span: an answer that came after it is in neither."""
+    step = Step("10/s", 10, due=pd.Series(range(100)).to_numpy() / 10, duration_s=10, warmup_s=0, drain_s=10)
+    calls = calls_of_a_step(0, latency_s)
+    found = measure_step(step, calls, has_slo=True, wanted=0.9)
+    assert found.answered_per_s == found.goodput_per_s == pytest.approx(10 - latency_s, abs=0.2)
+    figure = famnb.plot.load(calls.assign(step="10/s", offered=10.0), figsize=(6.4, 6))
+    drawn = {line.get_label(): line.get_ydata()[0] for axes in figure.axes for line in axes.lines}
+    assert drawn["kept the objective"] == drawn["answered"] == pytest.approx(10 - latency_s, abs=0.2)
+
+
 def test_a_step_of_a_client_that_was_late_says_nothing_of_the_service():
     """A tenth of what was measured may be this process's own; beyond it the step is invalid."""
     step = Step("10/s", 10, due=pd.Series(range(100)).to_numpy() / 10, duration_s=10, warmup_s=0, drain_s=10)

@@ -600,13 +600,16 @@ class Composer(FormTool):
         labels = {"talk": self._tree.id, "turn": str(len(turn.path))}
         schema = self._editor.draft.schema if self._editor.endpoint.traits.format else None
         try:
-            return self._runner.start(self._client, requests, schema=schema, labels=labels)
+            stream = self._runner.start(self._client, requests, schema=schema, labels=labels)
         except BaseException:
             # Nothing was sent, so the conversation stays as it was.
             self._tree.remove(turn, head=head)
             self._idle.set()
             self.refresh()
             raise
+        # A file that is saved before the answer has ended has its prompt.
+        self.update_saved()
+        return stream
 
     def _find_turn(self, index: int) -> ChatTurn:
         path = self._path
@@ -629,9 +632,6 @@ class Composer(FormTool):
             prompts = [] if call.index else transcript.prompt_sections(request, whole=turn.before is None)
             turn.panes.append(TurnPane(call, key=f"{turn.key}.{call.index}", prompts=prompts))
             self.follow(turn.panes[-1:], on_end=call.shown.set)
-            if not call.index:
-                # A file that is saved before the answer has ended has its prompt.
-                self.update_saved()
 
     def _on_tool_change(self) -> None:
         with self.lock:

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pydantic
 import pytest
@@ -201,6 +202,16 @@ def test_what_is_saved_while_an_answer_streams_has_its_prompt_and_says_where_the
         composer.stop()
         wait_until_idle(composer)
         assert UNFINISHED not in composer.saved()["text/plain"]
+
+
+def test_a_turn_that_cannot_be_drawn_for_the_file_is_answered_all_the_same(client: Client):
+    composer = with_two_turns(client)
+    with mock.patch.object(composer, "update_saved", side_effect=[ZeroDivisionError, None]):
+        with pytest.raises(ZeroDivisionError):
+            composer.say("And now?")
+        wait_until_idle(composer)
+    assert [reply.status for reply in composer.replies] == ["completed"] * 3
+    assert prompts(composer)[-1] == "And now?"
 
 
 def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: Client):
