@@ -129,7 +129,7 @@ def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     for label in ("small", "large"):
-        expect(pane(shown, label).locator(".famnb-state")).to_contain_text("The kernel has ended")
+        expect(pane(shown, label).locator(".famnb-state")).to_contain_text("the kernel has ended")
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
     expect(shown.get_by_role("button", name="Stop all")).to_be_disabled()
     expect(shown.get_by_role("alert").filter(has_text="run the notebook again")).to_be_visible()

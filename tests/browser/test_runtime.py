@@ -146,11 +146,9 @@ def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(live: Bridge, strea
     live.page.evaluate("window.notifyListeners('comm_live_update')")
     expect(live.page.get_by_role("alert").filter(has_text="kernel has ended")).to_be_visible()
     expect(live.page.locator(".famnb-state")).to_contain_text("kernel has ended")
-    expect(live.page.get_by_role("button", name="Stop")).to_be_disabled()
     expect(live.page.get_by_role("button", name="Copy answer")).to_be_enabled()
-    shown = live.page.locator(".famnb-clock").inner_text()
-    live.page.clock.fast_forward(60_000)
-    assert live.page.locator(".famnb-clock").inner_text() == shown
+    expect(live.page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(live.page.locator(".famnb-clock")).to_have_count(0)
 
 
 def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(live: Bridge):

@@ -2,7 +2,7 @@
 // parts below.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { LOST, memo, useFollowEnd, useStop, useTool } from "../runtime/tool.js";
+import { memo, useFollowEnd, useStop, useTool } from "../runtime/tool.js";
 import { Button, CopyButton } from "./button.js";
 import { Help } from "./html.js";
 import { Markdown } from "./markdown.js";
@@ -56,13 +56,11 @@ export function Prompts({ prompts }) {
 }
 
 function Clock({ elapsed }) {
-  const { isLost } = useTool();
   const [now, setNow] = useState(performance.now());
   useEffect(() => {
-    if (isLost) return undefined;
     const timer = setInterval(() => setNow(performance.now()), 500);
     return () => clearInterval(timer);
-  }, [isLost]);
+  }, []);
   const seconds = elapsed.value + (Math.max(now, elapsed.since) - elapsed.since) / 1000;
   return html`<span class="famnb-clock">${Math.floor(seconds)} s</span>`;
 }
@@ -72,14 +70,16 @@ export function PaneHead({ pane, label = pane.head, target = "" }) {
   const { isLost, outbox } = useTool();
   const { stop, trouble } = useStop();
   const isStopping = outbox.isPending("stop", pane.key);
-  const status = isLost && pane.isRunning ? LOST : isStopping ? "stopping …" : pane.status;
+  const isRunning = pane.isRunning && !isLost;
+  // What to do then is said once, above.
+  const status = isLost && pane.isRunning ? "cut off: the kernel has ended" : isStopping ? "stopping …" : pane.status;
   return html`<div class="famnb-head">
     <strong>${label}</strong>
     ${target && html`<span class="famnb-hint">${target}</span>`}
     ${pane.badges.map(({ text, tone }) => html`<span class=${`famnb-badge famnb-badge-${tone}`}>${text}</span>`)}
     <span class="famnb-state" role="status">${status}</span>
-    ${pane.isRunning && html`<${Clock} elapsed=${pane.elapsed} />`}
-    ${pane.isRunning && pane.hasStop && html`<${Button} class="famnb-stop" label="Stop" locked=${isStopping} press=${() => stop(pane.key)} />`}
+    ${isRunning && html`<${Clock} elapsed=${pane.elapsed} />`}
+    ${isRunning && pane.hasStop && html`<${Button} class="famnb-stop" label="Stop" locked=${isStopping} press=${() => stop(pane.key)} />`}
     ${trouble && html`<span class="famnb-note">${trouble}</span>`}
   </div>`;
 }

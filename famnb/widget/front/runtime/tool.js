@@ -8,7 +8,7 @@ import { Store } from "./store.js";
 const WAITING_MS = 1000; // before a page without a view says that it waits
 const ACKNOWLEDGE_MS = 300; // a kernel that can read Stop has answered by then; after that it is interrupted
 
-export const LOST = "The kernel has ended: run the notebook again, from its first cell. famnb.calls() lists what was answered, famnb.Inspector(call_id) shows it.";
+const LOST = "The kernel has ended: run the notebook again, from its first cell. famnb.calls() lists what was answered, famnb.Inspector(call_id) shows it.";
 
 /**
  * @typedef {object} ToolState what a component can ask of its tool
