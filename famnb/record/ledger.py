@@ -392,7 +392,7 @@ class Ledger:
         has_answer = token_estimates.has_answer(exchange.http_status)
         # Measuring a long conversation takes longer than all the rest, so only if its length is needed.
         needs_input = has_answer and reply.usage.input_tokens is None
-        estimate = token_estimates.estimate_usage(
+        usage, low, high = token_estimates.estimate_usage(
             reply.usage,
             input_chars=serialize.input_chars(request) if needs_input else None,
             output_chars=reply.output_chars if has_answer else None,
@@ -401,9 +401,9 @@ class Ledger:
         )
         return prices.cost(
             model,
-            estimate.usage,
+            usage,
             exchange.started_at,
-            between=(estimate.low, estimate.high),
+            between=(low, high),
             has_cache_writes=exchange.endpoint.traits.has_cache_writes,
             service=exchange.profile,
             reply_model=reply.model if names_deployments(exchange.profile) else "",

@@ -55,14 +55,6 @@ class TokenFit(msgspec.Struct, frozen=True):
     """Of replies that may have hidden their reasoning, which count tokens that no character stands for."""
 
 
-class UsageEstimate(msgspec.Struct, frozen=True):
-    """Usage with what was missing estimated, and the same at the low and the high end."""
-
-    usage: Usage
-    low: Usage
-    high: Usage
-
-
 class MathFunctions(NamedTuple):
     """The functions that a formula needs for its kind of numbers, so that it is written once for both kinds.
 
@@ -108,15 +100,16 @@ def tokens_with_hidden_reasoning(chars: Any, fit: TokenFit, cap: Any, functions:
 
 def estimate_usage(
     usage: Usage, *, input_chars: int | None, output_chars: int | None, fit: TokenFit, hidden_cap: int | None = None
-) -> UsageEstimate:
-    """Return `usage` with absent input and output counts derived from the total, else estimated, and its bounds.
+) -> tuple[Usage, Usage, Usage]:
+    """Return `usage` with absent input and output counts derived from the total, else estimated, and its low and high
+    end.
 
     A length, in characters, that is None or 0 leaves its count absent: nothing is known then, which is not 0.
     `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them: NO_CAP
     leaves the high end open, as None. Without one the text shows all.
     """
     if usage.input_tokens is not None and usage.output_tokens is not None:
-        return UsageEstimate(usage, *contradiction_bounds(usage)) if usage.is_contradictory else _certain(usage)
+        return usage, *(contradiction_bounds(usage) if usage.is_contradictory else (usage, usage))
     usage = _derive_from_total(usage)
     estimates: dict[str, Sequence[Any]] = {}
     if usage.input_tokens is None and input_chars:
@@ -128,7 +121,7 @@ def estimate_usage(
             else tokens_with_hidden_reasoning(output_chars, fit, hidden_cap or math.inf, NUMBERS)
         )
     if not estimates:
-        return _certain(usage)
+        return usage, usage, usage
     inputs = estimates.get("input_tokens", [usage.input_tokens] * 3)
     outputs = estimates.get("output_tokens", [usage.output_tokens] * 3)
     if usage.total_tokens is None and inputs[0] is not None and outputs[0] is not None:
@@ -139,11 +132,7 @@ def estimate_usage(
         msgspec.structs.replace(usage, estimated=marks, **dict(zip(estimates, values, strict=True)))
         for values in zip(*estimates.values(), strict=True)
     )
-    return UsageEstimate(mid, low, high)
-
-
-def _certain(usage: Usage) -> UsageEstimate:
-    return UsageEstimate(usage, usage, usage)
+    return mid, low, high
 
 
 def contradiction_bounds(usage: Usage) -> tuple[Usage, Usage]:

@@ -34,7 +34,7 @@ def test_one_odd_reply_among_hundreds_does_not_widen_the_interval():
 def test_hidden_reasoning_may_be_all_that_the_cap_allows():
     fit = TokenFit(output=TokenRatio(0.25, 0.2, 0.3, 9), reasoned=TokenRatio(2.0, 1.0, 4.0, 9))
     figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=fit, hidden_cap=512)
-    assert [u.output_tokens for u in (figures.low, figures.usage, figures.high)] == [2, 20, 512]
+    assert [u.output_tokens for u in figures] == [20, 2, 512]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,11 @@ def test_thinking_that_is_shown_may_be_a_summary_of_a_real_models():
 
 
 def test_without_a_cap_nothing_limits_what_came_nor_what_it_cost():
-    figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=TokenFit(), hidden_cap=NO_CAP)
-    assert (figures.low.output_tokens, figures.usage.output_tokens, figures.high.output_tokens) == (1, 2, None)
-    cost = famnb.prices.cost("fam-mini", figures.usage, between=(figures.low, figures.high))
+    usage, *ends = estimate_usage(
+        Usage(input_tokens=1), input_chars=4, output_chars=10, fit=TokenFit(), hidden_cap=NO_CAP
+    )
+    assert [u.output_tokens for u in (usage, *ends)] == [2, 1, None]
+    cost = famnb.prices.cost("fam-mini", usage, between=tuple(ends))
     assert (cost.exact, cost.high) == (False, Decimal("Infinity"))
     assert str(cost).startswith("≥ $0.00")
 
@@ -78,22 +80,22 @@ def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Le
 
 def test_estimates_are_marked_and_bounded():
     figures = estimate_usage(Usage(), input_chars=80, output_chars=400, fit=TokenFit())
-    assert figures.usage.estimated == ("input_tokens", "output_tokens", "total_tokens")
-    each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in (figures.usage, figures.low, figures.high)]
+    assert figures[0].estimated == ("input_tokens", "output_tokens", "total_tokens")
+    each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in figures]
     assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
 
 
 @pytest.mark.parametrize(("total", "input_tokens", "source"), [(None, 20, "estimated"), (10, 3, "derived")])
 def test_what_was_reported_stays_and_a_total_derives_what_is_missing(total, input_tokens, source):
     usage = Usage(output_tokens=7, total_tokens=total)
-    usage = estimate_usage(usage, input_chars=80, output_chars=400, fit=TokenFit()).usage
+    usage, _, _ = estimate_usage(usage, input_chars=80, output_chars=400, fit=TokenFit())
     assert (usage.output_tokens, usage.source("output_tokens")) == (7, "reported")
     assert (usage.input_tokens, usage.source("input_tokens")) == (input_tokens, source)
 
 
 @pytest.mark.parametrize("chars", [None, 0])
 def test_nothing_to_measure_is_absent_not_zero(chars: int | None):
-    assert estimate_usage(Usage(), input_chars=chars, output_chars=chars, fit=TokenFit()).usage == Usage()
+    assert estimate_usage(Usage(), input_chars=chars, output_chars=chars, fit=TokenFit())[0] == Usage()
 
 
 @pytest.mark.parametrize(
