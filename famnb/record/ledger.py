@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 import msgspec
 import platformdirs
@@ -24,7 +24,7 @@ from famnb.client.live_call import Stream
 from famnb.client.replay import play
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, names_deployments
-from famnb.record import schema, serialize, sql, token_estimates
+from famnb.record import maintenance, schema, serialize, sql, token_estimates
 from famnb.record.filters import Filters, where
 from famnb.record.owner import OwnerProcess, this_process
 from famnb.record.price import Cost
@@ -35,10 +35,6 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.secret_patterns import mask_keys
 from famnb.timing import Read
-
-# Imported late, by the methods that call them: a first client only records.
-if TYPE_CHECKING:
-    from famnb.record import maintenance
 
 # Fitting reads hundreds of rows, and one more call changes the result little.
 FIT_S = 60.0
@@ -240,8 +236,6 @@ class Ledger:
 
     def info(self) -> maintenance.LedgerInfo:
         """Return what it holds: calls by status, model and endpoint, times, sizes. LedgerError if it cannot be read."""
-        from famnb.record import maintenance
-
         self.settle()
         with self.reading() as connection:
             return maintenance.info(self.path, connection)
@@ -260,8 +254,6 @@ class Ledger:
         only those that are both. `payloads_only` keeps the rows with their metrics and deletes what came from the
         socket. `dry_run` only counts. ValueError without a limit, LedgerError if the file cannot be written.
         """
-        from famnb.record import maintenance
-
         self.settle()
         return maintenance.prune(
             self.path, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run
@@ -275,8 +267,6 @@ class Ledger:
         tag, status. `famnb.calls(…).to_parquet(path)` writes the columns of the frame instead, for other tools.
         LedgerError if either cannot be used.
         """
-        from famnb.record import maintenance
-
         target = Path(path).expanduser().resolve()
         if target.suffix in (".parquet", ".csv"):
             raise InvalidRequest(
@@ -297,6 +287,7 @@ class Ledger:
         OpenTelemetry spans (see `famnb.record.foreign`). What such a file does not say is missing. LedgerError for any
         other file, or if the ledger cannot be written.
         """
+        # Only here: few ever load what another tool recorded, and everybody's first client would wait for it.
         from famnb.record import foreign
 
         path = Path(path)
