@@ -168,7 +168,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
         host, port = (proxy.host, proxy.port) if proxy is not None else (route.host, route.port)
         is_proxy_tls = proxy is not None and proxy.is_tls
         # First: without certificates there is no use in connecting.
-        context = self._context() if route.is_tls or is_proxy_tls else None
+        context = (self._tls or default_context()) if route.is_tls or is_proxy_tls else None
         async with contextlib.AsyncExitStack() as stack:
             sock = await aiohappyeyeballs.start_connection(
                 await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM),
@@ -197,14 +197,6 @@ class StampedTransport(httpx.AsyncBaseTransport):
             stack.pop_all()  # from here on the connection closes it
         self._open.add(connection)
         return connection
-
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is not None:
-            return self._tls
-        try:
-            return default_context()
-        except OSError as failure:
-            raise OSError(f"the certificates cannot be loaded: {failure}; see SSL_CERT_FILE") from None
 
 
 class _Channel:

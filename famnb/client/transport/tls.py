@@ -18,7 +18,10 @@ def default_context() -> ssl.SSLContext:
 
     Loading the authorities takes long enough to do it once, and only if needed. Raises OSError.
     """
-    return httpx.create_ssl_context()
+    try:
+        return httpx.create_ssl_context()
+    except OSError as failure:
+        raise OSError(f"the certificates cannot be loaded: {failure}; see SSL_CERT_FILE") from None
 
 
 class TLSLayer:
