@@ -42,10 +42,9 @@ RETRY_S = 2.0
 STUCK_S = 0.25
 """Seconds after which a transaction is taken for stuck: jobs are prepared where they are submitted then."""
 # Longer than a lock is waited for, which is trouble of another kind.
-HANG_S = 8.0
-"""Seconds after which the user is warned of a transaction that does not end."""
 PATIENCE_S = 10.0
-"""Seconds that `flush`, so a reader and the end of the process, waits for a disk that does not answer."""
+"""Seconds of a transaction after which the user is warned, and which `flush`, so a reader and the end of the process,
+waits for a disk that does not answer."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -110,8 +109,8 @@ class LedgerWriter:
             # So nobody waits for the disk, and what waits is counted as memory.
             self._prepare()
             self._finish([job for job in self._jobs if job.is_prepared and not job.urgent])
-            if self._busy_s() > HANG_S:
-                self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
+            if self._busy_s() > PATIENCE_S:
+                self._warn_of_trouble(f"the file system has not answered for {PATIENCE_S:g} s")
         return job.future
 
     @property

@@ -183,7 +183,7 @@ from famnb.record import Ledger, writer
 from tests.support.exchanges import exchange
 from tests.support.waiting import wait_until
 flag, then = Path(sys.argv[2]), sys.argv[3]
-writer.PATIENCE_S, writer.HANG_S = 1.0, 0.5
+writer.PATIENCE_S = 1.0
 ledger = Ledger(sys.argv[1])
 ledger.on_close(exchange()).result()
 flag.touch()
