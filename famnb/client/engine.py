@@ -408,7 +408,6 @@ class CallEngine:
             exchange=exchange,
             # Encoded on the caller's thread: the I/O thread is what all timings depend on.
             body=exchange.request.body_json(),
-            streams=exchange.request.streams,
             limiter=None if limiters is None else limiters[self._origins[exchange.url]],
             retries=retries or self.retries,
             now_ns=self.clock.monotonic_ns,
@@ -585,13 +584,14 @@ class CallEngine:
         """Send the request once and read the response; raises unless that is a complete reply."""
         call.timer.expect("pool")
         async with service.free:
+            streams = call.exchange.request.streams
             # A whole reply has no first event to wait for.
-            call.timer.expect("first_event" if call.streams else "total")
+            call.timer.expect("first_event" if streams else "total")
             call.start_attempt()
             async with service.sender.send(
                 call.exchange.url,
                 call.body,
-                streams=call.streams,
+                streams=streams,
                 features=self.profile.feature_headers(call.body) if self.profile.features else {},
                 on_sent=call.mark_sent,
             ) as response:
@@ -613,7 +613,7 @@ class CallEngine:
             raise await self._read_error(call, response)
         is_json = response.content_type.endswith("json")
         # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
-        streamed = response.content_type == "text/event-stream" or (call.streams and not is_json)
+        streamed = response.content_type == "text/event-stream" or (exchange.request.streams and not is_json)
         try:
             await read_response(call, response, streamed=streamed, mask=self.credential.mask_bytes)
         except ResponseFormatError as fault:

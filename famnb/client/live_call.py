@@ -192,8 +192,6 @@ class LiveCall:
     exchange: Exchange
     body: bytes
     """The request's JSON, the same bytes for every attempt."""
-    streams: bool = False
-    """Whether the reply is asked for as a stream."""
     buffer: EventBuffer = dataclasses.field(default_factory=EventBuffer)
     limiter: ConcurrencyLimiter | None = None
     """Where a call of `send_many` waits for its turn; None for a call that is sent at once."""
