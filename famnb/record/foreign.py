@@ -34,7 +34,6 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, ResponseFormatError, status_error
 from famnb.profiles import VENDOR_NAMES, find_endpoints
 from famnb.record import schema, serialize
-from famnb.record.owner import this_process
 from famnb.request import Request
 from famnb.timing import Read, Timing
 from famnb.wire import lenient_json
@@ -162,7 +161,7 @@ def load(ledger: Any, path: Path) -> int:
     for format_, row in rows:
         exchange, known = _make_call(format_, row, modified_at)
         exchange.reply = dataclasses.replace(exchange.reply, cost=ledger.cost(exchange, exchange.reply))
-        records.append((exchange.id, serialize.import_call(exchange, this_process(), known)))
+        records.append((exchange.id, serialize.import_call(exchange, known)))
     added = 0
     try:
         with contextlib.closing(schema.open_to_write(ledger.path)) as connection:

@@ -26,7 +26,7 @@ from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownNa
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import maintenance, schema, serialize, sql, token_estimates
 from famnb.record.filters import Filters, where
-from famnb.record.owner import OwnerProcess, this_process
+from famnb.record.owner import OwnerProcess
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
 from famnb.record.recorded_call import RecordedCall
@@ -82,16 +82,12 @@ class Ledger:
         """The fits that `cost` uses, by model, each with the monotonic time at which it was made."""
         self._shared = threading.local()
         """`connection`, if this thread shares one: see `sharing`."""
-        # To find out loads modules. On the I/O thread, beside a busy cell, each of their files would take it a turn of
-        # 20 ms, while connections run into their time limits.
-        this_process()
 
     def on_open(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""
         # On the writer's thread, since `on_close` needs a fit and may not wait for a query.
         refit = functools.partial(self._refit, getattr(exchange.request, "model", ""))
-        owner = this_process()
-        writer(self.path).submit(functools.partial(serialize.open_call, exchange, owner), then=refit)
+        writer(self.path).submit(functools.partial(serialize.open_call, exchange), then=refit)
 
     def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""
@@ -112,7 +108,7 @@ class Ledger:
             billing = msgspec.structs.replace(reply.usage.billing, broken_tries=exchange.broken_tries)
             reply = dataclasses.replace(reply, usage=msgspec.structs.replace(reply.usage, billing=billing))
         exchange.reply = dataclasses.replace(reply, cost=self.cost(exchange, reply))
-        written = writer(self.path).submit(functools.partial(serialize.close_call, exchange, this_process()))
+        written = writer(self.path).submit(functools.partial(serialize.close_call, exchange))
         if self.listeners:
             written.add_done_callback(lambda _: [listener(exchange.id) for listener in tuple(self.listeners)])
         return written

@@ -7,6 +7,8 @@ import os
 import platform
 from typing import NamedTuple
 
+import psutil
+
 # psutil derives a start from the wall clock, which may be adjusted between two looks. A process id is seldom used again
 # within so short a time.
 SAME_START_S = 2.0
@@ -26,8 +28,6 @@ class OwnerProcess(NamedTuple):
         """Whether it may still run; True for a process of another machine, which cannot be asked."""
         if self.host != platform.node():
             return True
-        import psutil  # late, as in `_describe_process`
-
         try:
             process = psutil.Process(self.pid)
             # A zombie has ended; only its parent has not read its exit status yet.
@@ -46,6 +46,4 @@ def this_process() -> OwnerProcess:
 @functools.lru_cache(maxsize=1)
 def _describe_process(pid: int) -> OwnerProcess:
     """Cached by process id, so that a forked child is not taken for its parent."""
-    import psutil  # late, since only who records or reads calls needs it
-
     return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())

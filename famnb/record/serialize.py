@@ -19,7 +19,7 @@ from famnb.client.exchange import Exchange
 from famnb.events import COUNTS, Billing
 from famnb.record import sql, token_estimates
 from famnb.record.backlog import Statement
-from famnb.record.owner import OwnerProcess
+from famnb.record.owner import this_process
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.neutral import PromptTurn
@@ -43,11 +43,11 @@ _COST_ENDS = {"_": "usd", "_low_": "low", "_high_": "high"}
 _READS = msgspec.msgpack.Decoder(list[Read])
 
 
-def open_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
-    """Write the row of a call that starts: running, and owned by the process that makes it."""
+def open_call(exchange: Exchange) -> list[Statement]:
+    """Write the row of a call that starts: running, and owned by this process."""
     return [
         _insert_request(exchange),
-        _upsert({**_request_columns(exchange, owner), **_progress_columns(exchange), "status": "running"}),
+        _upsert({**_request_columns(exchange), **_progress_columns(exchange), "status": "running"}),
     ]
 
 
@@ -57,12 +57,12 @@ def append_reads(exchange: Exchange, reads: Sequence[Read], *, seq: int) -> list
     return [*delete, _insert_piece(exchange.id, seq, reads), _update(exchange.id, _progress_columns(exchange))]
 
 
-def close_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
+def close_call(exchange: Exchange) -> list[Statement]:
     """Write the final row of a call and all its reads, in place of all that was written about it before.
 
     All of it, though the row is there already: the file may have been deleted, or unwritable, since the call began.
     """
-    values = {**_request_columns(exchange, owner), **_progress_columns(exchange), **outcome_columns(exchange.reply)}
+    values = {**_request_columns(exchange), **_progress_columns(exchange), **outcome_columns(exchange.reply)}
     return [
         _insert_request(exchange),
         _upsert(values),
@@ -71,13 +71,13 @@ def close_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
     ]
 
 
-def import_call(exchange: Exchange, owner: OwnerProcess, columns: Mapping[str, Any]) -> list[Statement]:
+def import_call(exchange: Exchange, columns: Mapping[str, Any]) -> list[Statement]:
     """Write the row of a call that another tool has recorded; `columns` say what of it is known.
 
     How often it was tried is not, by which the ledger knows that its times are those of the row.
     """
     values = {
-        **_request_columns(exchange, owner),
+        **_request_columns(exchange),
         **outcome_columns(exchange.reply),
         "end_ns": exchange.end_ns,
         **columns,
@@ -200,9 +200,9 @@ def moment(us: int) -> datetime:
     return EPOCH + timedelta(microseconds=us)
 
 
-def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
+def _request_columns(exchange: Exchange) -> dict[str, Any]:
     """The columns that are known when a call starts."""
-    request, labels = exchange.request, exchange.labels
+    request, labels, owner = exchange.request, exchange.labels, this_process()
     settings = request.settings()
     turns = request.turns()
     # The user's last message, or the last message if none is the user's.

@@ -246,7 +246,7 @@ import os, sys, warnings
 from tests.support.exchanges import exchange
 from famnb.record import Ledger
 # Loads everything while this user may still read where Python is installed, also what is loaded late.
-import psutil, statistics, tomllib
+import statistics, tomllib
 exchange()
 if os.geteuid() == 0:
     os.setuid(65534)
