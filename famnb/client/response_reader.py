@@ -208,11 +208,6 @@ class ResponseReader:
         )
 
     def _make_read(self, data: Sequence[bytes], t_ns: int, late_ns: int | None, blurred: bool) -> Read:
-        if len(data) == 1:
-            return Read(t_ns, (self._mask(data[0]),), late_ns, blurred)
-        # No secret has a line end in it, so one look at all of them tells whether any must be looked at by itself.
-        if self._mask(joined := b"\n".join(data)) == joined:
-            return Read(t_ns, tuple(data), late_ns, blurred)
         return Read(t_ns, tuple(map(self._mask, data)), late_ns, blurred)
 
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
