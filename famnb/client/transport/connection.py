@@ -13,7 +13,7 @@ import collections
 import contextlib
 import re
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import httptools
@@ -194,6 +194,25 @@ def blur_merged(arrival: Arrival) -> Arrival:
 
 Feed: TypeAlias = Callable[[bytes, Arrival], object]
 """Takes a piece of a body and when it came; returns True for no more. What it raises ends the delivery."""
+
+
+async def iterate_pieces(deliver: Callable[[Feed], Awaitable[None]]) -> AsyncGenerator[bytes, None]:
+    """Yield the pieces of a body as `deliver` brings them, until its end."""
+    pieces: list[bytes] = []
+
+    def take(content: bytes, _arrival: Arrival) -> bool:
+        pieces.append(content)
+        return True
+
+    while True:
+        await deliver(take)
+        if not pieces:
+            return
+        for piece in pieces:
+            yield piece
+        pieces.clear()
+
+
 # A reader that is slower than the network must not fill the memory.
 HELD_BYTES = 262_144
 """Beyond how many bytes of a body that nobody takes its connection is not read."""
@@ -238,18 +257,8 @@ class Body(httpx.AsyncByteStream):
         if self._failure is not None:
             raise self._failure
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces: list[bytes] = []
-
-        def take_one(content: bytes, _arrival: Arrival) -> bool:
-            pieces.append(content)
-            return True
-
-        while True:
-            await self.deliver(take_one)
-            if not pieces:
-                return
-            yield pieces.pop()
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return iterate_pieces(self.deliver)
 
     async def aclose(self) -> None:
         """Give up the rest, and with it the connection, if there is any."""

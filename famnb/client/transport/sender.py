@@ -19,7 +19,7 @@ import httpx
 
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines
-from famnb.client.transport.connection import Body, Feed, blur_merged
+from famnb.client.transport.connection import Body, Feed, blur_merged, iterate_pieces
 from famnb.client.transport.pool import StampedTransport, Trace
 from famnb.errors import ConnectError, FamnbError, ResponseFormatError, StreamInterrupted
 from famnb.timing import Arrival
@@ -85,21 +85,9 @@ class Response:
         if message is not None:
             raise StreamInterrupted(f"the connection to {self._host} broke off in the body: {message}")
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decoded; StreamInterrupted when it breaks off."""
-        pieces: list[bytes] = []
-
-        def take(content: bytes, _arrival: Arrival) -> bool:
-            pieces.append(content)
-            return True
-
-        while True:
-            await self.deliver(take)
-            if not pieces:
-                return
-            for piece in pieces:
-                yield piece
-            pieces.clear()
+        return iterate_pieces(self.deliver)
 
     async def aclose(self) -> None:
         """Give up what is left of the body; a connection whose body was read to its end can be used again."""
