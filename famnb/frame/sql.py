@@ -16,15 +16,14 @@ from famnb.errors import InvalidRequest
 from famnb.frame.calls import COMPUTED, calls
 from famnb.frame.columns import CALLS
 from famnb.record import Ledger, schema
-from famnb.record.ledger import HasLedger, ledger_of
+from famnb.record.ledger import STANDING, HasLedger, ledger_of
 
 _TIME = "strftime('%Y-%m-%d %H:%M:%S', {0} / 1000000, 'unixepoch') || printf('.%06d', {0} % 1000000)"
 _COMPUTED = tuple(column.name for column in CALLS if column.name in COMPUTED)
-_STANDING = "CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END"
 _EXPRESSIONS = {
     **{column.name: column.sql or column.name for column in CALLS},
     **{name: f"computed.{name}" for name in _COMPUTED},
-    "status": _STANDING,
+    "status": STANDING,
     "started_at": _TIME.format("started_us"),
 }
 _AT = _TIME.format("at_us")
