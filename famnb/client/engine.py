@@ -14,13 +14,16 @@ import dataclasses
 import itertools
 import logging
 import secrets
+import ssl
 import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import httpx
 
 from famnb import endpoints
 from famnb.client.auth import Credential
@@ -52,11 +55,6 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Arrival, Read
 from famnb.wire import errors, lenient_json
-
-if TYPE_CHECKING:
-    import ssl
-
-    import httpx
 
 # A choice: the caller waits for this, too, and without it the next call may need a new connection.
 DRAIN_S = 0.25
