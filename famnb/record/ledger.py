@@ -285,9 +285,12 @@ class Ledger:
         # Only here: few ever load what another tool recorded, and everybody's first client would wait for it.
         from famnb.record import foreign
 
-        path = Path(path)
-        with path.open("rb") as file:
-            is_ledger = file.read(len(schema.FILE_HEAD)) == schema.FILE_HEAD
+        path = Path(path).expanduser()
+        try:
+            with path.open("rb") as file:
+                is_ledger = file.read(len(schema.FILE_HEAD)) == schema.FILE_HEAD
+        except OSError as error:
+            raise LedgerError(f"{path} cannot be read: {error.strerror}") from error
         return Ledger(path).export(self.path) if is_ledger else foreign.load(self, path)
 
     @property

@@ -520,7 +520,7 @@ def write_price_file(path: Path, prices: Iterable[Price]) -> None:
 
 
 def _format_entry(price: Price) -> str:
-    values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
+    values: dict[str, str] = {"model": _format_text(price.model)}
     values |= {name: f"{amount:f}" for name in AMOUNTS if (amount := getattr(price, name)) is not None}
     if price.since is not None:
         is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
@@ -529,8 +529,13 @@ def _format_entry(price: Price) -> str:
         values["until_context"] = str(price.until_context)
     for name in ("service", "tier", "source"):
         if text := getattr(price, name):
-            values[name] = json.dumps(text, ensure_ascii=False)
+            values[name] = _format_text(text)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
+
+
+def _format_text(text: str) -> str:
+    # As JSON has it, but for the one control character that TOML alone forbids.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _COMMUNITY_NAMES = {

@@ -101,8 +101,7 @@ def tokens_with_hidden_reasoning(chars: Any, fit: TokenFit, cap: Any, functions:
 def estimate_usage(
     usage: Usage, *, input_chars: int | None, output_chars: int | None, fit: TokenFit, hidden_cap: int | None = None
 ) -> tuple[Usage, Usage, Usage]:
-    """Return `usage` with absent input and output counts derived from the total, else estimated, and its low and high
-    end.
+    """Return `usage` with absent input and output counts derived from the total, else estimated, and its two ends.
 
     A length, in characters, that is None or 0 leaves its count absent: nothing is known then, which is not 0.
     `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them: NO_CAP

@@ -254,3 +254,5 @@ def test_imported_calls_are_drawn_and_a_file_of_no_format_is_refused(tmp_path, c
     other = write(tmp_path, "notes.json", {"title": "Notes"})
     with pytest.raises(LedgerError, match=r"holds no calls.*litellm, langfuse, inspect, promptfoo, otel"):
         Ledger(tmp_path / "l.sqlite").load(other)
+    with pytest.raises(LedgerError, match=r"missing\.json cannot be read: No such file"):
+        Ledger(tmp_path / "l.sqlite").load(tmp_path / "missing.json")

@@ -63,10 +63,10 @@ def test_every_field_of_a_price_is_kept_to_the_last_digit_beside_what_the_file_h
     file.write_text(FILE)
     book = PriceBook(use_file=True)
     moment = "2026-05-01T12:30:00+02:00"
-    book.set('odd "name" é', input="0.0000001", output=1, search="0.01", tier="flex", since=moment, keep=True)
+    book.set('odd "name" é\x7f', input="0.0000001", output=1, search="0.01", tier="flex", since=moment, keep=True)
     book.set("fam-2-5-pro", input=9, output=9, service="vllm", keep=True)
     found = {(price.model, price.service, price.since): price for price in PriceBook(use_file=True)}
-    odd = found['odd "name" é', None, datetime(2026, 5, 1, 10, 30, tzinfo=UTC)]
+    odd = found['odd "name" é\x7f', None, datetime(2026, 5, 1, 10, 30, tzinfo=UTC)]
     assert (odd.input, odd.search, odd.tier, odd.cached) == (Decimal("0.0000001"), Decimal("0.01"), "flex", None)
     assert found["fam-2-5-pro", "vllm", None].input == 9
     assert found["fam-2-5-pro", None, datetime(2026, 3, 1, tzinfo=UTC)].until_context == 200_000
