@@ -105,8 +105,12 @@ class CallOutcome:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the service took the call and gave no answer, or cut it off."""
-        return is_failure(self.status, self.error) and not self.is_unavailable
+        """Whether the service took the call and gave no answer, or cut its stream off.
+
+        An interrupted call whose process or worker ended has not failed.
+        """
+        is_cut_off = self.status == "interrupted" and self.error == StreamInterrupted.__name__
+        return is_cut_off or (self.status == "failed" and not self.is_unavailable)
 
     @property
     def is_unavailable(self) -> bool:
@@ -126,14 +130,6 @@ class CallOutcome:
     def is_lost(self) -> bool:
         """Whether the worker that carried it is gone, so that its cell is to be run again."""
         return self.error == WorkerLost.__name__
-
-
-def is_failure(status: str, error: str | None) -> bool:
-    """Whether a call with this status and error has failed.
-
-    An interrupted call has if the service cut its stream off, not if a process or a worker ended.
-    """
-    return status == "failed" or (status == "interrupted" and error == StreamInterrupted.__name__)
 
 
 def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:

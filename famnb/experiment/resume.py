@@ -219,7 +219,7 @@ def _drop_unavailable(recorded: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows of an experiment's frame are failed calls by the rule of `is_failure`."""
+    """Which rows are failed calls by the rule of `CallOutcome.is_failure`, those included that no service took."""
     is_cut_off = frame["status"].isin(["interrupted"]) & frame["error"].isin([StreamInterrupted.__name__])
     return frame["status"].isin(["failed"]) | is_cut_off
 

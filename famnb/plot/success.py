@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import matplotlib.figure
@@ -13,8 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
-from famnb.experiment.budget import is_failure
-from famnb.experiment.resume import ANSWERED
+from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import format_count, format_interval, format_share
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN, draw_effect, mark_style, no_room_note, rows_that_fit
@@ -59,10 +57,7 @@ def success(
     frame, left_out = select_calls(frame)
     is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
     frame = frame.assign(**{name: None for name in ("error", "http_status") if name not in frame})
-    errors = frame["error"].astype(object)
-    judge = functools.cache(is_failure)
-    kinds = zip(frame["status"].astype(str), errors.where(errors.notna(), None), strict=True)
-    failed = np.fromiter((judge(status, error) for status, error in kinds), dtype=bool, count=len(frame))
+    failed = failures(frame).to_numpy(dtype=bool)
     is_tried = is_answered | failed
     room = rows_that_fit(size) if ax is None else None
     codes, groups = group_rows(frame[by], room)
@@ -97,8 +92,8 @@ def success(
     for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
         if share.n:
             draw_effect(canvas, index, share.value, share.low, share.high, index)
-        failures = share.n - round(share.value * share.n) if share.n else 0
-        facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
+        missed = share.n - round(share.value * share.n) if share.n else 0
+        facts = [format_interval(share, format_share), f"{missed:,} failed"] if share.n else ["no call ended"]
         handle = Line2D([], [], **mark_style(canvas, index))
         entries.append(LegendEntry(handle, group, facts, f"{share.n:,}"))
     canvas.set_row_names([f"{name} (n={share.n:,})" for name, share in zip(chart.names, shares, strict=True)])
