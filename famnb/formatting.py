@@ -164,6 +164,11 @@ def format_usd(amount: Decimal | float, *, more_digits: int = 0) -> str:
         return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
 
 
+def capitalize(text: str) -> str:
+    """The text with a capital first letter, the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def shorten(text: str, limit: int = 60) -> str:
     """The text in at most `limit` characters, the last of which is an ellipsis if it had more."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

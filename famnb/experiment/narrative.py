@@ -16,6 +16,7 @@ from famnb.formatting import (
     ESTIMATE_MARK,
     MAX_FACTOR,
     FormatValue,
+    capitalize,
     format_about,
     format_count,
     format_duration,
@@ -591,7 +592,7 @@ class PairFinding:
                 share, word = (row["share"], "less") if self.is_less else (row["share_more"], "more")
                 values += f", {word} in {format_percent(share)} of prompts"
             values += "; "
-        return f"{_capitalize(self.metric.title)}: {statement} ({values}{figures})."
+        return f"{capitalize(self.metric.title)}: {statement} ({values}{figures})."
 
     def claim(self) -> str:
         """A clear difference as a verb, with its size."""
@@ -640,7 +641,7 @@ class PairFinding:
                 f"{self.second} and {self.first} were asked {format_duration(row['apart_s'])} apart: nothing is claimed"
             )
         if self.is_equal:
-            title = _capitalize(self.metric.title) if alone else self.metric.title
+            title = capitalize(self.metric.title) if alone else self.metric.title
             return f"{title} is the same in all {format_count(n, 'prompt')}"
         would = ""
         if row["estimated"]:
@@ -690,10 +691,6 @@ class PairFinding:
         if row["p_value"] >= 1 - self.level:
             return f"{format_p(row['p_value'])} by itself"
         return f"not enough for one of {row['comparisons']} comparisons" if row["comparisons"] > 1 else ""
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _list(names: Sequence[str | None], word: str = "and") -> str:

@@ -15,7 +15,7 @@ from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import bounded_mean, compare_variants, judge, to_records
 from famnb.experiment.metrics import RATIO, find_metric, measure_column, read_bounds
 from famnb.experiment.narrative import format_difference
-from famnb.formatting import FormatValue, format_count, format_interval
+from famnb.formatting import FormatValue, capitalize, format_count, format_interval
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import (
@@ -29,7 +29,7 @@ from famnb.plot.effects import (
 )
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import PROMPT_COLUMNS, group_rows, numeric_column, prompt_column, require_columns, select_calls
-from famnb.plot.labels import UNITS, axis_label, capitalize, column_name, format_in, no_rows_reason, simulation_note
+from famnb.plot.labels import UNITS, axis_label, column_name, format_in, no_rows_reason, simulation_note
 from famnb.plot.layout import LABEL_PT, FigureSize, Width, fit_text
 from famnb.stats import Interval, min_values
 from famnb.stats.differences import average_repeats

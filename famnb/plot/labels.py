@@ -91,11 +91,6 @@ def describe_short_names(names: Sequence[str]) -> list[str]:
     return [f"{short} is {name}." for short, name in zip(shorten_names(names), names, strict=True) if short != name]
 
 
-def capitalize(text: str) -> str:
-    """The text with a capital first letter, the others as they are."""
-    return text[:1].upper() + text[1:]
-
-
 def simulation_note(frame: pd.DataFrame) -> list[str]:
     """The footnote that says how many of these calls a simulated engine answered; empty if none."""
     simulated = int(frame["simulated"].fillna(False).sum()) if "simulated" in frame else 0

@@ -12,21 +12,13 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.formatting import FormatValue, format_interval
+from famnb.formatting import FormatValue, capitalize, format_interval
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.ecdf import ascending_values, draw_ecdf, hollow_marker, mark_percentiles, set_ecdf_axes
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import NO_VALUE, group_rows, numeric_column, require_columns, select_calls, time_column
-from famnb.plot.labels import (
-    axis_label,
-    capitalize,
-    clock_notes,
-    column_name,
-    format_in,
-    no_rows_reason,
-    simulation_note,
-)
+from famnb.plot.labels import axis_label, clock_notes, column_name, format_in, no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")

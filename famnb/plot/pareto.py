@@ -16,13 +16,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from famnb import stats
 from famnb.experiment.front import place_variants
 from famnb.experiment.metrics import Better, find_metric, measure_column
-from famnb.formatting import format_interval, format_usd
+from famnb.formatting import capitalize, format_interval, format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.effects import NARROW_IN
 from famnb.plot.explore import show_points
 from famnb.plot.grouping import group_rows, numeric_column, prompt_column, require_columns, select_calls
-from famnb.plot.labels import axis_label, capitalize, column_name, format_in, no_rows_reason, simulation_note
+from famnb.plot.labels import axis_label, column_name, format_in, no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
 
 _GROUP = "group of the figure"

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from famnb.errors import InvalidArgument, InvalidRequest
-from famnb.formatting import format_count
+from famnb.formatting import capitalize, format_count
 from famnb.plot.canvas import Canvas, set_date_ticks
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.figure import Figure
 from famnb.plot.grouping import group_looks, group_rows, numeric_column, require_columns, select_calls, time_column
-from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
+from famnb.plot.labels import axis_label, column_name, no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, lay_out
 
 Floats: TypeAlias = npt.NDArray[np.float64]
