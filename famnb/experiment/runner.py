@@ -125,7 +125,8 @@ class Run:
         # For what the run's thread changes and others read, or the reverse: the report, the counts, `_running`.
         self._lock = threading.Lock()
         self._start_time = now()
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
+        """The exception that broke it, which `wait` raises; None if none did."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"famnb-run-{report.name}", daemon=True)
         self._thread.start()
@@ -163,11 +164,6 @@ class Run:
                 report.pause_s, report.pause_reason = last.paused_until - now, last.trouble
             return report
 
-    @property
-    def failure(self) -> BaseException | None:
-        """The exception that broke it, which `wait` raises; None if none did."""
-        return self._failure
-
     def __repr__(self) -> str:
         return f"<Run {self._report.name}: {self.progress}>"
 
@@ -188,8 +184,8 @@ class Run:
             self._over.wait(timeout)
         except KeyboardInterrupt:
             raise self.interrupt() from None
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return self.progress
 
     def interrupt(self) -> Interrupted:
@@ -208,7 +204,7 @@ class Run:
         try:
             self._schedule()
         except BaseException as failure:
-            self._failure = failure
+            self.failure = failure
             # Whatever broke, calls in flight are ended and recorded.
             for stop in list(self._running.values()):
                 stop()
