@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
@@ -210,7 +211,6 @@ class Load:
         self.seed = check_integer("seed", seed)
         self._client = client
         self._source, self._endpoint, self._fields = requests, endpoint, fields
-        self._requests: tuple[Request, ...] | None = None
         self._ends: dict[str, EndReason] = {}
         """Why steps of this object ended early, by their labels."""
         self._next_step_s = 0.0
@@ -224,12 +224,21 @@ class Load:
             self._client = default_client()
         return self._client
 
-    @property
+    @cached_property
     def requests(self) -> tuple[Request, ...]:
         """The requests that are sent in turn. Raises InvalidRequest."""
-        if self._requests is None:
-            self._requests = self._make_requests()
-        return self._requests
+        source = self._source
+        given = [source] if isinstance(source, Request) else source
+        if isinstance(given, list | tuple) and given and all(isinstance(item, Request) for item in given):
+            if self._fields or self._endpoint:
+                names = ", ".join([*self._fields, *(["endpoint"] if self._endpoint else [])])
+                raise InvalidRequest(f"{names}: fields go with prompts; requests have their own")
+            return tuple(given)
+        endpoint = self._endpoint or next(iter(self.client.endpoints))
+        fields = {"stream": True, **self._fields}
+        return tuple(
+            self.client.compose(endpoint, prompt.text, **fields) for prompt in parse_prompts(cast(Source, source))
+        )
 
     @property
     def name(self) -> str:
@@ -436,20 +445,6 @@ class Load:
             return request if cap is None else request.replace(**{request.cap: cap})
 
         return make_request
-
-    def _make_requests(self) -> tuple[Request, ...]:
-        source = self._source
-        given = [source] if isinstance(source, Request) else source
-        if isinstance(given, list | tuple) and given and all(isinstance(item, Request) for item in given):
-            if self._fields or self._endpoint:
-                names = ", ".join([*self._fields, *(["endpoint"] if self._endpoint else [])])
-                raise InvalidRequest(f"{names}: fields go with prompts; requests have their own")
-            return tuple(given)
-        endpoint = self._endpoint or next(iter(self.client.endpoints))
-        fields = {"stream": True, **self._fields}
-        return tuple(
-            self.client.compose(endpoint, prompt.text, **fields) for prompt in parse_prompts(cast(Source, source))
-        )
 
     def _check_objective(self) -> None:
         """Raise InvalidRequest for an objective that whole replies cannot be held to: each would count as a miss."""
