@@ -116,9 +116,8 @@ class Run:
             self._variants.setdefault(label, VariantProgress(label=label)).planned += 1
         self._ttfts = {label: collections.deque[float](maxlen=RECENT_ANSWERS) for label in self._variants}
         self._errors: collections.Counter[str] = collections.Counter()
-        self._running: dict[str, StopCall] = {}
-        self._warmups_running = 0
-        self._cells: dict[str, Cell] = {}
+        self._running: dict[str, tuple[Cell, StopCall]] = {}
+        """The cells whose calls are in flight, by their keys."""
         self._times_lost: collections.Counter[str] = collections.Counter()
         # A call's end and a stop come from other threads; both wake the run's own, which alone changes what follows.
         self._outcomes: _Outcomes = queue.SimpleQueue()
@@ -206,7 +205,7 @@ class Run:
         except BaseException as failure:
             self.failure = failure
             # Whatever broke, calls in flight are ended and recorded.
-            for stop in list(self._running.values()):
+            for _, stop in list(self._running.values()):
                 stop()
             while self._running:
                 self._count_outcomes()
@@ -228,7 +227,7 @@ class Run:
             if self._report.stopped_by in ("stop", "interrupt") and not calls_stopped:
                 calls_stopped = True
                 # Backwards, so that no call that waits for a connection gets that of a call that was just stopped.
-                for stop in reversed(self._running.values()):
+                for _, stop in reversed(self._running.values()):
                     stop()
             if self._has_work():
                 queues = self._queues.values() if len(self._running) < self._concurrency else ()
@@ -256,7 +255,7 @@ class Run:
                 return
             service_queue = min(ready, key=attrgetter("turn"))
             cell = service_queue.first
-            if self._warmups_running and not cell.warmup:
+            if not cell.warmup and any(running.warmup for running, _ in self._running.values()):
                 return
             if not self._budget.fits(cell.key):
                 # While calls are in flight there is hope: they may cost less than was reserved for them.
@@ -270,13 +269,11 @@ class Run:
 
     def _start(self, cell: Cell) -> None:
         key, outcomes = cell.key, self._outcomes
-        self._warmups_running += cell.warmup
-        self._cells[key] = cell
         stop = self._executor.start(
             cell, labels=cell.labels(self._report.name), on_done=lambda outcome: outcomes.put((key, outcome))
         )
         with self._lock:
-            self._running[key] = stop
+            self._running[key] = cell, stop
 
     def _count_outcomes(self, due: float | None = None) -> None:
         """Wait for a call to end, a stop, or a time; count every call that has ended."""
@@ -296,9 +293,8 @@ class Run:
 
     def _settle(self, key: str, outcome: CallOutcome) -> None:
         """Close a cell whose call is over, or have it wait again."""
-        cell, report = self._cells.pop(key), self._report
+        (cell, _), report = self._running[key], self._report
         service_queue = self._queues[cell.service]
-        self._warmups_running -= cell.warmup
         self._times_lost.update([key] * outcome.is_lost)
         is_retried = outcome.is_lost and self._times_lost[key] < TRIES and report.stopped_by is None
         with self._lock:
