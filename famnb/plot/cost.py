@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import matplotlib.figure
@@ -91,14 +90,10 @@ def cost(
     rows["has_usage"] = counted["has_usage"].to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
     if period:
-        times = counted["started_at"]
-        # All from first to last, those without a call included; a row has the place of its own among them. The times
-        # ascend, so that each period is a run of rows.
-        ends = times.iloc[[0, -1]].dt.to_period(PERIODS[period])
-        all_periods = pd.period_range(ends.iloc[0], ends.iloc[1])
-        first_rows = np.searchsorted(times.to_numpy(), all_periods.start_time.to_numpy())
-        rows["period"] = np.repeat(np.arange(len(all_periods)), np.diff(first_rows, append=len(rows)))
-        periods = list(all_periods)
+        # All from first to last, those without a call included; a row has the place of its own among them.
+        own_periods = counted["started_at"].dt.to_period(PERIODS[period])
+        periods = pd.period_range(own_periods.iloc[0], own_periods.iloc[-1])
+        rows["period"] = periods.get_indexer(own_periods)
     chart = Chart(
         title=title,
         x=f"{period} (UTC)" if period else label,
@@ -159,7 +154,7 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
     return entries
 
 
-def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: pd.DataFrame) -> list[LegendEntry]:
+def _draw_bars(canvas: Canvas, groups: list[str], periods: pd.PeriodIndex, rows: pd.DataFrame) -> list[LegendEntry]:
     """Draw a stacked bar a period, with the interval of its sum."""
     axes, entries = canvas.axes, []
     below = np.zeros(len(periods))
