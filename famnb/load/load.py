@@ -41,6 +41,7 @@ from famnb.load.measure import OF_STREAMS, STEP_COLUMNS, StepResult, add_load_co
 from famnb.load.search import search_peak
 from famnb.load.step import EndReason, MakeRequest, Step, run_step
 from famnb.request import Request
+from famnb.stats.intervals import check_share
 from famnb.validation import check_integer, check_number
 
 Requests: TypeAlias = "Request | Sequence[Request] | Source"
@@ -207,7 +208,7 @@ class Load:
         self._shape = (self.turns, sample)
         """What of the requests' lengths tells one load from another."""
         self.slo = dict(slo or {})
-        self.share = check_number("share", share, above=0, expected="a share of calls between 0 and 1")
+        self.share = check_share("share", share)
         self.seed = check_integer("seed", seed)
         self._client = client
         self._source, self._endpoint, self._fields = requests, endpoint, fields
@@ -306,7 +307,8 @@ class Load:
         kept; then the distance is halved until the ends are within `tolerance`. `on` and `key` are those of `run`.
         Raises InvalidRequest without an objective, or if this client was the bottleneck.
         """
-        self.slo, self.share = dict(slo or self.slo), share or self.share
+        self.slo, self.share = dict(slo or self.slo), check_share("share", self.share if share is None else share)
+        check_number("tolerance", tolerance, above=0, expected="how far apart the ends may be, such as 0.05")
         if not self.slo:
             raise InvalidRequest("slo: find_peak needs an objective, such as slo={'ttft_s': 0.5}")
         self._check_objective()

@@ -22,11 +22,11 @@ from scipy import linalg, sparse, special
 from famnb.errors import InvalidRequest
 from famnb.stats.intervals import MIN_CLUSTERS, NEW_PROMPTS, Interval, Values, check_share, clustered_floats
 
-# The usual half count: as little as one tie would say, and enough to keep every strength finite.
 MAX_STEPS = 200
 """Steps of Newton's method; some ten suffice."""
 MAX_STEP = 2.0
 """The longest step, in log odds."""
+# The usual half count: as little as one tie would say, and enough to keep every strength finite.
 PRIOR = 0.5
 """Wins added both ways to every pair that met, if the votes alone leave a strength without bound."""
 

@@ -202,6 +202,7 @@ def test_a_closed_load_is_shared_among_workers(dask_client: Any, make_load):
         ({"rate": 0}, "rate: expected numbers above 0"),
         ({"rate": 1, "arrivals": "steady"}, "arrivals: expected one of poisson, constant, closed"),
         ({"rate": 1, "warmup": 2}, "warmup: expected less than the duration of 2 s"),
+        ({"rate": 1, "share": 95}, "share: expected a number between 0 and 1"),
         ({"rate": 1, "turns": 0}, "turns: expected an integer of at least 1"),
         ({"trace": [1, 2], "output_tokens": 5}, "a trace has lengths of its own"),
         ({"rate": 1.5, "arrivals": "closed"}, "rate: expected an integer"),
