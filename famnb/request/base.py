@@ -48,8 +48,6 @@ SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", 
 class RequestTraits:
     """What the requests of one endpoint can carry; declared beside the model, so that no code matches on endpoints."""
 
-    roles: tuple[str, ...]
-    """The roles that a message can have."""
     system_field: str | None = None
     """The field of the system text; None where the system text is a message of the conversation."""
     documents_images: bool = False

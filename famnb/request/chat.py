@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar
 
 from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
@@ -101,7 +101,6 @@ class BaseChatRequest(Request):
 
 
 TRAITS = RequestTraits(
-    roles=get_args(ChatMessage.model_fields["role"].annotation),
     documents_images=True,
     thinking="effort",
     carry_thinking=lambda fields, tokens: ({"reasoning": Reasoning(effort=nearest_effort(tokens)), **fields}, ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from famnb.reply import Block, Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
@@ -129,7 +129,6 @@ class BaseMessagesRequest(Request):
 
 
 TRAITS = RequestTraits(
-    roles=get_args(Message.model_fields["role"].annotation),
     system_field="system",
     returns_thinking=True,
     thinking="budget",

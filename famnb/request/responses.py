@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 from pydantic import Field, model_validator
@@ -163,7 +163,6 @@ class BaseResponsesRequest(Request):
 _FORMAT = FormatPaths(("text", "format"), ("text", "format"))
 
 TRAITS = RequestTraits(
-    roles=get_args(InputItem.model_fields["role"].annotation),
     system_field="instructions",
     documents_images=True,
     thinking="effort",
