@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from famnb.endpoints import Endpoint
 from famnb.request.gateway_fields import GATEWAY_MODELS
+from famnb.request.structured_output import rewrite_schema
 
 _FAILURES = {
     400: "invalid request parameters or malformed JSON",
@@ -61,7 +62,7 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
         "openapi": "3.1.0",
         "info": {"title": "Text generation API", "version": "1"},
         "components": {
-            "schemas": schemas if strict else _allow_unknown_fields(schemas),
+            "schemas": schemas if strict else rewrite_schema(schemas, _allow_unknown_fields),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
@@ -69,19 +70,8 @@ def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, c
     }
 
 
-def _allow_unknown_fields(schema: Any) -> Any:
-    """Return a schema without `additionalProperties: false`."""
-    match schema:
-        case dict():
-            return {
-                key: _allow_unknown_fields(value)
-                for key, value in schema.items()
-                if (key, value) != ("additionalProperties", False)
-            }
-        case list():
-            return [_allow_unknown_fields(item) for item in schema]
-        case _:
-            return schema
+def _allow_unknown_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if (key, value) != ("additionalProperties", False)}
 
 
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
