@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, ClassVar
 
-from pydantic import FailFast, field_validator
+from pydantic import FailFast
 
 from famnb.request.base import RequestTraits
 from famnb.request.chat import TRAITS as CHAT_TRAITS
 from famnb.request.chat import BaseChatRequest
 from famnb.request.message_parts import Reasoning, ResponseFormat
-from famnb.request.tool_forms import Tool, ToolChoice, require_chosen_tool
+from famnb.request.tool_forms import CheckedToolChoice, Tool
 from famnb.request.types import ProModel, StrictModel, Temperature, Tokens, TopP, any_shape
 
 
@@ -47,7 +47,7 @@ class WebChatRequest(BaseChatRequest):
     """Options of the stream."""
     tools: Annotated[list[Tool] | None, FailFast()] = None
     """Functions the model may call."""
-    tool_choice: ToolChoice = "auto"
+    tool_choice: CheckedToolChoice = "auto"
     """`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."""
     max_new_tokens: Tokens = 2048
     """Maximum tokens to generate."""
@@ -59,5 +59,3 @@ class WebChatRequest(BaseChatRequest):
     """Sampling temperature."""
     top_p: TopP = 1.0
     """Nucleus sampling."""
-
-    _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
