@@ -29,7 +29,7 @@ from famnb.service.engines.base import Engine
 from famnb.service.engines.local import LocalEngine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
-from famnb.service.errors import ServiceError, encode_error, endpoint_for_path
+from famnb.service.errors import ServiceError, endpoint_for_path
 from famnb.service.fault_injection import parse_faults
 from famnb.service.metrics import CONTENT_TYPE, DISCONNECTED, RECORD, RequestRecord, name_path
 from famnb.service.openapi import openapi_document
@@ -218,8 +218,12 @@ async def _get_openapi(context: ServiceContext, endpoints: tuple[Endpoint, ...],
 def _handle_service_error(request: Request, error: Exception) -> Response:
     """Return the response for a ServiceError, in the error format of the endpoint that was called."""
     assert isinstance(error, ServiceError)
-    getattr(request.state, RECORD).error = error.to_fault(endpoint_for_path(request.url.path)).code
-    body = encode_error(request.url.path, error, headers=request.headers.keys())
+    endpoint = endpoint_for_path(request.url.path)
+    fault = error.to_fault(endpoint)
+    getattr(request.state, RECORD).error = fault.code
+    header = endpoint.conventions.names_events
+    named = header is not None and header in request.headers
+    body = lenient_json.encode(endpoint.dialect.fault(fault, named=named))
     return Response(body, error.status, error.headers, "application/json")
 
 

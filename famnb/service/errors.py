@@ -1,12 +1,11 @@
-"""The service's error responses: `ServiceError`, and how it is written in each endpoint's format."""
+"""`ServiceError`, which the service answers with an error status, and whose format it has at a path."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from famnb.endpoints import ENDPOINTS, FALLBACK, Endpoint
 from famnb.events import Fault
-from famnb.wire import lenient_json
 
 
 class ServiceError(Exception):
@@ -56,10 +55,3 @@ def endpoint_for_path(path: str) -> Endpoint:
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
             return endpoint
     return FALLBACK
-
-
-def encode_error(path: str, error: ServiceError, *, headers: Collection[str] = ()) -> bytes:
-    """Return the JSON body for an error at a path; `headers` are the names of the request's."""
-    endpoint = endpoint_for_path(path)
-    named = endpoint.conventions.names_events in headers
-    return lenient_json.encode(endpoint.dialect.fault(error.to_fault(endpoint), named=named))
