@@ -37,9 +37,6 @@ class NamedTool(StrictModel):
     """Which function."""
 
 
-ToolChoice: TypeAlias = Annotated[ChoiceWord | NamedTool, BY_SHAPE]
-
-
 class StrictFunction(Function):
     """A function the model may call."""
 
@@ -136,7 +133,7 @@ def require_chosen_tool(choice: Any, info: ValidationInfo) -> Any:
     return choice
 
 
-CheckedToolChoice: TypeAlias = Annotated[ToolChoice, AfterValidator(require_chosen_tool)]
+CheckedToolChoice: TypeAlias = Annotated[ChoiceWord | NamedTool, BY_SHAPE, AfterValidator(require_chosen_tool)]
 """The choice on the chat endpoints, where it must be one of `tools`."""
 CheckedFlatToolChoice: TypeAlias = Annotated[ChoiceWord | NamedFlatTool, BY_SHAPE, AfterValidator(require_chosen_tool)]
 """The same on responses."""
