@@ -100,13 +100,14 @@ def parse_request(
 def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request) -> Iterator[str]:
     """Yield the paths of the fields that a model does not have, that are marked as unused, or idle beside others."""
     yield from model.idle_fields()
-    known, unused = _attributes(type(model)), _unused_fields(type(model))
+    known = _known_fields(type(model))
     for name, value in fields.items():
         hashable = tuple(value) if type(value) is list else value
-        if name not in known or (name in unused and value and hashable not in unused[name].neutral):
+        attribute, unused = known.get(name, ("", None))
+        if not attribute or (unused and value and hashable not in unused.neutral):
             yield name
         elif type(value) is dict or type(value) is list:
-            inner = getattr(model, known[name])
+            inner = getattr(model, attribute)
             is_list = isinstance(inner, list)
             path = f"{name}[]." if is_list else f"{name}."
             pairs: Iterable[tuple[Any, Any]] = zip(value, inner, strict=True) if is_list else [(value, inner)]
@@ -116,16 +117,12 @@ def _ignored_fields(fields: dict[str, Any], model: StrictModel | Request) -> Ite
 
 
 @functools.cache
-def _attributes(model: type[pydantic.BaseModel]) -> dict[str, str]:
-    """Return the attribute for each name of a field in JSON."""
-    return {field.alias or name: name for name, field in model.model_fields.items()}
-
-
-@functools.cache
-def _unused_fields(model: type[pydantic.BaseModel]) -> dict[str, Unused]:
-    """Return the marks of the fields that have no effect, by their names in JSON."""
-    marks = {field.alias or name: field.metadata for name, field in model.model_fields.items()}
-    return {name: mark for name, metadata in marks.items() for mark in metadata if isinstance(mark, Unused)}
+def _known_fields(model: type[pydantic.BaseModel]) -> dict[str, tuple[str, Unused | None]]:
+    """Return for each name of a field in JSON its attribute, and the mark of one that has no effect."""
+    return {
+        field.alias or name: (name, next((mark for mark in field.metadata if isinstance(mark, Unused)), None))
+        for name, field in model.model_fields.items()
+    }
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:
