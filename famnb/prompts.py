@@ -24,7 +24,7 @@ from famnb.formatting import escape_html
 from famnb.record import Ledger, serialize
 from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
 from famnb.record.writer import writer
-from famnb.secret_patterns import find_keys, known_keys
+from famnb.secret_patterns import find_keys
 from famnb.validation import check_text
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def save(name: str, text: str, *, note: str = "", ledger: LedgerSource = None) -
         raise InvalidRequest(f"name: expected 1 to {MAX_NAME_LENGTH} characters on one line, got {name[:40]!r}")
     # As a plain text: a saved prompt may be saved under another name.
     text = str(check_text("text", text, expected="the prompt as a text"))
-    if kinds := [kind for kind, _ in find_keys(f"{name}\n{text}\n{note}", known_keys())]:
+    if kinds := [kind for kind, _ in find_keys(f"{name}\n{text}\n{note}")]:
         raise InvalidRequest(f"text: it holds what looks like a key ({kinds[0]}); take it out first")
     store = _ledger(ledger)
     latest = next(reversed(_read(store, name)), None)

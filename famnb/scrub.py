@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -43,19 +43,18 @@ class Finding:
         return f"{self.location}: {self.kind}, {self.length} characters"
 
 
-def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None, write: bool = True) -> list[Finding]:
+def scrub(path: str | os.PathLike[str], *, write: bool = True) -> list[Finding]:
     """Mask every key in a notebook file and return what was found; without `write`, leave the file as it is.
 
-    `keys` are keys to look for beside the well-known shapes, each with a name for it; by default the environment's.
-    Indentation, line ends and escapes stay as they were. Raises FamnbError for a file that is no notebook, OSError for
-    one that cannot be read or written.
+    Keys are those of the environment, and what has the shape of one. Indentation, line ends and escapes stay as they
+    were. Raises FamnbError for a file that is no notebook, OSError for one that cannot be read or written.
     """
     file = Path(path).resolve()
     try:
         data = file.read_bytes()
         text = data.decode("utf-8-sig")
         tree = json.loads(text)
-        clean, findings = _mask_tree(tree, secret_patterns.known_keys() if keys is None else keys)
+        clean, findings = _mask_tree(tree)
     except (ValueError, RecursionError) as fault:
         raise FamnbError(f"{path}: not a notebook: expected JSON in UTF-8 ({type(fault).__name__}: {fault})") from None
     if not isinstance(tree, dict) or "nbformat" not in tree:
@@ -66,7 +65,7 @@ def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None
     return findings
 
 
-def _mask_tree(value: Any, keys: Mapping[str, str]) -> tuple[Any, list[Finding]]:
+def _mask_tree(value: Any) -> tuple[Any, list[Finding]]:
     """Return a notebook's JSON without keys, and what they were."""
     findings: list[Finding] = []
 
@@ -105,7 +104,7 @@ def _mask_tree(value: Any, keys: Mapping[str, str]) -> tuple[Any, list[Finding]]
         # Lines of a source end with their line end; those of a traceback have none.
         separator = "\n" if "traceback" in path else ""
         for _ in range(PASSES):
-            matches = secret_patterns.find_keys(separator.join(lines), keys)
+            matches = secret_patterns.find_keys(separator.join(lines))
             if not matches:
                 break
             location = _describe(path)

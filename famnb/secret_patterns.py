@@ -6,7 +6,7 @@ import bisect
 import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
@@ -42,7 +42,7 @@ _SHAPES = {
 """Shapes of keys by the name they are reported under; where a shape has a group, that is the key."""
 
 
-def known_keys() -> dict[str, str]:
+def _known_keys() -> dict[str, str]:
     """Return the variable of each key in the environment, by key: FAM_API_KEY, and all that are named like it."""
     keys: dict[str, str] = {}
     for name, value in sorted(os.environ.items()):
@@ -51,11 +51,9 @@ def known_keys() -> dict[str, str]:
     return keys
 
 
-def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
-    """Return every key in a text: its kind, and its spans there, several where line ends or colours cut it.
-
-    `keys` are known ones, each with its kind; the well-known shapes are found besides.
-    """
+def find_keys(text: str) -> list[tuple[str, list[Span]]]:
+    """Return every key in a text: its kind, and its spans there, several where line ends or colours cut it."""
+    keys = _known_keys()
     results: list[tuple[str, list[Span]]] = []
     covered: set[int] = set()
     # A known key is recognised across line ends too, a shape only across colours.
@@ -83,7 +81,7 @@ def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]
 
 def mask_keys(text: str) -> str:
     """Return a text with MASK in the place of every key of the environment, and of all that has the shape of one."""
-    return mask_spans([text], [spans for _, spans in find_keys(text, known_keys())])[0]
+    return mask_spans([text], [spans for _, spans in find_keys(text)])[0]
 
 
 def mask_spans(texts: Sequence[str], keys: Iterable[Sequence[Span]], *, gap: int = 0, rest: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from famnb.errors import CredentialError
 from famnb.profiles.profile import Profile
-from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, find_keys, key_pattern, known_keys
+from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, find_keys, key_pattern
 
 VARIABLE = "FAM_API_KEY"
 # A cookie is a secret of its own; the others are what a proxy or a debugging service may echo of the request.
@@ -157,4 +157,4 @@ def _find_mapping_fault(setting: str, texts: object) -> str:
 
 def _is_secret(name: str, value: str) -> bool:
     """Whether the value of a header or parameter is a secret: by its name, or as it looks like a key."""
-    return bool(_SECRET_NAME.search(name) or find_keys(value, known_keys()))
+    return bool(_SECRET_NAME.search(name) or find_keys(value))

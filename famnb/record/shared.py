@@ -22,7 +22,7 @@ from famnb.record import ratings, schema, serialize, sql
 from famnb.record.ledger import Ledger
 from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.record.recorded_call import RecordedCall
-from famnb.secret_patterns import find_keys, known_keys, mask_keys
+from famnb.secret_patterns import find_keys, mask_keys
 
 _PRIVATE_COLUMNS = {"owner_pid", "owner_born", "owner_host", "url", "response_headers", "request_id", "standing"}
 """The columns of a call that are not shared."""
@@ -64,7 +64,7 @@ def _share(call: RecordedCall) -> SharedCall:
     row, body = msgspec.json.decode(text)
 
     def find_spans(text: str) -> list[tuple[int, int]]:
-        return sorted(span for _, spans in find_keys(text, known_keys()) for span in spans)
+        return sorted(span for _, spans in find_keys(text) for span in spans)
 
     reads = redact_reads(call.endpoint, call.reads, find_spans) if call.row["streamed"] else call.reads
 

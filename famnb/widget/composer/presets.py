@@ -18,7 +18,7 @@ from famnb.endpoints import endpoint as find_endpoint
 from famnb.errors import InvalidRequest
 from famnb.profiles.profile import Profile
 from famnb.request import Request
-from famnb.secret_patterns import find_keys, known_keys
+from famnb.secret_patterns import find_keys
 from famnb.widget.form.images import has_image_data
 
 # As much as the list of presets shows on one line.
@@ -50,7 +50,7 @@ def save(name: str, request: Request, profile: Profile) -> None:
     if has_image_data(text):
         raise InvalidRequest("preset: it holds the data of an image; remove that, or give the image's address")
     # The whole entry, since a key may be pasted into any field.
-    if kinds := [kind for kind, _ in find_keys(text, known_keys())]:
+    if kinds := [kind for kind, _ in find_keys(text)]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
     content = _read()
     content["presets"][name] = entry

@@ -18,7 +18,7 @@ from pygments.lexers import get_lexer_by_name
 # only.
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-from famnb.secret_patterns import find_keys, known_keys
+from famnb.secret_patterns import find_keys
 
 # At this length a lexer takes a few milliseconds, in which the kernel does nothing else.
 MAX_CHARS = 8_000
@@ -56,7 +56,7 @@ def spans(code: str, language: str) -> str:
     """
     is_plain = language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code)
     # Spans inside a key would keep it from being masked in a saved file.
-    if is_plain or find_keys(code, known_keys()):
+    if is_plain or find_keys(code):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     runs: list[tuple[str, str]] = []
