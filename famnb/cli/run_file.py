@@ -155,12 +155,10 @@ def read_run_file(path: str | os.PathLike[str]) -> RunFile:
 
 def make_client(file: RunFile) -> Client:
     """Return the client that a file asks for. Raises InvalidRequest."""
-    arguments = dict(file.client)
-    if any(name.endswith("key") for name in arguments):
+    if any(name.endswith("key") for name in file.client):
         raise InvalidRequest("client: a key does not belong into a file; put it into its environment variable")
-    profile = arguments.pop("profile", None)
     try:
-        return connect(profile, **arguments) if profile else connect(**arguments)
+        return connect(**file.client)
     except TypeError as error:
         raise InvalidRequest(f"client: {error}; expected what famnb.connect takes") from None
 
