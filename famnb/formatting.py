@@ -1,8 +1,8 @@
 """Numbers, durations, amounts of money, sizes, intervals and small tables as text and as HTML.
 
 The one set of formatters of the package: whatever shows a value to a reader takes it from here, so that the same value
-reads alike in a figure, a table, a widget and the command line. A value below 0 has a minus sign (U+2212). Imports
-nothing of famnb.
+reads alike in a figure, a table, a widget and the command line. A value below 0 has a minus sign (U+2212). When it
+runs, it imports nothing of famnb.
 """
 
 from __future__ import annotations
@@ -12,20 +12,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-
-class IntervalLike(Protocol):
-    """A value with the ends of its interval, such as a `stats.Interval`."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def known(self) -> bool: ...
+if TYPE_CHECKING:
+    from famnb.stats import Interval
 
 
 class FormatValue(Protocol):
@@ -181,7 +171,7 @@ def format_size(count: int) -> str:
     return f"{max(1, round(count / 1024))} kB" if count else "0 kB"
 
 
-def format_interval(interval: IntervalLike, format_value: FormatValue, *, factor: float = 1.0) -> str:
+def format_interval(interval: Interval, format_value: FormatValue, *, factor: float = 1.0) -> str:
     """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so.
 
     `factor` is how far apart the ends are that hold an estimate for certain: beyond 1 it is marked `≈`, beyond
