@@ -387,7 +387,7 @@ class Bill:
         return predict_sum(history, left)
 
 
-def predict_sum(history: pd.DataFrame, days: pd.Series[float], level: float = LEVEL) -> Interval:
+def predict_sum(history: pd.DataFrame, days: pd.Series[float]) -> Interval:
     """Return the sum that coming days will have, from the sums of past days: Student's prediction interval.
 
     `history` has the columns low, value and high, a row a day; `days` how much of each coming day counts, both with the
@@ -395,10 +395,10 @@ def predict_sum(history: pd.DataFrame, days: pd.Series[float], level: float = LE
     """
     n, ends = len(history), {}
     if n < MIN_DAYS:
-        return Interval(math.nan, math.nan, math.nan, n, level)
+        return Interval(math.nan, math.nan, math.nan, n, LEVEL)
     past, coming = (index.day_of_week >= 5 for index in (pd.DatetimeIndex(history.index), pd.DatetimeIndex(days.index)))
     kinds: Sequence[Any] = [(past, coming), (~past, ~coming)] if n >= WEEKS_DAYS else [(past | True, coming | True)]
-    bound = float(special.stdtrit(n - len(kinds), (1 + level) / 2))
+    bound = float(special.stdtrit(n - len(kinds), (1 + LEVEL) / 2))
     for end in ("low", "value", "high"):
         total = variance = 0.0
         for is_past, is_coming in kinds:
@@ -413,7 +413,7 @@ def predict_sum(history: pd.DataFrame, days: pd.Series[float], level: float = LE
         ends[end] = total, bound * math.sqrt(variance)
     low, high = ends["low"][0] - ends["low"][1], ends["high"][0] + ends["high"][1]
     # No day costs less than nothing.
-    return Interval(ends["value"][0], max(low, 0.0), high, n, level)
+    return Interval(ends["value"][0], max(low, 0.0), high, n, LEVEL)
 
 
 def _require_columns(name: str, frame: pd.DataFrame, columns: set[str]) -> None:

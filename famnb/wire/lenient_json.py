@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from famnb.errors import ResponseFormatError, StreamDecodeError
+from famnb.formatting import shorten
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -50,12 +51,11 @@ def encode(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def excerpt(value: Any, limit: int = 200) -> str:
-    """Return a body, decoded or not, as one line of at most `limit` characters for an error message."""
+def excerpt(value: Any) -> str:
+    """Return a body, decoded or not, as one line of at most 200 characters for an error message."""
     data = value if isinstance(value, bytes) else encode(value)
     # Cut before it is decoded, as a body may have megabytes; 8 bytes a character leave room for UTF-8 and white space.
-    text = " ".join(data[: 8 * limit].decode(errors="replace").split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return shorten(" ".join(data[: 8 * 200].decode(errors="replace").split()), 200)
 
 
 def not_a_reply_error(body: Any, expected: str) -> ResponseFormatError:

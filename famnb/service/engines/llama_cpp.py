@@ -27,7 +27,7 @@ from famnb.service.process import ChildProcess
 USUAL_CONTEXT = 8192
 """How many tokens a call may have, prompt and answer together; llama.cpp takes fewer if the model reads fewer."""
 # Reading 40 GB from a disk takes minutes.
-START_TIMEOUT_S = 600.0
+_START_TIMEOUT_S = 600.0
 """How many seconds loading may take."""
 
 
@@ -46,13 +46,13 @@ class EngineOptions(msgspec.Struct, frozen=True):
     """Calls that are answered at once; others wait."""
 
 
-def start_engine(options: EngineOptions, *, start_timeout: float = START_TIMEOUT_S) -> ChildProcess:
+def start_engine(options: EngineOptions) -> ChildProcess:
     """Start an engine; its message has `url`, `key` and `has_tools`. Raises ConnectError if the model does not load."""
     child = ChildProcess(
         [sys.executable, "-m", "famnb.service.engines.llama_cpp", msgspec.json.encode(options).decode()],
         {},
         title=f"the engine of {options.name}",
-        start_timeout=start_timeout,
+        start_timeout=_START_TIMEOUT_S,
     )
     if "error" in child.message:
         # llama.cpp says why only among its log's lines.

@@ -73,7 +73,7 @@ _THOUGHTS = (
 
 def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     """Yield the visible answer: as long as the prompt demands, else a page about the request."""
-    question = _last_text(prompt, "user")
+    question = _last_question(prompt)
     if len(question) > 2 * _SEARCHED:
         question = f"{question[:_SEARCHED]}\n{question[-_SEARCHED:]}"
     if match := _COUNT_DEMAND.search(question):
@@ -95,7 +95,7 @@ def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) 
 
 def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
     """Yield thoughts without end, to be cut where the budget ends."""
-    question = _last_text(prompt, "user")
+    question = _last_question(prompt)
     if question:
         yield f"The user asks: “{_quote_line(question, 80)}” "
     for sentence in _shuffle_forever(_THOUGHTS, rng):
@@ -108,8 +108,8 @@ def _quote_line(text: str, limit: int) -> str:
     return shorten(" ".join(text[: 8 * limit].split()), limit)
 
 
-def _last_text(prompt: GenerationPrompt, role: str) -> str:
-    return next((turn.text for turn in reversed(prompt.turns) if turn.role == role), "")
+def _last_question(prompt: GenerationPrompt) -> str:
+    return next((turn.text for turn in reversed(prompt.turns) if turn.role == "user"), "")
 
 
 def _parse_amount(digits: str) -> int:
@@ -126,7 +126,7 @@ def _shuffle_forever(choices: tuple[str, ...], rng: random.Random) -> Iterator[s
 def _describe(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random, *, is_long: bool) -> Iterator[str]:
     """Yield how the request was understood, each kind of Markdown once; by default what fits on a screen."""
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
-    if is_long and (question := _last_text(prompt, "user")):
+    if is_long and (question := _last_question(prompt)):
         yield f"> {_quote_line(question, 160)}\n\n"
     # What came before the last question, so that a conversation shows that it is one.
     if prompt.turns and prompt.turns[-1].role == "tool":
