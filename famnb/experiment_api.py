@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from famnb import report
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import RunReport
 from famnb.experiment.runner import Executor, Run
+from famnb.report import report_html
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.matrix import Matrix
 from famnb.widget.experiment.run_view import ShownRun
+from famnb.widget.html.page import write_page
 
 
 class Experiment(BaseExperiment):
@@ -87,4 +88,4 @@ class Experiment(BaseExperiment):
         it can be sent, kept and printed; it is light or dark as its reader's system is. Raises OSError where it cannot
         be written, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
         """
-        return report.save(self, path, **options)
+        return write_page(path, report_html(self, **options))

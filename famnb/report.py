@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import html
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +28,7 @@ from famnb.plot.figure import Figure
 from famnb.record import price_book, prices
 from famnb.secret_patterns import mask_keys
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.html.page import PageSection, page_html, write_page
+from famnb.widget.html.page import PageSection, page_html
 from famnb.widget.html.sanitize import SafeHtml
 
 # With these limits the page of an experiment of any size opens at once; the ledger has everything.
@@ -66,14 +64,6 @@ _SIMULATED = SafeHtml(
 _PROMPTS = SafeHtml("<details><summary>Prompts</summary>{}{}</details>")
 _SAMPLE = SafeHtml('<details{open}><summary>{title}</summary><div class="answers">{answers}</div></details>')
 _ANSWER = SafeHtml('<div class="answer"><h4>{}</h4>{}</div>')
-
-
-def save(experiment: BaseExperiment, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write an experiment's report; returns where it is. `options` are those of `Experiment.summary`.
-
-    Raises OSError, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
-    """
-    return write_page(path, report_html(experiment, **options))
 
 
 def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
