@@ -75,7 +75,7 @@ class OpenResponsesDialect:
 
     def writer(self, *, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG002 - as in Dialect
         """Return a writer for one stream; its events always have their `event:` lines."""
-        return ResponsesWriter(named=True, extension=self)
+        return ResponsesWriter(named=True, extension=self.extend_response)
 
     def extend_response(self, response: dict[str, Any], usage: Usage, /) -> dict[str, Any]:
         """Return a response object of the dialect with every field that the profile wants."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -458,11 +458,8 @@ def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
     return stream.response(write_usage(reply.usage, "input", "output"))
 
 
-class ResponseExtension(Protocol):
-    """Adds the fields of a response object that a specification requires beyond the API's document."""
-
-    def extend_response(self, response: dict[str, Any], usage: Usage, /) -> dict[str, Any]:
-        """Return the response object with all the required fields."""
+ResponseExtension: TypeAlias = Callable[[dict[str, Any], Usage], dict[str, Any]]
+"""Returns a response object with the fields that a specification requires beyond the API's document."""
 
 
 class ResponsesWriter:
@@ -569,7 +566,7 @@ class ResponsesWriter:
 
     def _render_response(self, name: str, response: dict[str, Any]) -> bytes:
         if self._extension is not None:
-            response = self._extension.extend_response(response, self._usage.with_total())
+            response = self._extension(response, self._usage.with_total())
         return self._render(f"response.{name}", {"response": response})
 
     def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
