@@ -85,10 +85,6 @@ class ChildProcess:
         atexit.register(self.close)
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
     def running(self) -> bool:
         """Whether it is alive."""
         return self._process.poll() is None
@@ -132,7 +128,7 @@ class Server:
         self.alt_url: str = child.message["alt_url"]
         """Its alternative address, a client's `alt_base_url`; the same as `url` without an `alt_port`."""
         self.key: str = child.message["key"]
-        self.pid = child.pid
+        self.pid: int = child.message["pid"]
 
     @property
     def running(self) -> bool:
