@@ -11,14 +11,14 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 
-_CALL = re.compile(r"\b(a?ask|compose|a?conversation|say|edit|grid|Composer|Board|Experiment|\w+Request)\(")
+_CALL = re.compile(r"\b(ask|compose|conversation|say|edit|grid|Composer|Board|Experiment|\w+Request)\(")
 """The calls that take an endpoint, a model or fields."""
 # The text before the cursor ends in one of these; a list is what `grid` takes.
 _LISTED = r"""\s*[=:]\s*\[?(?:\s*["'][^"']*["']\s*,)*\s*["']([\w./-]*)$"""
 _VALUE = re.compile(rf"""["']?\b(endpoint|model)\b["']?{_LISTED}""")
-_FIRST = re.compile(r"""\b(?:compose|a?conversation)\(\s*["'](\w*)$""")
+_FIRST = re.compile(r"""\b(?:compose|conversation)\(\s*["'](\w*)$""")
 _FIELD = re.compile(r"""[(,]\s*(\w*)$""")
-_ENDPOINT = re.compile(r"""(?:\bendpoint["']?\s*[=:]|\b(?:compose|a?conversation)\()\s*["'](\w+)["']""")
+_ENDPOINT = re.compile(r"""(?:\bendpoint["']?\s*[=:]|\b(?:compose|conversation)\()\s*["'](\w+)["']""")
 _REQUEST = re.compile(r"\b(\w+Request)\(")
 
 
