@@ -406,20 +406,14 @@ class BaseTool(anywidget.AnyWidget):
 
     # What is shown and saved
 
-    @property
-    def can_replace_output(self) -> bool:
-        """Whether what is saved is in an output that this page can change."""
-        return self._output is not None and not self._output.captured and not self.reloaded
-
     def update_saved(self) -> None:
-        """Bring the saved output up to date."""
-        if self._output is not None and self.can_replace_output:
+        """Bring the saved output up to date, if this page can change it."""
+        if self._output is not None and self._output.can_be_replaced and not self.reloaded:
             self._output.replace(self._saved_bundle())
 
     def show_saved(self, *, captured: bool) -> None:
         """Put the saved output below the tool; one inside an Output widget, `captured`, cannot be replaced later."""
         self._output = Output()
-        self._output.captured = captured
         if not captured:
             self._output.show(self._saved_bundle())
 
