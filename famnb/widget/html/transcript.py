@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
@@ -277,9 +277,9 @@ def _markdown(section: Section) -> str:
         case "head":
             return " · ".join([f"**{_inline(text)}**", *(f"*{badge.text}*" for badge in section.badges)])
         case "prompt":
-            return _quote(f"**{label}**: {sanitize.defuse_markdown(text)}")
+            return _prefix_lines("> ", f"**{label}**: {sanitize.defuse_markdown(text)}")
         case "thinking":
-            return _quote(f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
+            return _prefix_lines("> ", f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
         case "text":
             return f"{heading}{sanitize.defuse_markdown(text)}"
         case "code":
@@ -299,19 +299,15 @@ def _inline(text: str) -> str:
     return sanitize.escape_markdown(" ".join(text.split()))
 
 
-def _quote(markdown: str) -> str:
-    return _prefix_lines("> ", markdown.split("\n"))
-
-
 def _plain(section: Section) -> str:
     text = sanitize.visible(section.text)
     match section.kind:
         case "head":
             return " · ".join([text, *(badge.text for badge in section.badges)])
         case "prompt":
-            return _prefix_lines("> ", f"{section.label}: {text}".split("\n"))
+            return _prefix_lines("> ", f"{section.label}: {text}")
         case "thinking":
-            return _prefix_lines("| ", [section.label, *text.split("\n")])
+            return _prefix_lines("| ", f"{section.label}\n{text}")
         case "text" | "code":
             return f"{sanitize.visible(section.label)}:\n{text}" if section.label else text
         case "picture":
@@ -322,8 +318,8 @@ def _plain(section: Section) -> str:
             assert_never(section.kind)
 
 
-def _prefix_lines(prefix: str, lines: Iterable[str]) -> str:
-    return "\n".join(f"{prefix}{line}".rstrip() for line in lines)
+def _prefix_lines(prefix: str, text: str) -> str:
+    return "\n".join(f"{prefix}{line}".rstrip() for line in text.split("\n"))
 
 
 def format_json(text: str) -> str | None:
