@@ -39,11 +39,6 @@ def system_text(request: Request) -> str:
     return "\n\n".join(text for role, text in message_texts(request) if role in ("system", "developer"))
 
 
-def wants_json(request: Request | None) -> bool:
-    """Return whether a request asks for an answer in JSON."""
-    return isinstance(request, Request) and request.settings().answer_format.json
-
-
 def _message_text(turn: PromptTurn) -> MessageText:
     # An image that was uploaded is a data URL of megabytes; 80 characters are enough to tell an address.
     lines = [turn.text, *(f"[image: {address[:80]}]" for address in turn.images)]

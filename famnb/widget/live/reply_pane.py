@@ -20,7 +20,7 @@ from famnb.client.live_call import Stream
 from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Block, Reply
 from famnb.widget.html import facts, sanitize
-from famnb.widget.html.facts import Tone, wants_json
+from famnb.widget.html.facts import Tone
 from famnb.widget.html.transcript import Section, format_json, picture_html, sections
 from famnb.widget.runtime.view import Growing, View
 
@@ -387,10 +387,10 @@ class ReplyPane:
         block = self._blocks.get(address)
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
-            is_json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
-            shown: BlockKind = "thinking" if kind == "thinking" else "text" if kind == "text" else "code"
+            is_prose = kind == "text" and not self.stream.exchange.request.settings().answer_format.json
+            shown: BlockKind = "thinking" if kind == "thinking" else "text" if is_prose else "code"
             body = Markdown(render=self._render_draft)
-            block = self._blocks[address] = _Block(str(len(self._blocks)), "code" if is_json else shown, label, body)
+            block = self._blocks[address] = _Block(str(len(self._blocks)), shown, label, body)
         return block
 
     def _render_draft(self, text: str) -> str | None:
