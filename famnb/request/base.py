@@ -37,7 +37,7 @@ from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, Pr
 from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS, PATTERNS, STRICT, StrictModel
 
 Heading: TypeAlias = Literal[
-    "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"
+    "", "Sampling", "Reasoning", "Output form", "Tools", "Conversation", "Stream", "Metadata", "More"
 ]
 """A heading in the form of a request; fields under the empty one come first, without a heading."""
 SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}

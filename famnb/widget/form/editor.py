@@ -31,7 +31,7 @@ from famnb.widget.form.draft import (
     required_texts,
     write_fields,
 )
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.runtime.view import View
 
@@ -242,7 +242,7 @@ class Editor(PromptBox):
             groups=tuple(
                 GroupView(key=name, boxes=boxes.get(name, ()), fields=tuple(fields))
                 for name, fields in groups.items()
-                if (fields or name in boxes) and name != IMAGES
+                if fields or name in boxes
             ),
         )
 

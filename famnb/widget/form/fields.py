@@ -21,12 +21,11 @@ from famnb.widget.runtime.view import View
 FIRST: Final = ""
 """The fields that stand above all headings, which every request needs."""
 # Named, since the editor adds controls of its own under these headings.
-IMAGES: Final = "Images"
 TOOLS: Final = "Tools"
 FORM: Final = "Output form"
 OTHER: Final = "More"
 """The heading of fields that have none of their own."""
-GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream", "Metadata", OTHER)
+GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, "Conversation", "Stream", "Metadata", OTHER)
 """The headings in the order of the form."""
 EXACT = ("fields as JSON",)
 """The path of the control for fields that are sent as they stand, whatever the other controls say."""
