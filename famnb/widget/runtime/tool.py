@@ -130,7 +130,7 @@ class BaseTool(anywidget.AnyWidget):
         self._sent_view: View | None = None
         self._growing: dict[str, Growing] = {}
         """The growing values in the view that was sent last."""
-        self._error = self._sent_error = ""
+        self.error = self._sent_error = ""
         """Why the last intent failed; empty if it did not."""
         self._is_stale = False
         self.is_shown = False
@@ -198,8 +198,8 @@ class BaseTool(anywidget.AnyWidget):
     def show_error(self, error: Exception | None) -> None:
         """Show under the tool what went wrong, or take that away."""
         text = "" if error is None else sanitize.visible(_error_text(error))
-        if text != self._error:
-            self._error = text
+        if text != self.error:
+            self.error = text
             self.refresh()
 
     def notify(self, *names: str) -> None:
@@ -213,16 +213,6 @@ class BaseTool(anywidget.AnyWidget):
                 value = None
             change = {"name": name, "old": None, "new": value, "owner": self, "type": "change"}
             self.notify_change(traitlets.Bunch(change))
-
-    @property
-    def error(self) -> str:
-        """Why the last intent failed; empty if it did not."""
-        return self._error
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a source has not ended."""
-        return bool(self._sources)
 
     # What is sent
 
@@ -294,8 +284,8 @@ class BaseTool(anywidget.AnyWidget):
             self._sent_view = view
             if delta is not None:
                 message["patch"] = delta
-        if self._error != self._sent_error:
-            message["error"] = self._sent_error = self._error
+        if self.error != self._sent_error:
+            message["error"] = self._sent_error = self.error
         if more := {id: changes for id, growing in self._growing.items() if (changes := growing.changes())}:
             message["more"] = more
         if wholes := self._add_growing(encoder):
@@ -306,14 +296,14 @@ class BaseTool(anywidget.AnyWidget):
     def _send_view(self) -> None:
         """Send everything; a page that holds something else forgets it."""
         self._is_stale = False
-        self._sent_view, self._sent_error = self.view(), self._error
+        self._sent_view, self._sent_error = self.view(), self.error
         encoder = Encoder()
         view = encoder.encode(self._sent_view)
         self._growing = {}
         # An intent may be on its way, whose answer will come: the page goes on waiting for it.
         message = {
             "view": view,
-            "error": self._error,
+            "error": self.error,
             "growing": self._add_growing(encoder),
             "answered": self._answered,
             "isNew": self._is_new,
@@ -399,8 +389,8 @@ class BaseTool(anywidget.AnyWidget):
             # Without an answer the page would stay locked.
             except Exception as error:
                 self.show_error(error)
-                self._sent_error = self._error
-                self._send_numbered("patch", {"error": self._error}, [])
+                self._sent_error = self.error
+                self._send_numbered("patch", {"error": self.error}, [])
         self.send(answer)
         self._answered = id
 
@@ -423,7 +413,7 @@ class BaseTool(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         with self.lock:
-            self.reloaded, self._page, self.is_shown, self._error = False, "", True, ""
+            self.reloaded, self._page, self.is_shown, self.error = False, "", True, ""
             output = Output()
             output.show(self._noted_bundle())
             # Before what is saved, which may take a while to draw.

@@ -194,12 +194,12 @@ def test_the_last_message_of_streams_is_everything_and_then_the_end_is_called(co
     counter.follow([left, right], on_end=lambda: ends.append(counter.sent[-1]["kind"]))
     left.is_running = False
     counter.flush()
-    assert counter.is_running
+    assert counter.needs_flush
     assert not ends
     right.words.append("last")
     right.is_running = False
     counter.flush()
-    assert not counter.is_running
+    assert not counter.needs_flush
     assert ends == ["view"]
     assert counter.sent[-1]["growing"][counter.text.id]["tail"] == "last"
 
