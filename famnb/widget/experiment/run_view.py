@@ -6,15 +6,12 @@ Run ── report so far, twice a second ── RunView ── front/tools/run.j
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
-from typing import Any
 
 from IPython import get_ipython
 
-from famnb.experiment.plan import Cell
-from famnb.experiment.progress import RunReport
-from famnb.experiment.runner import Executor, Run
+from famnb.experiment.runner import Run
 from famnb.formatting import format_duration
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
@@ -154,16 +151,10 @@ class RunView(BaseTool):
 class ShownRun(Run):
     """A run that shows its progress if it is the last value of a notebook's cell."""
 
-    def __init__(self, todo: Sequence[Cell], report: RunReport, executor: Executor, **options: Any) -> None:
-        self._view: RunView | None = None
-        super().__init__(todo, report, executor, **options)
-
-    @property
+    @functools.cached_property
     def view(self) -> RunView:
         """The widget that shows this run; it can stand in boxes beside others."""
-        if self._view is None:
-            self._view = RunView(self)
-        return self._view
+        return RunView(self)
 
     def _ipython_display_(self) -> None:
         if not hasattr(get_ipython(), "kernel"):
