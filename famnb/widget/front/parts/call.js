@@ -10,18 +10,14 @@ const MAX_EVENTS = 1000; // that are shown at once: more would take the browser 
 
 /** @typedef {import("../protocol.js").CallView} CallView */
 
-// The whole text stays in Python until it is copied.
-function CopyPart({ part }) {
-  const { outbox } = useTool();
-  const read = async () => (await outbox.send("read_part", { part })).value;
-  return html`<${CopyButton} label=${`Copy ${part}`} needsKernel read=${read} />`;
-}
-
 // Head and body of a request or a response.
 function Raw({ part, raw }) {
+  const { outbox } = useTool();
+  // The whole text stays in Python until it is copied.
+  const read = async () => (await outbox.send("read_part", { part })).value;
   return html`<div>
     ${raw.lines.map((line) => html`<p>${line}</p>`)}
-    <div class="famnb-bar"><${CopyPart} part=${part} /></div>
+    <div class="famnb-bar"><${CopyButton} label=${`Copy ${part}`} needsKernel read=${read} /></div>
     <pre class="famnb-raw" tabindex="0" role="region" aria-label=${`raw ${part}`}>${raw.text}</pre>
   </div>`;
 }
