@@ -83,7 +83,7 @@ def otel(
 
     `exporter` is a span exporter of the SDK; without one the spans go to `tracer_provider`, else to the global one, and
     metrics to `meter_provider` or the global one. `content` adds prompts and answers, which `ledger` has, as it has the
-    times between chunks; None for the connected client's. A call that still runs is left out. Raises InvalidArgument
+    times between chunks; None for the default one. A call that still runs is left out. Raises InvalidArgument
     for a frame without the columns of `famnb.calls()`, or without the extra `otel`.
     """
     missing = {"call_id", "started_at", "e2e_s", "status"} - {*calls.columns}

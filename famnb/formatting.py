@@ -30,8 +30,8 @@ ESTIMATE_MARK = "≈ "
 """Stands before every figure that rests on an estimate."""
 MAX_FACTOR = 3
 """A figure whose ends are further apart than this factor is a bound, not an estimate."""
-# Further apart in the seventh digit than anything that is measured here.
 _MAX_MORE_DIGITS = 3
+# Further apart in the seventh digit than anything that is measured here.
 _SAME = 1e-9
 """Ends this close, relative to their size, differ by the rounding of floats alone."""
 

@@ -306,9 +306,9 @@ def headline(
     if len(primary) == 1:
         questions = [_QUESTIONS[name][0] for name in _open_questions(findings, primary[0], has_cost=has_cost)]
         options = [
-            _trade_off(findings, most, asked, has_size=size)
+            _trade_off(findings, most, open_questions, has_size=size)
             for most in (3, 2, 1)
-            for asked in (questions, [])
+            for open_questions in (questions, [])
             for size in (True, False)
         ]
     elif all(finding.row["baseline"] for finding in primary):
@@ -654,8 +654,8 @@ class PairFinding:
         within = f" within {margin}" if row["standing"] else ""
         if self.question:
             than = f" {'as' if self.metric.is_score else 'than'} {self.first}" if alone else ""
-            asked = [f"{self.question}{than}", *([] if within else questions)]
-            question = f"{subject} {_list(asked, 'or')}"
+            clauses = [f"{self.question}{than}", *([] if within else questions)]
+            question = f"{subject} {_list(clauses, 'or')}"
         else:
             question = f"{f'{self.second} and {self.first}' if alone else 'the two'} differ in {self.metric.title}"
         return f"{format_count(n, 'prompt')} cannot tell whether {question}{within}{would}"

@@ -131,9 +131,9 @@ class Canvas:
 
     def wrap_labels(self) -> bool:
         """Break the labels of our own axes into lines for the size that they have now; whether that changed any."""
-        place, (width_in, height_in) = self.axes.get_position(), self.figure.get_size_inches()
+        box, (width_in, height_in) = self.axes.get_position(), self.figure.get_size_inches()
         is_changed = False
-        rooms_in = place.width * width_in, max(place.height * height_in, MIN_LABEL_IN)
+        rooms_in = box.width * width_in, max(box.height * height_in, MIN_LABEL_IN)
         for axis, text, room_in in zip((self.axes.xaxis, self.axes.yaxis), self.labels, rooms_in, strict=True):
             label = axis.label
             before = label.get_text()
@@ -197,7 +197,7 @@ class Canvas:
             low, high = sorted(axis.get_view_interval())
             ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
             boxes = [tick.label1.get_window_extent().padded(1) for tick in ticks if tick.label1.get_visible()]
-            if not any(one.overlaps(other) for one, other in itertools.pairwise(boxes)):
+            if not any(box.overlaps(next_box) for box, next_box in itertools.pairwise(boxes)):
                 return
             match locator:
                 case LogLocator():

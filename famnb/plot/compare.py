@@ -165,12 +165,12 @@ def compare(
             facts = [f"mean {format_interval(overall[index], format_value, factor=factor)}", *facts]
         handle = Line2D([], [], **mark_style(canvas, index))
         entries.append(LegendEntry(handle, group, facts, f"{len(means[index]):,}"))
-    for place, index in enumerate(shown):
+    for row, index in enumerate(shown):
         if index in overall:
-            _draw_group(canvas, place, index, overall[index], dots[index], scale)
+            _draw_group(canvas, row, index, overall[index], dots[index], scale)
     names = [f"{chart.names[index]} (n={len(means[index]):,})" for index in shown]
     canvas.set_row_names(names, GROUP_HEIGHT_IN * size.text_scale if room is None and ax is None else 0.0)
-    rows_drawn = {place: index for place, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
+    rows_drawn = {row: index for row, index in enumerate(shown) if differences.get(index, {"n": 0})["n"]}
     _draw_differences(chart, rows_drawn, differences, dots, metric, scale, first, count=len(shown))
     prompts = pd.concat([table["value"] for table in means]).index.nunique()
     subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
@@ -180,18 +180,18 @@ def compare(
     return chart.finish()
 
 
-def _draw_group(canvas: Canvas, place: int, index: int, mean: Interval, dots: pd.DataFrame, scale: float) -> None:
-    """Draw one group's dots and mean in the row `place`."""
+def _draw_group(canvas: Canvas, row: int, index: int, mean: Interval, dots: pd.DataFrame, scale: float) -> None:
+    """Draw one group's dots and mean in a row."""
     axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
     ascending = dots.sort_values("value")
     ranks = np.unique(np.linspace(0, len(ascending) - 1, MAX_DOTS).round().astype(int))
     drawn = ascending.iloc[ranks] * scale
-    heights = _draw_dots(canvas, place, index, drawn["value"].to_numpy())
+    heights = _draw_dots(canvas, row, index, drawn["value"].to_numpy())
     is_estimate = (drawn["low"] < drawn["high"]).to_numpy()
     estimates = drawn[is_estimate]
     axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.6)
-    draw_effect(canvas, place - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
+    draw_effect(canvas, row - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
 
 
 def _difference_facts(row: Mapping[str, Any] | None, format_value: FormatValue) -> list[str]:
@@ -230,24 +230,24 @@ def _draw_differences(
     if canvas is None:
         return
     draw_reference(canvas, 1.0 if is_ratio else 0.0)
-    for place, index in rows.items():
-        row = differences[index]
+    for row, index in rows.items():
+        difference = differences[index]
         both = pd.concat([dots[first]["value"], dots[index]["value"]], axis=1, join="inner").to_numpy()
         pairs = np.sort(both[:, 1] / both[:, 0] if is_ratio else both[:, 1] - both[:, 0]) * factor
         if len(pairs) <= MAX_PAIR_DOTS:
-            _draw_dots(canvas, place, index, pairs)
+            _draw_dots(canvas, row, index, pairs)
         names = ("ratio", "ratio_low", "ratio_high") if is_ratio else ("difference", "low", "high")
-        value, low, high = (row[name] * factor for name in names)
-        draw_effect(canvas, place - 0.16, value, low, high, index, is_clear=bool(row["clear"]))
+        value, low, high = (difference[name] * factor for name in names)
+        draw_effect(canvas, row - 0.16, value, low, high, index, is_clear=bool(difference["clear"]))
     canvas.axes.set_yticks([])
     canvas.axes.set_ylim(count - 0.5, -0.5)
     set_difference_axis(canvas, is_ratio=is_ratio)
 
 
-def _draw_dots(canvas: Canvas, place: int, index: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _draw_dots(canvas: Canvas, row: int, index: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Draw ascending values as dots under the mean of a row, and return how high each stands."""
     # At heights that no two neighbours share, so that equal ones are seen to be several.
-    heights = place + 0.06 + 0.3 * (np.arange(len(values)) * _GOLDEN % 1)
+    heights = row + 0.06 + 0.3 * (np.arange(len(values)) * _GOLDEN % 1)
     size = 3.5 * canvas.size.text_scale
     canvas.axes.plot(values, heights, marker="o", markersize=size, **canvas.palette.dot_style(index))
     return heights

@@ -128,8 +128,8 @@ def group_rows(values: pd.Series[Any], most: int | None = None) -> tuple[np.ndar
     # The categories of an experiment's variants are in its order, though nothing says that one is less than the next.
     has_order = getattr(values.dtype, "ordered", False) or (values.name == "variant" and hasattr(values, "cat"))
     categories = list(map(str, values.cat.categories)) if has_order else []
-    places = {name: place for place, name in enumerate(categories)}
-    shown.sort(key=lambda name: (places.get(name, len(places)), natural_key(name)))
+    positions = {name: position for position, name in enumerate(categories)}
+    shown.sort(key=lambda name: (positions.get(name, len(positions)), natural_key(name)))
     index = np.array([shown.index(name) if name in shown else len(shown) for name in names], dtype=int)
     others = len(names) - len(shown)
     return index[codes], [*shown, f"{others} others"] if others else shown

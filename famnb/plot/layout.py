@@ -146,7 +146,7 @@ def fit_names(names: Sequence[str], width_in: float, size_pt: float) -> list[str
     # Groups have their n after them; what else a legend has begins with other words, as what stands for the rest does.
     groups = [name for name in names if name.endswith(")") and " others (n=" not in name] or names
     letters = enumerate(zip(*groups, strict=False))
-    shared = next((place for place, of_all in letters if len(set(of_all)) > 1), 0)
+    shared = next((count for count, of_all in letters if len(set(of_all)) > 1), 0)
     for cut in (0, *range(2, shared + 1)):
         shown = {name: f"…{name[cut:]}" if cut else name for name in groups}
         if all(text_width_in(name, size_pt) <= width_in for name in shown.values()):

@@ -62,8 +62,8 @@ def success(
     room = rows_that_fit(size) if ax is None else None
     codes, groups = group_rows(frame[by], room)
     shares = [
-        stats.proportion(int((is_answered & own).sum()), int((is_tried & own).sum()), level=LEVEL)
-        for own in (codes == index for index in range(len(groups)))
+        stats.proportion(int((is_answered & in_group).sum()), int((is_tried & in_group).sum()), level=LEVEL)
+        for in_group in (codes == index for index in range(len(groups)))
     ]
     reasons = _count_reasons(frame[failed], codes[failed], len(groups))
     shown = reasons if room is None else _fold_reasons(reasons, room - len(groups) - AXES_ROWS)
@@ -110,9 +110,9 @@ def success(
     subtitle = f"{total}; 95% intervals for more calls with these prompts"
     chart.add_row_facts(entries, subtitle, min_width_in=NARROW_IN)
     chart.details += [
-        f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in own[own > 0].items())}."
-        for group, own in zip(groups, (reasons[index] for index in range(len(groups))), strict=True)
-        if own.any()
+        f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in counts[counts > 0].items())}."
+        for group, counts in zip(groups, (reasons[index] for index in range(len(groups))), strict=True)
+        if counts.any()
     ]
     return chart.finish()
 

@@ -94,9 +94,9 @@ def parse_faults(text: str) -> InjectedFaults:
     """Return the faults that a header or an option asks for. Raises ServiceError 400 if one is unknown."""
     fields: dict[str, float | int | bool] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
-        name, _, value = item.partition("=")
+        name, _, value = map(str.strip, item.partition("="))
         try:
-            match _FIELD_TYPES.get(name.strip()):
+            match _FIELD_TYPES.get(name):
                 case "bool" if not value:
                     fields[name] = True
                 # 600 s is the client's own deadline for a whole call: a longer delay would show nothing more.

@@ -4,9 +4,9 @@
 Thinking, text, refusals and images have the addresses (0, n) in the order of their appearance, tool calls (1, index):
 calls come last in a reply, whenever they appear, but for what is said about the text, (2, n) and (3, 0), and for audio
 and the calls that the service made itself, (4, n). What the service wants back with the message is at (-1, 0), what it
-wants back with a call at the address of the call. Thinking is read
-from the fields in which servers send it, and from `<think>…</think>` at the head of the text: servers of open models
-that do not know the model's thinking format pass its tags through as content.
+wants back with a call at the address of the call. Thinking is read from the fields in which servers send it, and from
+`<think>…</think>` at the head of the text: servers of open models that do not know the model's thinking format pass its
+tags through as content.
 """
 
 from __future__ import annotations

@@ -79,6 +79,10 @@ def test_faults_can_be_committed_by_default():
         assert post_with_fault(caller, "web", "").status_code == 200
 
 
+def test_blanks_around_a_fault_do_not_count():
+    assert parse_faults(" cut = 3 , delay =1") == parse_faults("cut=3,delay=1")
+
+
 @pytest.mark.parametrize(
     "words", ["status", "status=200", "status=x", "delay=-1", "delay=nan", "cut", "cut=-1", "drip=1", "fire=2"]
 )

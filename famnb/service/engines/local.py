@@ -25,7 +25,7 @@ from famnb.service.local_models import check_engine, find_model
 from famnb.service.process import ChildProcess
 from famnb.service.prompt import GenerationPrompt
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("famnb.service")
 
 
 class LocalEngine:

@@ -437,10 +437,10 @@ class Board(FormTool):
         return SharedRound(
             prompt=board_round.prompt,
             system=board_round.system,
-            winner=next((place for place, answer in answers.items() if answer.key == board_round.winner_key), None),
+            winner=next((slot for slot, answer in answers.items() if answer.key == board_round.winner_key), None),
             answers=[[answer.stream.exchange.id for answer in found] for found in versions],
             shown=[board_round.shown.get(key, 0) for key in keys],
-            edits=[(*place, answer.reply.text) for place, answer in answers.items() if EDITED in answer.reply.warnings],
+            edits=[(*slot, answer.reply.text) for slot, answer in answers.items() if EDITED in answer.reply.warnings],
         )
 
     @classmethod

@@ -93,14 +93,14 @@ class BoardPane:
 
         Another model of the same endpoint comes first.
         """
-        own, endpoints = self.editor.endpoint, self.editor.endpoints
-        pane = BoardPane({"endpoint": own.name}, client=self.client, client_name=self.client_name, endpoints=endpoints)
+        first, others = self.editor.endpoint, self.editor.endpoints
+        pane = BoardPane({"endpoint": first.name}, client=self.client, client_name=self.client_name, endpoints=others)
         pane.editor.fill(self.editor.draft)
-        targets = [(other.name, model) for other in (own, *endpoints.values()) for model in other.models]
+        targets = [(other.name, model) for other in (first, *others.values()) for model in other.models]
         name, model = next((target for target in targets if target not in taken), self.target)
-        if name != own.name:
+        if name != first.name:
             # That the model of the pane is not served there is no loss: another one is wanted.
-            pane.editor.set_text("model", own.models[0])
+            pane.editor.set_text("model", first.models[0])
             pane.editor.choose_endpoint(name)
         pane.editor.set_text("model", model)
         return pane

@@ -191,7 +191,7 @@ class Ballot(BaseTool):
 
         Not those after it: they would stand for pairs that nobody has come to yet.
         """
-        passed = [pair for place, pair in self._equal if place <= index and _pair_key(pair) not in self._votes]
+        passed = [pair for position, pair in self._equal if position <= index and _pair_key(pair) not in self._votes]
         votes = [*(self._make_vote(*pair, "tie", EQUAL) for pair in passed), *votes]
         if votes:
             ratings.save(self._experiment.ledger, votes)

@@ -99,8 +99,8 @@ class Matrix(BaseTool):
     def __init__(self, experiment: BaseExperiment, *, code: str = "") -> None:
         """Read what the ledger has of the experiment; nothing is sent. `code` is a cell that makes the experiment."""
         self.experiment, self._code = experiment, code
-        places = {prompt.id: place for place, prompt in enumerate(experiment.prompts)}
-        cells = sorted(experiment.cells, key=lambda cell: (places[cell.prompt.id], cell.repeat))
+        positions = {prompt.id: position for position, prompt in enumerate(experiment.prompts)}
+        cells = sorted(experiment.cells, key=lambda cell: (positions[cell.prompt.id], cell.repeat))
         self._cells = {
             (
                 f"{cell.prompt.id} · repeat {cell.repeat + 1}" if cell.repeat else cell.prompt.id,

@@ -259,11 +259,11 @@ class Editor(PromptBox):
         missing += [] if target.traits.format else filter(None, [self._schema_box])
         boxes = [f"`{box}` is left out: {target.name} cannot carry it" for box in missing if box in self._ticked]
         remarks = [*self.losses, *boxes]
-        place = f"`{target.request.prompt_field}` is sent as it stands"
+        clause = f"`{target.request.prompt_field}` is sent as it stands"
         if reading.replaced and draft.system.strip() and target.traits.system_field is None:
-            remarks.append(f"The system text is not sent: {place}; write a system message there.")
+            remarks.append(f"The system text is not sent: {clause}; write a system message there.")
         if reading.replaced and draft.pictures:
-            remarks.append(f"The images are not sent: {place}; write them there.")
+            remarks.append(f"The images are not sent: {clause}; write them there.")
         if reading.request is None:
             return tuple(remarks)
         if draft.pictures and not target.traits.documents_images:

@@ -68,15 +68,15 @@ class Target:
 
     def client_expression(self, ledger: Path | None = None) -> str:
         """Return a client of the service as an expression; `ledger` is the file it records to, if not your own."""
-        own = {name: dict(value) for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
+        extra = {name: dict(value) for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
         recorded = {"ledger": str(ledger)} if ledger else {}
         is_default = self.profile.name == DEFAULT
-        if is_default and self.url_variable and not own:
+        if is_default and self.url_variable and not extra:
             return write_call("famnb.connect", **recorded)
         is_known = not is_default and (self.base_url == self.profile.base_url or self.url_variable)
         profile = {} if is_default else {"profile": self.profile.name}
         base_url = {} if is_known else {"base_url": self.base_url}
-        return write_call("famnb.Client", **profile, **base_url, **own, **recorded)
+        return write_call("famnb.Client", **profile, **base_url, **extra, **recorded)
 
 
 def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, dict[str, Any]] | None:
@@ -190,8 +190,8 @@ def is_extra(endpoint: Endpoint, field: str) -> bool:
     """Return whether the SDK of an endpoint's dialect has no parameter for a field of its request."""
     sdk = endpoint.conventions.sdk
     # An SDK has parameters for the fields of its own vendor, which need not have that endpoint.
-    own = find_profile(sdk.package).endpoints.get(endpoint.name)
-    return field in sdk.extra_fields or (own is not None and field not in own.request.model_fields)
+    other = find_profile(sdk.package).endpoints.get(endpoint.name)
+    return field in sdk.extra_fields or (other is not None and field not in other.request.model_fields)
 
 
 def _write_sdk(request: Request, target: Target) -> str:

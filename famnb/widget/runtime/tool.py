@@ -420,11 +420,11 @@ class BaseTool(anywidget.AnyWidget):
             self._send_view()
             self.show_saved(captured=output.captured)
 
-    def show_in(self, place: Output, saved: Output) -> None:
+    def show_in(self, output: Output, saved: Output) -> None:
         """Show it in the place of an output of another tool, and what is saved in that of a second one."""
         with self.lock:
             self.is_shown, self._is_new, self._output = True, True, saved
-            place.replace(self._noted_bundle())
+            output.replace(self._noted_bundle())
             self.update_saved()
 
     def _noted_bundle(self) -> dict[str, Any]:
