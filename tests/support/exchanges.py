@@ -33,7 +33,7 @@ def usage(prompt: int, completion: int) -> dict[str, Any]:
 def spoken(*texts: str, counts: tuple[int, int] | None = None) -> list[Read]:
     """A chat stream: a role at 100 ms, a text each 100 ms from 200 ms on, then its end."""
     reads = [at(100, chunk({"role": "assistant"}))]
-    reads += [at(200 + 100 * place, chunk({"content": text})) for place, text in enumerate(texts)]
+    reads += [at(200 + 100 * index, chunk({"content": text})) for index, text in enumerate(texts)]
     closing = [chunk(finish="stop"), *([usage(*counts)] if counts else []), b"[DONE]"]
     return [*reads, at(200 + 100 * len(texts), *closing)]
 
@@ -51,7 +51,7 @@ def exchange(
     **fields: Any,
 ) -> Exchange:
     """A call that is over, its reply read from `reads`; a fresh one each time."""
-    made = Exchange(
+    call = Exchange(
         id=new_call_id(),
         request=endpoints.compose(endpoint, prompt, stream=streamed, **fields),
         endpoint=endpoints.endpoint(endpoint),
@@ -59,10 +59,10 @@ def exchange(
         started_at=started_at or datetime.now(UTC),
         labels=labels or {},
     )
-    made.reads = spoken("Hello, ", "world") if reads is None else reads
-    made.attempts, made.http_status, made.service, made.streamed = 1, status, service, streamed
-    made.headers_ns, made.end_ns = 90 * MS, made.reads[-1].t_ns if made.reads else 90 * MS
-    made.reply = reply_from_reads(
-        made.endpoint, streamed=streamed, reads=made.reads, headers_ns=made.headers_ns, end_ns=made.end_ns
+    call.reads = spoken("Hello, ", "world") if reads is None else reads
+    call.attempts, call.http_status, call.service, call.streamed = 1, status, service, streamed
+    call.headers_ns, call.end_ns = 90 * MS, call.reads[-1].t_ns if call.reads else 90 * MS
+    call.reply = reply_from_reads(
+        call.endpoint, streamed=streamed, reads=call.reads, headers_ns=call.headers_ns, end_ns=call.end_ns
     )
-    return made
+    return call

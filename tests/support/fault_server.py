@@ -53,8 +53,8 @@ def head(status: int = 200, **headers: str) -> bytes:
 def whole(body: Any = b"", status: int = 200, **headers: str) -> list[Step]:
     """A response with a body of known length; a value that is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"content_type": "application/json", "content_length": str(len(data)), **headers}
-    return [head(status, **given) + data]
+    fields = {"content_type": "application/json", "content_length": str(len(data)), **headers}
+    return [head(status, **fields) + data]
 
 
 def chunk(data: bytes) -> bytes:
@@ -64,9 +64,9 @@ def chunk(data: bytes) -> bytes:
 
 def chunked(*steps: Step, status: int = 200, end: bool = True, **headers: str) -> list[Step]:
     """A response whose body comes in chunks: each step of bytes is one chunk and one write."""
-    given = {"content_type": "text/event-stream; charset=utf-8", "transfer_encoding": "chunked", **headers}
+    fields = {"content_type": "text/event-stream; charset=utf-8", "transfer_encoding": "chunked", **headers}
     body = [chunk(step) if isinstance(step, bytes) else step for step in steps]
-    return [head(status, **given), *body, *([END] if end else [])]
+    return [head(status, **fields), *body, *([END] if end else [])]
 
 
 def event(payload: Any) -> bytes:

@@ -76,8 +76,8 @@ class Bridge:
 
     def deliver(self) -> None:
         """Bring the page's messages to the tool and the tool's to the page, until there are no more."""
-        while (said := self.page.evaluate("window.sent.splice(0)")) or self.sent:
-            for message in said:
+        while (messages := self.page.evaluate("window.sent.splice(0)")) or self.sent:
+            for message in messages:
                 self.tool.receive(message)
             # One at a time, since the flusher's thread may add to them.
             while self.sent:

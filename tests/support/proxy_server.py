@@ -70,12 +70,12 @@ class ProxyServer:
             _relay(connection, origin)
 
 
-def _relay(one: socket.socket, other: socket.socket) -> None:
+def _relay(peer: socket.socket, other: socket.socket) -> None:
     """Pass bytes on until either side ends, and how it ended."""
-    peers = {one: other, other: one}
+    peers = {peer: other, other: peer}
     while True:
-        pending = [one] if isinstance(one, ssl.SSLSocket) and one.pending() else []
-        for sock in pending or select.select([one, other], [], [])[0]:
+        pending = [peer] if isinstance(peer, ssl.SSLSocket) and peer.pending() else []
+        for sock in pending or select.select([peer, other], [], [])[0]:
             try:
                 data = sock.recv(65536)
             except ConnectionResetError:

@@ -89,17 +89,17 @@ def _blocks(draw: DrawFn, dialect: ModuleType, *, whole: bool) -> list[list[Even
         spoken = spoken[:1]
     calls = draw(st.integers(0, 3))
     blocks: list[list[Event]] = []
-    for place, kind in enumerate(spoken):
-        at: Address = (0, place)
-        said = [Delta(at, kind, piece) for piece in draw(pieces(draw(_texts(dialect))))]
+    for index, kind in enumerate(spoken):
+        at: Address = (0, index)
+        deltas = [Delta(at, kind, piece) for piece in draw(pieces(draw(_texts(dialect))))]
         signed = [Delta(at, "signature", draw(words))] if kind == "thinking" and draw(st.booleans()) else []
         latency = draw(counts) if whole and kind == "thinking" else None
-        blocks.append([Opened(at, kind), *said, *signed, Closed(at, latency_ms=latency)])
+        blocks.append([Opened(at, kind), *deltas, *signed, Closed(at, latency_ms=latency)])
     first = {chat: 0, responses: 1 if spoken else 0, messages: len(spoken)}[dialect]
     for number in range(first, first + calls):
         at = {chat: (1, number), responses: (number, 0), messages: (0, number)}[dialect]
-        said = [Delta(at, "tool_call", piece) for piece in draw(pieces(draw(arguments)))]
-        blocks.append([Opened(at, "tool_call", f"call_{number}", draw(words)), *said, Closed(at)])
+        deltas = [Delta(at, "tool_call", piece) for piece in draw(pieces(draw(arguments)))]
+        blocks.append([Opened(at, "tool_call", f"call_{number}", draw(words)), *deltas, Closed(at)])
     return blocks
 
 
@@ -121,16 +121,16 @@ def _interleave(draw: DrawFn, blocks: list[list[Event]]) -> list[Event]:
 
 @st.composite
 def _usage(draw: DrawFn, dialect: ModuleType, *, whole: bool) -> Usage:
-    asked, answered, cached, written = (draw(counts) for _ in range(4))
+    inputs, answered, cached, written = (draw(counts) for _ in range(4))
     reasoning = draw(st.integers(0, answered))
     if dialect is messages and not whole:
         return Usage(output_tokens=answered + 1)
     if dialect is messages:
         derived = ("input_tokens",) if cached or written else ()
-        return Usage(asked + cached + written, answered, None, cached, written, derived=derived)
+        return Usage(inputs + cached + written, answered, None, cached, written, derived=derived)
     if dialect is responses and not whole:
-        return Usage(asked, answered, total_tokens=asked + answered)
-    return Usage(asked, answered, reasoning, min(cached, asked), total_tokens=asked + answered)
+        return Usage(inputs, answered, total_tokens=inputs + answered)
+    return Usage(inputs, answered, reasoning, min(cached, inputs), total_tokens=inputs + answered)
 
 
 def written(dialect: ModuleType, events: Iterable[Event], *, named: bool = False) -> bytes:
@@ -143,7 +143,7 @@ def read(dialect: ModuleType, chunks: Iterable[bytes]) -> list[Event]:
     """The events that a stream says, however it is cut."""
     decoder, reader = sse.Decoder(), dialect.reader()
     data = [data for chunk in chunks for data in decoder.feed(chunk)] + decoder.end()
-    return [event for each in data for event in reader.read(each)] + reader.end()
+    return [event for item in data for event in reader.read(item)] + reader.end()
 
 
 @st.composite
@@ -210,10 +210,10 @@ _tools = st.lists(
 
 def _parts(text: str, image: str) -> SearchStrategy[Any]:
     """A message's content: a text, one part, or several, images among them."""
-    said = st.builds(lambda words: {"type": text, "text": words}, texts)
+    part = st.builds(lambda words: {"type": text, "text": words}, texts)
     shown = st.builds(lambda url: {"type": image, "image_url": url}, _pictures)
     shown |= st.builds(lambda url: {"type": image, "image_url": {"url": url}}, _pictures)
-    return texts | said | st.lists(said | shown, min_size=1, max_size=3)
+    return texts | part | st.lists(part | shown, min_size=1, max_size=3)
 
 
 def _talk(text: str, image: str, *roles: str) -> SearchStrategy[Any]:

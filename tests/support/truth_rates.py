@@ -21,8 +21,8 @@ CHANCE = 0.001
 
 def intervals_hold(inside: Iterable[bool]) -> bool:
     """Whether as many intervals hold the truth as their level says, or more."""
-    held = np.array(list(inside), dtype=bool)
-    return bool(held.sum() >= stats.binom.ppf(CHANCE, len(held), LEVEL))
+    hits = np.array(list(inside), dtype=bool)
+    return bool(hits.sum() >= stats.binom.ppf(CHANCE, len(hits), LEVEL))
 
 
 def claims_are_rare(claims: Iterable[bool]) -> bool:

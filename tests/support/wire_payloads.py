@@ -32,8 +32,8 @@ def delta(endpoint: str, text: str) -> bytes:
     """A piece of the answer."""
     match endpoint:
         case "responses":
-            place = {"item_id": "item_1", "output_index": 0, "content_index": 0}
-            return event({"type": "response.output_text.delta", **place, "delta": text})
+            position = {"item_id": "item_1", "output_index": 0, "content_index": 0}
+            return event({"type": "response.output_text.delta", **position, "delta": text})
         case "messages":
             piece = {"type": "text_delta", "text": text}
             return event({"type": "content_block_delta", "index": 1, "delta": piece})
